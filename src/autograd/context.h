@@ -1,0 +1,42 @@
+// Everything a forward pass depends on. Whatever else a layer needs is a constructor argument.
+#pragma once
+
+#include <functional>
+
+#include "autograd/batch.h"
+#include "autograd/tape.h"
+#include "base/random.h"
+
+namespace bloomery {
+
+class Mesh;
+class Cache;    // keys and values of earlier positions, for generation
+class Metrics;  // values that layers report besides the loss
+
+struct Context {
+  Stream& stream;
+  Mesh& mesh;
+  const Batch& batch;
+  Tape* tape = nullptr;  // null: no gradients
+  std::uint64_t seed = 1234;
+  bool training = false;     // dropout is active
+  bool recomputing = false;  // second forward of a recomputed segment
+  Metrics* metrics = nullptr;
+  Cache* cache = nullptr;
+
+  // A fresh output of an op; has a gradient slot when there is a tape.
+  Value output(DType dtype, const Shape& shape) const {
+    return wrap(Tensor::empty(stream, dtype, shape));
+  }
+  Value wrap(Tensor data) const {
+    return tape != nullptr ? tape->value(std::move(data)) : Value{std::move(data), nullptr};
+  }
+};
+
+using Segment = std::function<State(Context&, State)>;
+
+// Runs the segment without keeping its activations; backward runs it again first. One tape entry.
+// `state` must be settled (nothing pending).
+State recompute(Context& context, const State& state, const Segment& segment);
+
+}  // namespace bloomery

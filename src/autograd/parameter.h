@@ -1,0 +1,45 @@
+// A parameter is a record: name, the part of the global tensor held here, value, gradient, and
+// what initialisation, decay and reduction need to know. Never an index.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tensor/box.h"
+#include "tensor/tensor.h"
+
+namespace bloomery {
+
+// Axes of the mesh as a set of bits (1 << Axis); see comm/mesh.h.
+using AxisSet = std::uint32_t;
+
+struct Init {
+  enum class Kind : std::uint8_t { zeros, ones, normal, uniform };
+  Kind kind = Kind::zeros;
+  double scale = 0;  // standard deviation of normal, half width of uniform
+};
+
+struct Parameter {
+  std::string name;     // unique in the model, the same under every layout
+  Box box;              // true extent; padding rows of the local buffer are outside it
+  Shape local_shape;    // of value and grad; differs from box.extent by padding rows only
+  Init init;
+  bool decay = true;    // weight decay applies
+  int uses = 1;         // gradient contributions per micro-batch, set when the model is built
+  AxisSet grad_axes = 0;  // axes whose ranks hold partial gradients, beyond the data axes
+
+  Tensor value;  // in the compute dtype
+  Tensor grad;   // fp32 (fp64 for fp64 values), a part of the flat gradient buffer
+  bool grad_written = false;  // `zero` clears it when the next contribution must overwrite
+};
+
+using ParameterList = std::vector<Parameter*>;
+
+// A parameter held whole or cut along one dimension.
+Parameter make_parameter(std::string name, const Box& box, Init init, bool decay);
+
+// Fills value with the initial numbers: functions of (seed, name, global index) alone.
+void initialize(Parameter& parameter, std::uint64_t seed, Stream& stream);
+
+}  // namespace bloomery

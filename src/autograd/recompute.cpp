@@ -1,0 +1,57 @@
+#include "autograd/context.h"
+
+namespace bloomery {
+namespace {
+
+// Hands the gradient that the outer tape collected for an output to the repeated forward.
+void move_grad(const Slot& from, const Slot& to) {
+  if (from != nullptr && to != nullptr && from != to) {
+    to->grad = std::move(from->grad);
+  }
+}
+
+Value detached(const Value& value) { return {value.data, nullptr}; }
+
+}  // namespace
+
+State recompute(Context& context, const State& state, const Segment& segment) {
+  if (context.tape == nullptr) {
+    return segment(context, state);
+  }
+  check(!state.pending, "recompute: the state has a pending branch; settle it first");
+  Context forward = context;
+  forward.tape = nullptr;
+  State plain = segment(forward, {detached(state.stream), {}, detached(state.encoder)});
+
+  State result;
+  for (auto field : {&State::stream, &State::pending, &State::encoder}) {
+    if (plain.*field) {
+      result.*field = context.wrap((plain.*field).data);
+    }
+  }
+  if (plain.encoder && plain.encoder.data.data() == state.encoder.data.data()) {
+    result.encoder = state.encoder;  // passed through
+  }
+
+  Entry entry;
+  entry.op = "recompute";
+  entry.saved = {state.stream.data, state.encoder.data};
+  entry.shape = result.stream.shape();
+  entry.input_gradient = [context, state, segment, stream = result.stream.slot,
+                          pending = result.pending.slot,
+                          encoder = result.encoder.slot](Tape& tape) {
+    Tape inner(tape.stream());
+    Context again = context;
+    again.tape = &inner;
+    again.recomputing = true;
+    const State repeated = segment(again, state);
+    move_grad(stream, repeated.stream.slot);
+    move_grad(pending, repeated.pending.slot);
+    move_grad(encoder, repeated.encoder.slot);
+    tape.run_nested(inner);
+  };
+  context.tape->record(std::move(entry));
+  return result;
+}
+
+}  // namespace bloomery

@@ -1,0 +1,127 @@
+#include "autograd/tape.h"
+
+#include <cassert>
+#include <iomanip>
+#include <set>
+
+namespace bloomery {
+
+bool WeightQueue::run_one() {
+  if (pending_.empty()) {
+    return false;
+  }
+  const std::function<void()> work = std::move(pending_.front());
+  pending_.pop_front();
+  work();
+  return true;
+}
+
+void Tape::record(Entry entry) { entries_.push_back(std::move(entry)); }
+
+Value Tape::value(Tensor data) const {
+  auto slot = std::make_shared<GradSlot>();
+  slot->dtype = data.dtype();
+  slot->shape = data.shape();
+  return {std::move(data), std::move(slot)};
+}
+
+Sink Tape::sink(const Slot& slot) {
+  if (slot == nullptr) {
+    return {};
+  }
+  if (slot->grad) {
+    return {slot->grad, true};
+  }
+  slot->grad = Tensor::empty(*stream_, slot->dtype, slot->shape);
+  return {slot->grad, false};
+}
+
+Sink Tape::sink(Parameter& parameter) {
+  check(static_cast<bool>(parameter.grad), "parameter ", parameter.name,
+        " has no gradient buffer: lay out the parameters before training");
+  const bool add = parameter.grad_written;
+  parameter.grad_written = true;
+  return {parameter.grad, add};
+}
+
+bool Tape::adopt(const Slot& input, const Slot& output) {
+  if (input == nullptr || input->grad || deferred != nullptr || input->dtype != output->dtype) {
+    return false;
+  }
+  input->grad = output->grad;
+  return true;
+}
+
+void Tape::backward() {
+  while (!entries_.empty()) {
+    Entry entry = std::move(entries_.back());
+    entries_.pop_back();
+    if (entry.input_gradient) {
+      entry.input_gradient(*this);
+      entry.input_gradient = nullptr;
+    }
+    auto finish = [root = root_, weight = std::move(entry.weight_gradient),
+                   parameters = std::move(entry.parameters)] {
+      if (weight) {
+        weight(*root);
+      }
+      for (Parameter* parameter : parameters) {
+        root->contributed(*parameter);
+      }
+    };
+    if (deferred != nullptr) {
+      deferred->push(std::move(finish));
+    } else {
+      finish();
+    }
+  }
+}
+
+void Tape::run_nested(Tape& inner) {
+  inner.root_ = root_;
+  inner.deferred = deferred;
+  inner.backward();
+}
+
+void Tape::contributed(Parameter& parameter) {
+  int& count = contributions_[&parameter];
+  assert(count < parameter.uses);
+  if (++count == parameter.uses && on_grad_ready) {
+    on_grad_ready(parameter);
+  }
+}
+
+std::size_t Tape::saved_bytes() const {
+  std::set<const Storage*> seen;
+  std::size_t bytes = 0;
+  for (const Entry& entry : entries_) {
+    for (const Tensor& tensor : entry.saved) {
+      if (tensor && seen.insert(tensor.storage().get()).second) {
+        bytes += tensor.storage()->bytes();
+      }
+    }
+  }
+  return bytes;
+}
+
+std::string Tape::describe() const {
+  std::ostringstream text;
+  text << std::left << std::setw(24) << "op" << std::setw(28) << "output" << std::right
+       << std::setw(16) << "saved bytes" << '\n';
+  std::set<const Storage*> seen;
+  for (const Entry& entry : entries_) {
+    std::size_t bytes = 0;
+    for (const Tensor& tensor : entry.saved) {
+      if (tensor && seen.insert(tensor.storage().get()).second) {
+        bytes += tensor.storage()->bytes();
+      }
+    }
+    text << std::left << std::setw(24) << entry.op << std::setw(28) << concat(entry.shape)
+         << std::right << std::setw(16) << bytes << '\n';
+  }
+  text << std::left << std::setw(52) << "total" << std::right << std::setw(16) << saved_bytes()
+       << '\n';
+  return text.str();
+}
+
+}  // namespace bloomery

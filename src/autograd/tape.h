@@ -1,0 +1,112 @@
+// The coarse tape. Ops record themselves with a hand-written backward; models are written forward
+// only. One tape per (chunk, micro-batch); it is an argument, never global.
+//
+// Rules:
+//   * The first writer of a gradient overwrites, later ones add; the kernel gets that as an
+//     argument (Sink::add), so nothing is ever cleared. The same holds for parameters, where
+//     `zero` clears Parameter::grad_written for the micro-batches that must overwrite.
+//   * An entry holds Parameter&, never its (possibly gathered) tensor.
+//   * on_grad_ready fires once per parameter and micro-batch, after Parameter::uses contributions,
+//     in an order fixed by the recorded program.
+//   * Backward of an entry has two parts: the gradient of its inputs, run at once, and of its
+//     weights, which a schedule may defer into a queue.
+//   * Nothing here synchronises with the device.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "autograd/parameter.h"
+#include "autograd/value.h"
+
+namespace bloomery {
+
+class Tape;
+
+// Where to write a gradient, and whether to overwrite or add.
+struct Sink {
+  Tensor target;
+  bool add = false;
+
+  explicit operator bool() const { return static_cast<bool>(target); }
+};
+
+using BackwardFn = std::function<void(Tape&)>;
+
+struct Entry {
+  std::string_view op;            // a string literal
+  BackwardFn input_gradient;      // may be empty
+  BackwardFn weight_gradient;     // may be empty; deferrable
+  ParameterList parameters;       // whose gradients the entry contributes to, once each
+  std::vector<Tensor> saved;      // what it keeps alive, for describe()
+  Shape shape;                    // of its output, for describe()
+};
+
+// Weight gradients put off by a zero-bubble schedule, in recorded order.
+class WeightQueue {
+ public:
+  void push(std::function<void()> work) { pending_.push_back(std::move(work)); }
+  bool run_one();  // false when there is none
+  void run_all() {
+    while (run_one()) {
+    }
+  }
+  std::size_t size() const { return pending_.size(); }
+
+ private:
+  std::deque<std::function<void()>> pending_;
+};
+
+class Tape {
+ public:
+  explicit Tape(Stream& stream) : stream_(&stream) {}
+  Tape(const Tape&) = delete;
+  Tape& operator=(const Tape&) = delete;
+
+  void record(Entry entry);
+
+  // A value made on this tape.
+  Value value(Tensor data) const;
+
+  // Where the gradient of a value or parameter goes; null when nobody wants it.
+  Sink sink(const Slot& slot);
+  Sink sink(Parameter& parameter);
+
+  // The gradient that consumers wrote; a null tensor when none did.
+  const Tensor& grad(const Slot& slot) const { return slot->grad; }
+  // Seeds the gradient of an output, for instance one received from the next pipeline stage.
+  void set_grad(const Slot& slot, Tensor grad) { slot->grad = std::move(grad); }
+  // Lets `input` take over the gradient buffer of `output`; true if it could (it had none yet and
+  // weight gradients are not deferred, which would still read the buffer).
+  bool adopt(const Slot& input, const Slot& output);
+
+  // Pops all entries, newest first, and frees what they saved.
+  void backward();
+
+  // Runs backward of a tape that an entry of this one made for itself (recompute). What the inner
+  // tape defers belongs to the outermost tape, which must outlive the queue.
+  void run_nested(Tape& inner);
+
+  std::function<void(Parameter&)> on_grad_ready;
+  WeightQueue* deferred = nullptr;
+
+  // Op, output shape and bytes kept per entry. Storage shared by several entries counts once.
+  std::string describe() const;
+  std::size_t saved_bytes() const;
+  std::size_t num_entries() const { return entries_.size(); }
+  Stream& stream() const { return *stream_; }
+
+ private:
+  void contributed(Parameter& parameter);
+
+  Stream* stream_;
+  Tape* root_ = this;  // the outermost tape: counts contributions
+  std::vector<Entry> entries_;
+  std::unordered_map<Parameter*, int> contributions_;
+};
+
+}  // namespace bloomery

@@ -1,0 +1,45 @@
+// What flows through a model: data, and while training a slot for its gradient.
+#pragma once
+
+#include <memory>
+
+#include "tensor/tensor.h"
+
+namespace bloomery {
+
+// Filled during backward. A producer that ends in an elementwise function of `saved` may offer its
+// derivative (`epilogue` is the producer's own code for it, see ops/activation): a consumer whose
+// gradient kernel can multiply by it while writing does so and sets `epilogue_applied`; all other
+// consumers ignore the offer. All writers of one slot must agree.
+struct GradSlot {
+  DType dtype = DType::fp32;
+  Shape shape;
+  Tensor grad;  // null until the first writer asks for it
+  int epilogue = 0;
+  Tensor epilogue_input;
+  bool epilogue_applied = false;
+};
+
+// Null when no gradient is wanted. Backward closures capture slots, not values, unless they need
+// the data: a captured value would keep its data alive.
+using Slot = std::shared_ptr<GradSlot>;
+
+struct Value {
+  Tensor data;
+  Slot slot;
+
+  explicit operator bool() const { return static_cast<bool>(data); }
+  const Shape& shape() const { return data.shape(); }
+  DType dtype() const { return data.dtype(); }
+  bool wants_grad() const { return slot != nullptr; }
+};
+
+// What passes between blocks. The branch output not yet added to the stream travels beside it, so
+// that the addition fuses with the next norm.
+struct State {
+  Value stream;   // residual stream [tokens, hidden]
+  Value pending;  // branch output still to be added, or null
+  Value encoder;  // encoder output on its way through decoder blocks, or null
+};
+
+}  // namespace bloomery

@@ -1,0 +1,46 @@
+#include "base/log.h"
+
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+namespace bloomery {
+namespace {
+
+spdlog::level::level_enum translate(LogLevel level) {
+  switch (level) {
+    case LogLevel::debug:
+      return spdlog::level::debug;
+    case LogLevel::info:
+      return spdlog::level::info;
+    case LogLevel::warning:
+      return spdlog::level::warn;
+    case LogLevel::error:
+      return spdlog::level::err;
+  }
+  return spdlog::level::info;
+}
+
+// One sink for the process: lines of different ranks never interleave.
+spdlog::logger& stderr_logger() {
+  static const std::shared_ptr<spdlog::logger> logger = [] {
+    auto made = std::make_shared<spdlog::logger>(
+        "bloomery", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+    made->set_pattern("%^%L%$ %H:%M:%S %v");
+    made->set_level(spdlog::level::debug);
+    return made;
+  }();
+  return *logger;
+}
+
+}  // namespace
+
+Log::Log(int rank, int num_ranks, LogLevel threshold)
+    : tag_(num_ranks > 1 ? concat("[rank ", rank, "] ") : ""), threshold_(threshold) {}
+
+void Log::write(LogLevel level, const std::string& line) const {
+  if (level >= threshold_) {
+    stderr_logger().log(translate(level), "{}{}", tag_, line);
+  }
+}
+
+}  // namespace bloomery

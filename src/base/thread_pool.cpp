@@ -1,0 +1,116 @@
+#include "base/thread_pool.h"
+
+#include <sched.h>
+
+#include <algorithm>
+
+namespace bloomery {
+namespace {
+
+// Set while this thread runs an item of some pool: nested loops then run in place.
+thread_local bool inside_item = false;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+
+int usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) {
+    return std::max(1, CPU_COUNT(&set));
+  }
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+}  // namespace
+
+ThreadPool::ThreadPool(int num_threads) {
+  const int total = num_threads > 0 ? num_threads : usable_cores();
+  for (int i = 1; i < total; ++i) {
+    workers_.emplace_back([this] { work(); });
+  }
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  start_.notify_all();
+  for (std::thread& worker : workers_) {
+    worker.join();
+  }
+}
+
+void ThreadPool::work() {
+  std::uint64_t seen = 0;
+  std::unique_lock lock(mutex_);
+  while (true) {
+    start_.wait(lock, [&] { return stop_ || generation_ != seen; });
+    if (stop_) {
+      return;
+    }
+    seen = generation_;
+    ++busy_;
+    lock.unlock();
+    take_items();
+    lock.lock();
+    if (--busy_ == 0) {
+      done_.notify_all();
+    }
+  }
+}
+
+void ThreadPool::take_items() {
+  inside_item = true;
+  std::unique_lock lock(mutex_);
+  while (next_ < count_) {
+    const std::int64_t item = next_++;
+    lock.unlock();
+    try {
+      (*body_)(item);
+    } catch (...) {
+      lock.lock();
+      if (!failure_) {
+        failure_ = std::current_exception();
+      }
+      next_ = count_;
+      continue;
+    }
+    lock.lock();
+  }
+  inside_item = false;
+}
+
+void ThreadPool::for_each(std::int64_t count, const std::function<void(std::int64_t)>& body) {
+  if (count <= 1 || workers_.empty() || inside_item) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      body(i);
+    }
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    body_ = &body;
+    count_ = count;
+    next_ = 0;
+    failure_ = nullptr;
+    ++generation_;
+  }
+  start_.notify_all();
+  take_items();
+  std::unique_lock lock(mutex_);
+  done_.wait(lock, [&] { return busy_ == 0; });
+  body_ = nullptr;
+  count_ = next_ = 0;
+  if (failure_) {
+    std::rethrow_exception(failure_);
+  }
+}
+
+void ThreadPool::for_ranges(std::int64_t count, std::int64_t grain,
+                            const std::function<void(std::int64_t, std::int64_t)>& body) {
+  const std::int64_t step = std::max<std::int64_t>(grain, 1);
+  for_each((count + step - 1) / step, [&](std::int64_t i) {
+    body(i * step, std::min(count, (i + 1) * step));
+  });
+}
+
+}  // namespace bloomery

@@ -1,0 +1,38 @@
+// What the device folder asks of the CUDA runtime, without its headers. Defined in cuda.cpp and
+// referenced only behind `if constexpr (build::cuda)`.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+
+namespace bloomery::cuda {
+
+int num_devices();
+std::string device_name(int index);
+void use_device(int index);  // for the calling thread
+
+void* allocate(int index, std::size_t bytes);  // null when out of memory
+void release(int index, void* memory);
+std::size_t free_bytes(int index);
+void* allocate_pinned(std::size_t bytes);
+void release_pinned(void* memory);
+
+void* make_stream(int index);
+void destroy_stream(void* stream);
+void synchronize(void* stream);
+void copy(void* stream, void* to, const void* from, std::size_t bytes);
+void fill(void* stream, void* to, unsigned char byte, std::size_t bytes);
+
+void* make_event(int index);
+void destroy_event(void* event);
+void record_event(void* event, void* stream);
+void wait_event(void* stream, void* event);
+void synchronize_event(void* event);
+double seconds_between(void* earlier, void* later);
+
+void* capture(void* stream, const std::function<void()>& work);  // cudaGraphExec_t
+void replay(void* graph, void* stream);
+void destroy_graph(void* graph);
+
+}  // namespace bloomery::cuda

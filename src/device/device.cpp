@@ -1,0 +1,78 @@
+#include "device/device.h"
+
+#include <sys/sysinfo.h>
+
+#include "base/error.h"
+#include "build_config.h"
+#include "device/cuda.h"
+
+namespace bloomery {
+namespace {
+
+int detect_cpu_level() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512cd")) {
+    return 2;
+  }
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+      __builtin_cpu_supports("bmi2")) {
+    return 1;
+  }
+#endif
+  return 0;
+}
+
+}  // namespace
+
+int cpu_level() {
+  static const int level = detect_cpu_level();
+  return level;
+}
+
+int num_cuda_devices() {
+  if constexpr (build::cuda) {
+    return cuda::num_devices();
+  }
+  return 0;
+}
+
+Device::Device(const DeviceOptions& options) : options_(options), pool_(options.num_threads) {
+  if (options_.kind == DeviceKind::cuda) {
+    check(build::cuda,
+          "this bloomery was built without CUDA: build with `make cuda`, or use the CPU");
+    check(options_.index >= 0 && options_.index < num_cuda_devices(), "GPU ", options_.index,
+          " was asked for, but this machine shows ", num_cuda_devices(),
+          " GPUs: check the driver with nvidia-smi and CUDA_VISIBLE_DEVICES");
+  }
+}
+
+std::string Device::description() const {
+  if constexpr (build::cuda) {
+    if (options_.kind == DeviceKind::cuda) {
+      return concat(cuda::device_name(options_.index), " (GPU ", options_.index, ")");
+    }
+  }
+  constexpr const char* kLevels[] = {"baseline", "AVX2", "AVX-512"};
+  return concat("CPU, ", pool_.num_threads(), " threads, ", kLevels[cpu_level()]);
+}
+
+namespace raw {
+
+std::size_t free_bytes(DeviceKind kind, int index) {
+  if constexpr (build::cuda) {
+    if (kind == DeviceKind::cuda) {
+      return cuda::free_bytes(index);
+    }
+  }
+  static_cast<void>(kind);
+  static_cast<void>(index);
+  struct sysinfo info {};
+  return sysinfo(&info) == 0 ? info.freeram * info.mem_unit : 0;
+}
+
+}  // namespace raw
+
+}  // namespace bloomery

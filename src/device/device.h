@@ -1,0 +1,70 @@
+// A device as one rank sees it: its memory source, its threads, and the per-device services (plan
+// caches, library handles) that ops keep there. Nothing here is shared between ranks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <typeindex>
+#include <unordered_map>
+
+#include "base/thread_pool.h"
+
+namespace bloomery {
+
+enum class DeviceKind : std::uint8_t { cpu, cuda };
+
+struct DeviceOptions {
+  DeviceKind kind = DeviceKind::cpu;
+  int index = 0;        // which GPU
+  int num_threads = 0;  // of the rank's pool; 0: all usable cores
+  bool poison = false;  // fill memory with NaN patterns when it is handed out and taken back
+};
+
+class Device {
+ public:
+  explicit Device(const DeviceOptions& options = {});
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  DeviceKind kind() const { return options_.kind; }
+  const DeviceOptions& options() const { return options_; }
+  std::string description() const;  // "NVIDIA H200 (GPU 0)", "CPU, 2 threads, AVX-512"
+  ThreadPool& pool() { return pool_; }
+
+  // The one object of type Service of this device, made as Service(*this) at first use. For
+  // library handles and plan caches; a service may be used from this rank's threads only.
+  template <class Service>
+  Service& service() {
+    const std::lock_guard lock(services_mutex_);
+    std::shared_ptr<void>& slot = services_[std::type_index(typeid(Service))];
+    if (!slot) {
+      slot = std::make_shared<Service>(*this);
+    }
+    return *static_cast<Service*>(slot.get());
+  }
+
+ private:
+  DeviceOptions options_;
+  ThreadPool pool_;
+  std::recursive_mutex services_mutex_;
+  std::unordered_map<std::type_index, std::shared_ptr<void>> services_;
+};
+
+// Number of CUDA devices that this process can use; 0 in a CPU build.
+int num_cuda_devices();
+
+// What the CPU kernels of this program may use here, decided once from the processor:
+// 0 baseline, 1 AVX2 with FMA, 2 AVX-512. Other architectures have level 0 only.
+int cpu_level();
+
+// Raw memory and copies of one device kind, under the caching pool (see memory.h).
+namespace raw {
+void* allocate(DeviceKind kind, int index, std::size_t bytes);  // null when there is no more
+void release(DeviceKind kind, int index, void* memory, std::size_t bytes);
+std::size_t free_bytes(DeviceKind kind, int index);
+}  // namespace raw
+
+}  // namespace bloomery

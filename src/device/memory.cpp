@@ -1,0 +1,206 @@
+#include "device/memory.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/error.h"
+#include "build_config.h"
+#include "device/cuda.h"
+
+namespace bloomery {
+namespace {
+
+constexpr std::size_t kAlignment = 512;
+constexpr std::size_t kSmallSegment = std::size_t{2} << 20;
+constexpr std::size_t kLargeStep = std::size_t{2} << 20;
+constexpr unsigned char kPoison = 0xFF;  // a NaN in every floating-point type
+
+std::size_t round_up(std::size_t bytes, std::size_t step) {
+  return (bytes + step - 1) / step * step;
+}
+
+double mebibytes(std::size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
+}  // namespace
+
+MemoryPool::MemoryPool(DeviceKind kind, int index, bool poison, void* native_stream)
+    : kind_(kind), index_(index), poison_(poison), native_stream_(native_stream) {}
+
+MemoryPool::~MemoryPool() {
+  for (const auto& [segment, bytes] : segments_) {
+    raw::release(kind_, index_, segment, bytes);
+  }
+}
+
+void* MemoryPool::allocate(std::size_t bytes) {
+  const std::size_t wanted = round_up(std::max<std::size_t>(bytes, 1), kAlignment);
+  const std::lock_guard lock(mutex_);
+  auto found = find_fit(wanted);
+  if (found == blocks_.end()) {
+    found = add_segment(wanted);
+  }
+  char* const start = found->first;
+  Block& block = found->second;
+  free_.erase({block.bytes, start});
+  block.free = false;
+  if (block.bytes - wanted >= kAlignment) {
+    char* const rest = start + wanted;
+    blocks_[rest] = {block.bytes - wanted, block.segment, true};
+    free_.insert({block.bytes - wanted, rest});
+    block.bytes = wanted;
+  }
+  statistics_.used_bytes += block.bytes;
+  statistics_.peak_used_bytes = std::max(statistics_.peak_used_bytes, statistics_.used_bytes);
+  poison_block(start, block.bytes);
+  return start;
+}
+
+MemoryPool::Blocks::iterator MemoryPool::find_fit(std::size_t bytes) {
+  const auto candidate = free_.lower_bound({bytes, nullptr});
+  return candidate == free_.end() ? blocks_.end() : blocks_.find(candidate->second);
+}
+
+MemoryPool::Blocks::iterator MemoryPool::add_segment(std::size_t bytes) {
+  const std::size_t size = std::max(kSmallSegment, round_up(bytes, kLargeStep));
+  ++statistics_.num_device_calls;
+  void* segment = raw::allocate(kind_, index_, size);
+  if (segment == nullptr) {
+    trim_locked();
+    segment = raw::allocate(kind_, index_, size);
+  }
+  check(segment != nullptr, "out of memory: asked for ", mebibytes(bytes), " MiB on ",
+        kind_ == DeviceKind::cuda ? "the GPU" : "the CPU", ", where ",
+        mebibytes(raw::free_bytes(kind_, index_)), " MiB are free and this rank holds ",
+        mebibytes(statistics_.used_bytes), " MiB (", mebibytes(statistics_.reserved_bytes),
+        " reserved). Use a smaller micro-batch, recomputation, or more ranks.");
+  segments_[segment] = size;
+  statistics_.reserved_bytes += size;
+  statistics_.peak_reserved_bytes =
+      std::max(statistics_.peak_reserved_bytes, statistics_.reserved_bytes);
+  auto* const start = static_cast<char*>(segment);
+  free_.insert({size, start});
+  return blocks_.insert_or_assign(start, Block{size, segment, true}).first;
+}
+
+void MemoryPool::release(void* memory) noexcept {
+  const std::lock_guard lock(mutex_);
+  auto block = blocks_.find(static_cast<char*>(memory));
+  if (block == blocks_.end()) {
+    return;
+  }
+  statistics_.used_bytes -= block->second.bytes;
+  poison_block(memory, block->second.bytes);
+  block->second.free = true;
+  const auto merge_with_next = [&](Blocks::iterator left) {
+    const auto right = std::next(left);
+    if (right != blocks_.end() && right->second.free &&
+        right->second.segment == left->second.segment) {
+      free_.erase({right->second.bytes, right->first});
+      left->second.bytes += right->second.bytes;
+      blocks_.erase(right);
+    }
+  };
+  merge_with_next(block);
+  if (block != blocks_.begin()) {
+    const auto left = std::prev(block);
+    if (left->second.free && left->second.segment == block->second.segment) {
+      free_.erase({left->second.bytes, left->first});
+      merge_with_next(left);
+      block = left;
+    }
+  }
+  free_.insert({block->second.bytes, block->first});
+}
+
+MemoryStatistics MemoryPool::statistics() const {
+  const std::lock_guard lock(mutex_);
+  return statistics_;
+}
+
+void MemoryPool::reset_peak() {
+  const std::lock_guard lock(mutex_);
+  statistics_.peak_used_bytes = statistics_.used_bytes;
+  statistics_.peak_reserved_bytes = statistics_.reserved_bytes;
+}
+
+void MemoryPool::trim() {
+  const std::lock_guard lock(mutex_);
+  trim_locked();
+}
+
+void MemoryPool::trim_locked() {
+  for (auto it = blocks_.begin(); it != blocks_.end();) {
+    const auto segment = segments_.find(it->second.segment);
+    if (it->second.free && it->second.bytes == segment->second) {
+      free_.erase({it->second.bytes, it->first});
+      raw::release(kind_, index_, segment->first, segment->second);
+      statistics_.reserved_bytes -= segment->second;
+      segments_.erase(segment);
+      it = blocks_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+}
+
+void MemoryPool::poison_block(void* memory, std::size_t bytes) const {
+  if (!poison_) {
+    return;
+  }
+  if constexpr (build::cuda) {
+    if (kind_ == DeviceKind::cuda) {
+      return cuda::fill(native_stream_, memory, kPoison, bytes);
+    }
+  }
+  std::memset(memory, kPoison, bytes);
+}
+
+namespace raw {
+
+void* allocate(DeviceKind kind, int index, std::size_t bytes) {
+  if constexpr (build::cuda) {
+    if (kind == DeviceKind::cuda) {
+      return cuda::allocate(index, bytes);
+    }
+  }
+  static_cast<void>(kind);
+  static_cast<void>(index);
+  return std::aligned_alloc(4096, round_up(bytes, 4096));
+}
+
+void release(DeviceKind kind, int index, void* memory, std::size_t) {
+  if constexpr (build::cuda) {
+    if (kind == DeviceKind::cuda) {
+      return cuda::release(index, memory);
+    }
+  }
+  static_cast<void>(kind);
+  static_cast<void>(index);
+  std::free(memory);
+}
+
+}  // namespace raw
+
+PinnedMemory::PinnedMemory(DeviceKind kind, std::size_t bytes) : kind_(kind), bytes_(bytes) {
+  if constexpr (build::cuda) {
+    if (kind_ == DeviceKind::cuda) {
+      data_ = cuda::allocate_pinned(bytes);
+      return;
+    }
+  }
+  data_ = std::aligned_alloc(4096, round_up(std::max<std::size_t>(bytes, 1), 4096));
+  check(data_ != nullptr, "out of host memory: asked for ", mebibytes(bytes), " MiB");
+}
+
+PinnedMemory::~PinnedMemory() {
+  if constexpr (build::cuda) {
+    if (kind_ == DeviceKind::cuda) {
+      cuda::release_pinned(data_);
+      return;
+    }
+  }
+  std::free(data_);
+}
+
+}  // namespace bloomery

@@ -1,0 +1,258 @@
+#include "device/stream.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "build_config.h"
+#include "device/cuda.h"
+
+namespace bloomery {
+
+// An in-order queue with its own thread.
+struct Stream::Queue {
+  Queue() : thread([this] { serve(); }) {}
+  ~Queue() {
+    {
+      const std::lock_guard lock(mutex);
+      stop = true;
+    }
+    changed.notify_all();
+    thread.join();
+  }
+
+  void push(std::function<void()> work) {
+    {
+      const std::lock_guard lock(mutex);
+      pending.push_back(std::move(work));
+    }
+    changed.notify_all();
+  }
+
+  void drain() {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return pending.empty() && !busy; });
+    if (failure) {
+      std::rethrow_exception(std::exchange(failure, nullptr));
+    }
+  }
+
+  void serve() {
+    std::unique_lock lock(mutex);
+    while (true) {
+      changed.wait(lock, [&] { return stop || !pending.empty(); });
+      if (pending.empty()) {
+        return;
+      }
+      const std::function<void()> work = std::move(pending.front());
+      pending.pop_front();
+      busy = true;
+      lock.unlock();
+      std::exception_ptr thrown;
+      try {
+        work();
+      } catch (...) {
+        thrown = std::current_exception();
+      }
+      lock.lock();
+      busy = false;
+      if (thrown && !failure) {
+        failure = thrown;
+      }
+      changed.notify_all();
+    }
+  }
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<std::function<void()>> pending;
+  bool busy = false, stop = false;
+  std::exception_ptr failure;
+  std::thread thread;
+};
+
+// What a CPU event is: whether it has happened, and when.
+struct Event::Signal {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool happened = false;
+  std::chrono::steady_clock::time_point time;
+
+  void set() {
+    {
+      const std::lock_guard lock(mutex);
+      time = std::chrono::steady_clock::now();
+      happened = true;
+    }
+    changed.notify_all();
+  }
+  void wait() {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return happened; });
+  }
+};
+
+Stream::Stream(Device& device, StreamMode mode) : device_(&device) {
+  if constexpr (build::cuda) {
+    if (on_cuda()) {
+      native_ = cuda::make_stream(device.options().index);
+    }
+  }
+  if (!on_cuda() && mode == StreamMode::queued) {
+    queue_ = std::make_unique<Queue>();
+  }
+  memory_ = std::make_shared<MemoryPool>(device.kind(), device.options().index,
+                                         device.options().poison, native_);
+}
+
+Stream::~Stream() {
+  queue_.reset();
+  if constexpr (build::cuda) {
+    if (on_cuda()) {
+      cuda::destroy_stream(native_);
+    }
+  }
+}
+
+void Stream::submit(std::function<void()> work) {
+  if (queue_) {
+    queue_->push(std::move(work));
+  } else {
+    work();
+  }
+}
+
+void Stream::copy(void* to, const void* from, std::size_t bytes) {
+  if (bytes == 0) {
+    return;
+  }
+  if constexpr (build::cuda) {
+    if (on_cuda()) {
+      return cuda::copy(native_, to, from, bytes);
+    }
+  }
+  submit([=] { std::memmove(to, from, bytes); });
+}
+
+void Stream::fill(void* to, unsigned char byte, std::size_t bytes) {
+  if (bytes == 0) {
+    return;
+  }
+  if constexpr (build::cuda) {
+    if (on_cuda()) {
+      return cuda::fill(native_, to, byte, bytes);
+    }
+  }
+  submit([=] { std::memset(to, byte, bytes); });
+}
+
+void Stream::wait(const Event& event) {
+  if constexpr (build::cuda) {
+    if (on_cuda()) {
+      return cuda::wait_event(native_, event.native_);
+    }
+  }
+  submit([signal = event.signal_] {
+    if (signal) {
+      signal->wait();
+    }
+  });
+}
+
+void Stream::synchronize() {
+  if constexpr (build::cuda) {
+    if (on_cuda()) {
+      return cuda::synchronize(native_);
+    }
+  }
+  if (queue_) {
+    queue_->drain();
+  }
+}
+
+Event::Event(Device& device) : kind_(device.kind()) {
+  if constexpr (build::cuda) {
+    if (kind_ == DeviceKind::cuda) {
+      native_ = cuda::make_event(device.options().index);
+    }
+  }
+}
+
+Event::~Event() {
+  if constexpr (build::cuda) {
+    if (kind_ == DeviceKind::cuda) {
+      cuda::destroy_event(native_);
+    }
+  }
+}
+
+void Event::record(Stream& stream) {
+  if constexpr (build::cuda) {
+    if (kind_ == DeviceKind::cuda) {
+      return cuda::record_event(native_, stream.native());
+    }
+  }
+  signal_ = std::make_shared<Signal>();
+  stream.submit([signal = signal_] { signal->set(); });
+}
+
+void Event::synchronize() const {
+  if constexpr (build::cuda) {
+    if (kind_ == DeviceKind::cuda) {
+      return cuda::synchronize_event(native_);
+    }
+  }
+  if (signal_) {
+    signal_->wait();
+  }
+}
+
+double Event::seconds_since(const Event& earlier) const {
+  if constexpr (build::cuda) {
+    if (kind_ == DeviceKind::cuda) {
+      return cuda::seconds_between(earlier.native_, native_);
+    }
+  }
+  return std::chrono::duration<double>(signal_->time - earlier.signal_->time).count();
+}
+
+Graph::~Graph() {
+  if constexpr (build::cuda) {
+    if (native_ != nullptr) {
+      cuda::destroy_graph(native_);
+    }
+  }
+}
+
+void Graph::capture(Stream& stream, const std::function<void()>& work) {
+  if constexpr (build::cuda) {
+    if (stream.on_cuda()) {
+      if (native_ != nullptr) {
+        cuda::destroy_graph(std::exchange(native_, nullptr));
+      }
+      native_ = cuda::capture(stream.native(), work);
+      captured_ = true;
+      return;
+    }
+  }
+  static_cast<void>(stream);
+  work_ = work;
+  captured_ = true;
+}
+
+void Graph::replay(Stream& stream) {
+  if constexpr (build::cuda) {
+    if (stream.on_cuda()) {
+      return cuda::replay(native_, stream.native());
+    }
+  }
+  static_cast<void>(stream);
+  work_();
+}
+
+}  // namespace bloomery

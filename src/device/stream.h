@@ -1,0 +1,94 @@
+// Streams, events, copies and captured graphs, on CPU and CUDA with one interface.
+//
+// A CUDA stream is the vendor's. A CPU stream either runs everything at once on the caller
+// (compute) or is an in-order queue with a thread of its own (communication), so that overlap of
+// the two has the same meaning on both devices.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+#include "device/device.h"
+#include "device/memory.h"
+
+namespace bloomery {
+
+class Event;
+class Graph;
+
+enum class StreamMode { direct, queued };  // of a CPU stream; CUDA streams are always queued
+
+class Stream {
+ public:
+  explicit Stream(Device& device, StreamMode mode = StreamMode::direct);
+  ~Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  Device& device() const { return *device_; }
+  bool on_cuda() const { return device_->kind() == DeviceKind::cuda; }
+  bool queued() const { return queue_ != nullptr; }
+  void* native() const { return native_; }  // cudaStream_t, null on the CPU
+  const std::shared_ptr<MemoryPool>& memory() const { return memory_; }
+
+  // CPU only: runs `work` in stream order (at once on a direct stream).
+  void submit(std::function<void()> work);
+
+  // Device work: ordered like kernels. Pointers are device memory or host memory (pinned, if the
+  // copy is to overlap with other work).
+  void copy(void* to, const void* from, std::size_t bytes);
+  void fill(void* to, unsigned char byte, std::size_t bytes);
+
+  void wait(const Event& event);  // later work on this stream comes after the event
+  void synchronize();             // the host waits; rethrows what a queued CPU task threw
+
+ private:
+  struct Queue;
+  Device* device_;
+  void* native_ = nullptr;
+  std::unique_ptr<Queue> queue_;
+  std::shared_ptr<MemoryPool> memory_;
+};
+
+// A point in a stream. Timing is in device time.
+class Event {
+ public:
+  explicit Event(Device& device);
+  ~Event();
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+
+  void record(Stream& stream);
+  void synchronize() const;              // the host waits for it
+  double seconds_since(const Event& earlier) const;  // both must have happened
+
+ private:
+  friend class Stream;
+  struct Signal;
+  DeviceKind kind_;
+  void* native_ = nullptr;
+  std::shared_ptr<Signal> signal_;
+};
+
+// Work captured once and replayed. On the CPU the function itself is kept and called again.
+// While capturing, the work must neither synchronise nor allocate from the device; memory must
+// keep its addresses, so tensors used inside are held by the caller.
+class Graph {
+ public:
+  Graph() = default;
+  ~Graph();
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  void capture(Stream& stream, const std::function<void()>& work);
+  void replay(Stream& stream);
+  bool captured() const { return captured_; }
+
+ private:
+  bool captured_ = false;
+  void* native_ = nullptr;  // cudaGraphExec_t
+  std::function<void()> work_;
+};
+
+}  // namespace bloomery

@@ -1,0 +1,45 @@
+// The one matrix product: row-major, no copies, fp32 accumulation (fp64 for fp64), with fused
+// epilogues. On the CPU OpenBLAS or oneDNN, on CUDA cuBLASLt.
+#pragma once
+
+#include "device/launch.h"
+#include "ops/activation/activation_kind.h"
+#include "tensor/tensor.h"
+
+namespace bloomery {
+
+// d [m, n] = epilogue(op(a) op(b)), or d += when `add`. op transposes when asked: a is [m, k] or,
+// transposed, [k, m]; b is [k, n] or, transposed, [n, k]. Views count as matrices of
+// shape.rows() x shape.back() unless m, n, k say otherwise, so weights may have more dimensions.
+struct Matmul {
+  ConstView a, b;
+  View d;
+  std::int64_t m = 0, n = 0, k = 0;
+  bool transpose_a = false, transpose_b = false;
+  bool add = false;
+
+  // Forward epilogue: d = activation(op(a) op(b) + bias); `before` receives the value before the
+  // activation. Not together with `add`.
+  ConstView bias;  // [n], or null
+  Activation activation = Activation::none;
+  View before;     // [m, n]; needed when activation is set
+
+  // Backward epilogue: d = (op(a) op(b)) * derivative(`derivative_at`). Not together with `add`.
+  Activation derivative = Activation::none;
+  ConstView derivative_at;  // [m, n], what `before` held
+};
+template <int kLevel>
+void run(OnCpu<kLevel>, Stream&, const Matmul&);
+void run(OnCuda, Stream&, const Matmul&);
+
+// sums[n] (+)= column sums of x [m, n], in the accumulation dtype; deterministic.
+struct ColumnSum {
+  ConstView x;
+  View sums;
+  bool add = false;
+};
+template <int kLevel>
+void run(OnCpu<kLevel>, Stream&, const ColumnSum&);
+void run(OnCuda, Stream&, const ColumnSum&);
+
+}  // namespace bloomery
