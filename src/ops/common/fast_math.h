@@ -37,7 +37,7 @@ struct SinCos {
   float sin, cos;
 };
 
-// Sine and cosine within 1e-7 of an angle of up to 2^31 in magnitude. The angle is reduced in
+// Sine and cosine within 1e-7 of an angle of up to 2^30 in magnitude. The angle is reduced in
 // double precision: in single precision a product position * frequency would already be wrong by
 // 1e-3 at position 1e4.
 [[gnu::always_inline]] inline SinCos fast_sincos(double angle) {
