@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "base/random.h"
 #include "tensor/tensor.h"
 
 namespace bloomery {
@@ -40,6 +41,10 @@ struct State {
   Value stream;   // residual stream [tokens, hidden]
   Value pending;  // branch output still to be added, or null
   Value encoder;  // encoder output on its way through decoder blocks, or null
+
+  // Dropout of the pending branch, applied when it is added: its probability and key.
+  float pending_dropout = 0;
+  RandomKey pending_key = 0;
 };
 
 }  // namespace bloomery
