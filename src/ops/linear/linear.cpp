@@ -15,15 +15,15 @@ Sizes checked_sizes(const Value& x, const Parameter& weight, const Parameter* bi
   const std::int64_t in = x.shape().back();
   check(static_cast<bool>(weight.value), "linear: the weight ", weight.name,
         " has no value here: initialize or gather it first");
-  check(weight.value.shape().rank() >= 2 && weight.value.shape().back() == in, "linear: ",
-        weight.name, weight.value.shape(), " cannot be applied to x ", x.shape(),
+  check(weight.value.shape().rank() >= 2 && weight.value.shape().back() == in,
+        "linear: ", weight.name, weight.value.shape(), " cannot be applied to x ", x.shape(),
         ": the last extents must be equal");
   check(weight.value.dtype() == x.dtype(), "linear: ", weight.name, " is ", weight.value.dtype(),
         ", x is ", x.dtype(), ": cast one of them");
   const std::int64_t out = weight.value.shape().rows();
   check(bias == nullptr || (bias->value.numel() == out && bias->value.dtype() == x.dtype()),
-        "linear: the bias must have ", out, " elements of ", x.dtype(), " to go with ",
-        weight.name, weight.value.shape());
+        "linear: the bias must have ", out, " elements of ", x.dtype(), " to go with ", weight.name,
+        weight.value.shape());
   return {x.shape().rows(), in, out};
 }
 
@@ -41,6 +41,7 @@ const Tensor& finished_grad(Tape& tape, const Slot& y) {
     }
     y->grad = {};
   }
+  y->epilogue_input = {};  // deferred weight gradients need it no more
   const Tensor& grad = y->epilogue != 0 ? y->epilogue_grad : y->grad;
   check(static_cast<bool>(grad), "linear: no gradient arrived at an output of shape ", y->shape);
   return grad;
@@ -77,8 +78,14 @@ void input_gradient(Tape& tape, const Tensor& grad, const Parameter& weight, con
 void weight_gradient(Tape& tape, const Tensor& grad, const Tensor& x, Parameter& weight,
                      Parameter* bias, const Sizes& sizes) {
   const Sink sink = tape.sink(weight);
-  Matmul product{.a = grad, .b = x, .d = sink.target, .m = sizes.out, .n = sizes.in,
-                 .k = sizes.rows, .transpose_a = true, .add = sink.add};
+  Matmul product{.a = grad,
+                 .b = x,
+                 .d = sink.target,
+                 .m = sizes.out,
+                 .n = sizes.in,
+                 .k = sizes.rows,
+                 .transpose_a = true,
+                 .add = sink.add};
   const Sink bias_sink = bias != nullptr ? tape.sink(*bias) : Sink{};
   if (bias_sink && !bias_sink.add) {
     product.column_sums_of_a = bias_sink.target;
@@ -95,8 +102,14 @@ Value linear(Context& context, const Value& x, Parameter& weight, Parameter* bia
              const LinearOptions& options) {
   const Sizes sizes = checked_sizes(x, weight, bias);
   Value y = context.output(x.dtype(), {sizes.rows, sizes.out});
-  Matmul product{.a = x.data, .b = weight.value, .d = y.data, .m = sizes.rows, .n = sizes.out,
-                 .k = sizes.in, .transpose_b = true, .activation = options.activation};
+  Matmul product{.a = x.data,
+                 .b = weight.value,
+                 .d = y.data,
+                 .m = sizes.rows,
+                 .n = sizes.out,
+                 .k = sizes.in,
+                 .transpose_b = true,
+                 .activation = options.activation};
   if (bias != nullptr && options.add_bias) {
     product.bias = bias->value;
   }
@@ -113,19 +126,19 @@ Value linear(Context& context, const Value& x, Parameter& weight, Parameter* bia
     if (bias != nullptr) {
       parameters.push_back(bias);
     }
-    context.tape->record(
-        {.op = "linear",
-         .input_gradient =
-             [x = x.slot, y = y.slot, &weight, rows = sizes.rows](Tape& tape) {
-               input_gradient(tape, finished_grad(tape, y), weight, x, rows);
-             },
-         .weight_gradient =
-             [x = x.data, y = y.slot, &weight, bias, sizes](Tape& tape) {
-               weight_gradient(tape, finished_grad(tape, y), x, weight, bias, sizes);
-             },
-         .parameters = std::move(parameters),
-         .saved = {x.data, before},
-         .shape = y.shape()});
+    context.tape->record({.op = "linear",
+                          .input_gradient =
+                              [x = x.slot, y = y.slot, &weight, rows = sizes.rows](Tape& tape) {
+                                input_gradient(tape, finished_grad(tape, y), weight, x, rows);
+                              },
+                          .weight_gradient =
+                              [x = x.data, y = y.slot, &weight, bias, sizes](Tape& tape) {
+                                weight_gradient(tape, finished_grad(tape, y), x, weight, bias,
+                                                sizes);
+                              },
+                          .parameters = std::move(parameters),
+                          .saved = {x.data, before},
+                          .shape = y.shape()});
   }
   return y;
 }
