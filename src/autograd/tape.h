@@ -75,6 +75,8 @@ class Tape {
   // Where the gradient of a value or parameter goes; null when nobody wants it.
   Sink sink(const Slot& slot);
   Sink sink(Parameter& parameter);
+  // For a gradient that is already multiplied by the derivative which the slot offers.
+  Sink epilogue_sink(const Slot& slot);
 
   // The gradient that consumers wrote; a null tensor when none did.
   const Tensor& grad(const Slot& slot) const { return slot->grad; }
@@ -83,6 +85,11 @@ class Tape {
   // Lets `input` take over the gradient buffer of `output`; true if it could (it had none yet and
   // weight gradients are not deferred, which would still read the buffer).
   bool adopt(const Slot& input, const Slot& output);
+  // Lets `branch` read the gradient buffer of `sum`, of which it is an addend; true if it could (as
+  // for adopt). Whoever writes to either later does so in a copy, unless the other is gone.
+  bool share(const Slot& branch, const Slot& sum);
+  // Whether the gradient of a value may be changed in place: no other slot reads its buffer.
+  bool exclusive(const Slot& slot) const { return slot->sharers.use_count() <= 1; }
 
   // Pops all entries, newest first, and frees what they saved.
   void backward();
@@ -102,6 +109,7 @@ class Tape {
 
  private:
   void contributed(Parameter& parameter);
+  Sink sink_to(const GradSlot& slot, Tensor& grad) const;
 
   Stream* stream_;
   Tape* root_ = this;  // the outermost tape: counts contributions
