@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "base/random.h"
 #include "tensor/tensor.h"
 
 namespace bloomery {
@@ -15,6 +16,8 @@ struct GradSlot {
   DType dtype = DType::fp32;
   Shape shape;
   Tensor grad;  // null until the first writer asks for it
+  // Held by every slot that reads the same gradient buffer (see Tape::share); null: only this one.
+  std::shared_ptr<const void> sharers;
   int epilogue = 0;
   Tensor epilogue_input;
   bool epilogue_applied = false;
@@ -40,6 +43,10 @@ struct State {
   Value stream;   // residual stream [tokens, hidden]
   Value pending;  // branch output still to be added, or null
   Value encoder;  // encoder output on its way through decoder blocks, or null
+
+  // Dropout of the pending branch, applied when it is added: its probability and key.
+  float pending_dropout = 0;
+  RandomKey pending_key = 0;
 };
 
 }  // namespace bloomery
