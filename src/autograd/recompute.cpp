@@ -21,9 +21,9 @@ State recompute(Context& context, const State& state, const Segment& segment) {
   check(!state.pending, "recompute: the state has a pending branch; settle it first");
   Context forward = context;
   forward.tape = nullptr;
-  State plain = segment(forward, {detached(state.stream), {}, detached(state.encoder)});
+  const State plain = segment(forward, {detached(state.stream), {}, detached(state.encoder)});
 
-  State result;
+  State result = plain;
   for (auto field : {&State::stream, &State::pending, &State::encoder}) {
     if (plain.*field) {
       result.*field = context.wrap((plain.*field).data);

@@ -26,14 +26,19 @@ Value Tape::value(Tensor data) const {
 }
 
 Sink Tape::sink(const Slot& slot) {
-  if (slot == nullptr) {
-    return {};
+  return slot != nullptr ? sink_to(*slot, slot->grad) : Sink{};
+}
+
+Sink Tape::epilogue_sink(const Slot& slot) {
+  return slot != nullptr ? sink_to(*slot, slot->epilogue_grad) : Sink{};
+}
+
+Sink Tape::sink_to(const GradSlot& slot, Tensor& grad) const {
+  const bool add = static_cast<bool>(grad);
+  if (!add) {
+    grad = Tensor::empty(*stream_, slot.dtype, slot.shape);
   }
-  if (slot->grad) {
-    return {slot->grad, true};
-  }
-  slot->grad = Tensor::empty(*stream_, slot->dtype, slot->shape);
-  return {slot->grad, false};
+  return {grad, add};
 }
 
 Sink Tape::sink(Parameter& parameter) {

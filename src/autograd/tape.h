@@ -75,6 +75,8 @@ class Tape {
   // Where the gradient of a value or parameter goes; null when nobody wants it.
   Sink sink(const Slot& slot);
   Sink sink(Parameter& parameter);
+  // For a gradient that is already multiplied by the derivative which the slot offers.
+  Sink epilogue_sink(const Slot& slot);
 
   // The gradient that consumers wrote; a null tensor when none did.
   const Tensor& grad(const Slot& slot) const { return slot->grad; }
@@ -102,6 +104,7 @@ class Tape {
 
  private:
   void contributed(Parameter& parameter);
+  Sink sink_to(const GradSlot& slot, Tensor& grad) const;
 
   Stream* stream_;
   Tape* root_ = this;  // the outermost tape: counts contributions

@@ -1,0 +1,3 @@
+#include "ops/matmul/matmul.h"
+
+#include <gtest/gtest.h>
