@@ -230,8 +230,12 @@ double inner(const std::vector<double>& a, const std::vector<double>& b) {
   return sum;
 }
 
-// Sum over outputs of <output, its seeded gradient>.
-double objective(const std::string& stem, const Results& results) {
+// Sum over outputs of <output, its seeded gradient>. An op that makes its own gradients makes those
+// of its output "loss".
+double objective(const std::string& stem, const OpCase& op_case, const Results& results) {
+  if (!op_case.seed_outputs) {
+    return results.at("loss").at(0);
+  }
   double sum = 0;
   for (const auto& [name, values] : results) {
     if (name.rfind("grad.", 0) != 0) {
@@ -257,7 +261,8 @@ void check_gradients(const std::string& op, const OpCase& op_case) {
       direction[i] = random_normal(key, i);
     }
     const auto moved = [&](double nudge) {
-      return objective(stem, run_case(op, op_case, {.nudged = input.name, .nudge = nudge}));
+      return objective(stem, op_case,
+                       run_case(op, op_case, {.nudged = input.name, .nudge = nudge}));
     };
     constexpr double kStep = 1e-4;
     // Fourth-order central difference.

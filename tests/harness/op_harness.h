@@ -53,7 +53,7 @@ struct OpCase {
   std::map<std::string, std::string> attributes;  // for the PyTorch script, see tools/golden
   std::function<void(Batch&, Inputs&)> batch;     // fills what the op reads from Batch
   bool training = true;
-  bool seed_outputs = true;  // false: the op makes its own gradients (head_loss)
+  bool seed_outputs = true;  // false: the op makes the gradients of its output "loss" itself
   bool finite_differences = true;
   std::vector<DType> dtypes = {DType::fp32, DType::bf16, DType::fp16};
   // Written tolerance on |a-b| / |b| where PyTorch has no such op. Default: by dtype.
