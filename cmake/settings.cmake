@@ -33,6 +33,9 @@ target_include_directories(bloomery_settings INTERFACE ${CMAKE_SOURCE_DIR}/src
                                                        ${CMAKE_BINARY_DIR}/generated)
 set(warnings -Wall -Wextra -Wconversion -Wno-sign-conversion
              -Wno-missing-field-initializers -Werror)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  list(APPEND warnings -Wno-restrict)  # g++ 12 sees overlaps in every `"text" + string`
+endif()
 target_compile_options(
   bloomery_settings
   INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${warnings}>"
