@@ -62,7 +62,9 @@ bool Tape::adopt(const Slot& input, const Slot& output) {
   if (input == nullptr || input->grad || deferred != nullptr || input->dtype != output->dtype) {
     return false;
   }
-  input->grad = output->grad;
+  if (output->grad) {
+    input->grad = output->grad.reshape(input->shape);
+  }
   input->sharers = std::move(output->sharers);
   return true;
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "comm/mesh.h"
 #include "comm/threads.h"
 #include "ops/arithmetic/arithmetic.h"
 

@@ -31,9 +31,10 @@ Sizes checked_sizes(const Value& x, const Parameter& weight, const Parameter* bi
 const Tensor& finished_grad(Tape& tape, const Slot& y) {
   if (y->grad && y->epilogue != 0) {
     const bool both = static_cast<bool>(y->epilogue_grad);
-    launch(tape.stream(), ActivationBackward{.grad_y = y->grad,
+    const Tensor own = both ? y->grad : tape.sink(y).target;  // a copy if it was shared
+    launch(tape.stream(), ActivationBackward{.grad_y = own,
                                              .x = y->epilogue_input,
-                                             .grad_x = both ? y->epilogue_grad : y->grad,
+                                             .grad_x = both ? y->epilogue_grad : own,
                                              .activation = static_cast<Activation>(y->epilogue),
                                              .add = both});
     if (!both) {
