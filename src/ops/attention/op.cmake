@@ -16,4 +16,4 @@ add_op(
        flash_backward_sm80.cu
        flash_forward_sm80.cu
        ${attention_cudnn}
-  TESTS attention_test.cpp)
+  TESTS attention_test.cpp attention_cases_test.cpp)
