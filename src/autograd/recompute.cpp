@@ -7,6 +7,7 @@ namespace {
 void move_grad(const Slot& from, const Slot& to) {
   if (from != nullptr && to != nullptr && from != to) {
     to->grad = std::move(from->grad);
+    to->sharers = std::move(from->sharers);
   }
 }
 

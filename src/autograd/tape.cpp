@@ -26,7 +26,16 @@ Value Tape::value(Tensor data) const {
 }
 
 Sink Tape::sink(const Slot& slot) {
-  return slot != nullptr ? sink_to(*slot, slot->grad) : Sink{};
+  if (slot == nullptr) {
+    return {};
+  }
+  if (slot->grad && !exclusive(slot)) {
+    const Tensor shared = std::move(slot->grad);
+    slot->grad = Tensor::empty(*stream_, slot->dtype, slot->shape);
+    stream_->copy(slot->grad.data(), shared.data(), shared.bytes());
+    slot->sharers.reset();
+  }
+  return sink_to(*slot, slot->grad);
 }
 
 Sink Tape::epilogue_sink(const Slot& slot) {
@@ -54,6 +63,19 @@ bool Tape::adopt(const Slot& input, const Slot& output) {
     return false;
   }
   input->grad = output->grad;
+  input->sharers = std::move(output->sharers);
+  return true;
+}
+
+bool Tape::share(const Slot& branch, const Slot& sum) {
+  if (branch == nullptr || branch->grad || deferred != nullptr || branch->dtype != sum->dtype) {
+    return false;
+  }
+  if (sum->sharers == nullptr) {
+    sum->sharers = std::make_shared<char>();
+  }
+  branch->grad = sum->grad;
+  branch->sharers = sum->sharers;
   return true;
 }
 

@@ -85,6 +85,11 @@ class Tape {
   // Lets `input` take over the gradient buffer of `output`; true if it could (it had none yet and
   // weight gradients are not deferred, which would still read the buffer).
   bool adopt(const Slot& input, const Slot& output);
+  // Lets `branch` read the gradient buffer of `sum`, of which it is an addend; true if it could (as
+  // for adopt). Whoever writes to either later does so in a copy, unless the other is gone.
+  bool share(const Slot& branch, const Slot& sum);
+  // Whether the gradient of a value may be changed in place: no other slot reads its buffer.
+  bool exclusive(const Slot& slot) const { return slot->sharers.use_count() <= 1; }
 
   // Pops all entries, newest first, and frees what they saved.
   void backward();

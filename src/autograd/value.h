@@ -16,6 +16,8 @@ struct GradSlot {
   DType dtype = DType::fp32;
   Shape shape;
   Tensor grad;  // null until the first writer asks for it
+  // Held by every slot that reads the same gradient buffer (see Tape::share); null: only this one.
+  std::shared_ptr<const void> sharers;
   int epilogue = 0;
   Tensor epilogue_input;
   Tensor epilogue_grad;  // already multiplied by the derivative; null until the first writer asks
