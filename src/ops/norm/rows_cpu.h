@@ -37,9 +37,18 @@ template <class Sum>
 template <class Sum, class AddTerms>
 [[gnu::always_inline]] static inline std::array<Sum, 2> two_sums(std::int64_t columns,
                                                                  const AddTerms& add_terms) {
-  Lanes<Sum> first{}, second{};
-  for_lanes<Sum>(columns, [&](std::int64_t c, auto part) { add_terms(c, first, second, part); });
-  return {sum_of_lanes<Sum>(first), sum_of_lanes<Sum>(second)};
+  // Two chains of each sum, so that an addition need not wait for the one before it.
+  Lanes<Sum> first[2] = {}, second[2] = {};
+  constexpr int kStep = 2 * kLanes<Sum>;
+  const std::int64_t even = columns / kStep * kStep;
+  for (std::int64_t c = 0; c < even; c += kStep) {
+    add_terms(c, first[0], second[0], AllLanes{});
+    add_terms(c + kLanes<Sum>, first[1], second[1], AllLanes{});
+  }
+  for_lanes<Sum>(columns - even, [&](std::int64_t c, auto part) {
+    add_terms(even + c, first[0], second[0], part);
+  });
+  return {sum_of_lanes<Sum>(first[0] + first[1]), sum_of_lanes<Sum>(second[0] + second[1])};
 }
 
 // out[c] = round(stream[c] + factors[c] * pending[c]); null factors mean one.
