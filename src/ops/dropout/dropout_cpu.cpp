@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "ops/common/convert.h"
-#include "ops/common/simd.h"
+#include "ops/common/row_lanes.h"
 #include "ops/dropout/dropout.h"
 #include "ops/dropout/mask_cpu.h"
 

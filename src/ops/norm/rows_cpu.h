@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ops/common/convert.h"
-#include "ops/common/simd.h"
+#include "ops/common/row_lanes.h"
 #include "ops/dropout/mask_cpu.h"
 #include "ops/norm/norm.h"
 
@@ -15,7 +15,8 @@ namespace bloomery {
 
 // Rows that kernels keep for themselves have room for whole vectors.
 static inline std::size_t padded(std::int64_t columns) {
-  return static_cast<std::size_t>((columns + kLanes<float> - 1) / kLanes<float> * kLanes<float>);
+  return static_cast<std::size_t>((columns + kRowLanes<float> - 1) / kRowLanes<float> *
+                                  kRowLanes<float>);
 }
 
 // A mask (which is fp32) as factors of a row.
@@ -25,7 +26,7 @@ template <class Sum>
     return load_lanes(factors);
   } else {
     Lanes<Sum> lanes;
-    for (int i = 0; i < kLanes<Sum>; ++i) {
+    for (int i = 0; i < kRowLanes<Sum>; ++i) {
       lanes[i] = static_cast<Sum>(factors[i]);
     }
     return lanes;
@@ -39,11 +40,11 @@ template <class Sum, class AddTerms>
                                                                  const AddTerms& add_terms) {
   // Two chains of each sum, so that an addition need not wait for the one before it.
   Lanes<Sum> first[2] = {}, second[2] = {};
-  constexpr int kStep = 2 * kLanes<Sum>;
+  constexpr int kStep = 2 * kRowLanes<Sum>;
   const std::int64_t even = columns / kStep * kStep;
   for (std::int64_t c = 0; c < even; c += kStep) {
     add_terms(c, first[0], second[0], AllLanes{});
-    add_terms(c + kLanes<Sum>, first[1], second[1], AllLanes{});
+    add_terms(c + kRowLanes<Sum>, first[1], second[1], AllLanes{});
   }
   for_lanes<Sum>(columns - even, [&](std::int64_t c, auto part) {
     add_terms(even + c, first[0], second[0], part);
