@@ -85,19 +85,25 @@ class Backward {
   }
 
   void write(std::int64_t row, const Sum* total, RowFactors& factors) const {
-    if (k_.d_stream) {
-      emit(total, nullptr, k_.d_stream.as<Stored>() + row * columns_, k_.add_stream);
+    Stored* const stream = k_.d_stream ? k_.d_stream.as<Stored>() + row * columns_ : nullptr;
+    if (stream != nullptr) {
+      emit(total, nullptr, stream, k_.add_stream);
     }
     if (k_.d_pending) {
-      emit(total, factors.of(row), k_.d_pending.as<Branch>() + row * columns_, k_.add_pending);
+      Branch* const pending = k_.d_pending.as<Branch>() + row * columns_;
+      if (stream != nullptr && !k_.add_stream) {
+        emit(stream, factors.of(row), pending, k_.add_pending);  // rounded, as settle reads it
+      } else {
+        emit(total, factors.of(row), pending, k_.add_pending);
+      }
     }
   }
 
-  // to (+)= factors * total; null factors mean one.
-  template <class To>
-  void emit(const Sum* total, const float* factors, To* to, bool add) const {
+  // to (+)= factors * from; null factors mean one.
+  template <class From, class To>
+  void emit(const From* from, const float* factors, To* to, bool add) const {
     for_lanes<Sum>(columns_, [=](std::int64_t c, auto part) {
-      Lanes<Sum> term = load_lanes(total + c);
+      Lanes<Sum> term = load_lanes(from + c, part);
       if (factors != nullptr) {
         term *= load_factors<Sum>(factors + c);
       }
