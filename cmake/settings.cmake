@@ -8,7 +8,9 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
-set(CMAKE_CXX_FLAGS_RELEASE "-O3 -g1")
+if(NOT BLOOMERY_SANITIZE)  # the sanitizer presets bring their own
+  set(CMAKE_CXX_FLAGS_RELEASE "-O3 -g1")
+endif()
 
 find_program(CCACHE ccache)
 if(CCACHE)

@@ -1,5 +1,19 @@
+# attention_cudnn.cpp alone sees the headers of cudnn-frontend (tools/fetch_headers).
+set(attention_cudnn attention_no_cudnn.cpp)
+if(EXISTS ${BLOOMERY_HEADERS}/cudnn_frontend/include/cudnn_frontend.h)
+  set(attention_cudnn attention_cudnn.cpp)
+  set_source_files_properties(
+    attention/attention_cudnn.cpp PROPERTIES COMPILE_OPTIONS
+    "-isystem;${BLOOMERY_HEADERS}/cudnn_frontend/include")
+endif()
 add_op(
   attention
   SOURCES attention.cpp
   CPU attention_forward_cpu.cpp attention_backward_cpu.cpp
+  CUDA attention_cuda.cu
+       attention_delta.cu
+       attention_simple.cu
+       flash_backward_sm80.cu
+       flash_forward_sm80.cu
+       ${attention_cudnn}
   TESTS attention_test.cpp)

@@ -14,7 +14,7 @@ struct DropoutMask {
   RandomKey key = 0;
   DropoutPlaces places;
 
-  explicit operator bool() const { return threshold != 0; }
+  explicit constexpr operator bool() const { return threshold != 0; }
 };
 
 // A mask together with the coordinates that it points to, which must live until backward.

@@ -21,14 +21,14 @@ __global__ void apply_by_octets(const From* x, To* y, std::int64_t rows, std::in
   for (std::int64_t c = lane * kOctet; c < columns; c += kWarpSize * kOctet) {
     const std::int64_t at = row * columns + c;
     const Octet<From> in = load_octet(x + at);
-    Octet<To> out = add ? load_octet(y + at) : zero_octet<To>();
-    float factors[kOctet];
+    const Octet<To> earlier = add ? load_octet(y + at) : zero_octet<To>();
+    float factors[kOctet], out[kOctet];
     row_mask.factors(c, factors);
 #pragma unroll
     for (int i = 0; i < kOctet; ++i) {
-      out.set(i, fmaf(factors[i], in[i], out[i]));
+      out[i] = fmaf(factors[i], in[i], earlier[i]);
     }
-    store_octet(y + at, out);
+    store_octet(y + at, to_octet<To>(out));
   }
 }
 

@@ -127,12 +127,12 @@ void record_norm(Tape& tape, NormRecord record, const Shape& shape) {
 }  // namespace
 
 std::int64_t num_norm_partials(std::int64_t rows, std::int64_t columns) {
-  // Rows of up to 1024 columns take a warp each, eight to a block and two blocks to each of 132
-  // processors; longer ones a block each, of a thread per 32 columns. Sixteen rows or more per
-  // block, so that writing the sums costs little beside reading the rows.
+  // Up to 768 columns a row takes a warp, eight to a block and two blocks to each of 132
+  // processors; a longer one a block with a warp per 512 columns, sixteen warps to a processor.
+  // Sixteen rows or more per block, so that the sums cost little beside the rows.
   constexpr std::int64_t kProcessors = 132;
-  const std::int64_t resident =
-      columns <= 1024 ? 2 : std::clamp<std::int64_t>(16384 / columns, 1, 4);
+  const std::int64_t warps = std::min<std::int64_t>((columns + 511) / 512, 16);
+  const std::int64_t resident = columns <= 768 ? 2 : 16 / warps;
   return std::clamp<std::int64_t>((rows + 15) / 16, 1, kProcessors * resident);
 }
 

@@ -4,8 +4,11 @@
 namespace bloomery {
 namespace {
 
+// The sums of the parameter gradients take registers, so that fewer columns go to a thread than in
+// forward: a warp holds a row of up to 768, a block with two octets per thread one of up to 8192.
 constexpr int kThreads = 256;  // eight rows at a time where a warp holds a row
 constexpr int kWarps = kThreads / kWarpSize;
+constexpr int kWarpOctets = 3, kBlockOctets = 2;
 
 template <class Stored, class Branch>
 struct Arguments {
@@ -68,24 +71,26 @@ __device__ __forceinline__ void write_total(const Arguments<Stored, Branch>& a, 
                                             int column, const RowMask& mask,
                                             const float (&total)[kOctet]) {
   if (a.d_stream != nullptr) {
-    Octet<Stored> out = a.add_stream ? load_octet(a.d_stream + at) : zero_octet<Stored>();
+    const auto earlier = a.add_stream ? load_octet(a.d_stream + at) : zero_octet<Stored>();
+    float out[kOctet];
 #pragma unroll
     for (int j = 0; j < kOctet; ++j) {
-      out.set(j, out[j] + total[j]);
+      out[j] = earlier[j] + total[j];
     }
-    store_octet(a.d_stream + at, out);
+    store_octet(a.d_stream + at, to_octet<Stored>(out));
   }
   if (a.d_pending != nullptr) {
-    Octet<Branch> out = a.add_pending ? load_octet(a.d_pending + at) : zero_octet<Branch>();
+    const auto earlier = a.add_pending ? load_octet(a.d_pending + at) : zero_octet<Branch>();
+    float out[kOctet];
     float factors[kOctet] = {1, 1, 1, 1, 1, 1, 1, 1};
     if (a.mask) {
       mask.factors(column, factors);
     }
 #pragma unroll
     for (int j = 0; j < kOctet; ++j) {
-      out.set(j, fmaf(factors[j], total[j], out[j]));
+      out[j] = fmaf(factors[j], total[j], earlier[j]);
     }
-    store_octet(a.d_pending + at, out);
+    store_octet(a.d_pending + at, to_octet<Branch>(out));
   }
 }
 
@@ -118,6 +123,11 @@ __device__ __forceinline__ void row_backward(const Arguments<Stored, Branch>& a,
     }
   }
   const float2 means = a.means(Team::sum(row_sums));
+#pragma unroll
+  for (int i = 0; i < kOctets; ++i) {
+    keep_packed(part.dy[i]);
+    keep_packed(part.x[i]);
+  }
   const RowMask mask(a.d_pending != nullptr ? a.mask : DropoutMask{}, row);
 #pragma unroll
   for (int i = 0; i < kOctets; ++i) {
@@ -139,7 +149,7 @@ __device__ __forceinline__ void row_backward(const Arguments<Stored, Branch>& a,
 // Sums the parts of the block's warps in order, through shared memory, into the first warp.
 template <int kOctets>
 __device__ void combine_warps(float (&sums)[kOctets][kOctet]) {
-  __shared__ float shared[kWarpColumns];
+  __shared__ float shared[kOctets * kOctet * kWarpSize];
   const int warp = threadIdx.x / kWarpSize;
   for (int turn = kWarps - 1; turn >= 0; --turn) {
     if (warp == turn) {
@@ -164,20 +174,14 @@ __device__ __forceinline__ void write_sums(const float (&sums)[kOctets][kOctet],
   for (int i = 0; i < kOctets; ++i) {
     const int column = Team::column(i);
     if (column < columns) {
-      Octet<float> out;
-#pragma unroll
-      for (int j = 0; j < kOctet; ++j) {
-        out.set(j, sums[i][j]);
-      }
-      store_octet(to + column, out);
+      store_octet(to + column, to_octet<float>(sums[i]));
     }
   }
 }
 
 // Persistent blocks: each takes every gridDim.x-th group of rows and leaves one partial sum.
 template <int kOctets, bool kWholeBlock, class Stored, class Branch>
-__global__ void __launch_bounds__(kWholeBlock ? kMaxThreadsPerRow : kThreads,
-                                  kWholeBlock || sizeof(Stored) > 2 ? 1 : 2)
+__global__ void __launch_bounds__(kWholeBlock ? kMaxThreadsPerRow : kThreads, kWholeBlock ? 1 : 2)
     norm_backward(Arguments<Stored, Branch> a) {
   using Team = RowTeam<kWholeBlock>;
   ParameterSums<kOctets> sums;
@@ -252,10 +256,14 @@ void launch_backward(const Arguments<Stored, Branch>& a, unsigned blocks, cudaSt
   if (!fits_octets(a.columns, a.dy, a.x, a.gain, a.later, a.d_stream, a.d_pending) ||
       a.columns > kBlockColumns) {
     norm_backward_by_element<<<blocks, kThreads, 0, stream>>>(a);
-  } else if (a.columns > kWarpColumns) {
-    norm_backward<kMaxOctets, true><<<blocks, threads_per_row(a.columns), 0, stream>>>(a);
+  } else if (a.columns > kColumnsPerOctet * kBlockOctets * kMaxWarpsPerRow) {
+    norm_backward<kMaxOctets, true>
+        <<<blocks, threads_per_row(a.columns, kMaxOctets), 0, stream>>>(a);
+  } else if (a.columns > kColumnsPerOctet * kWarpOctets) {
+    norm_backward<kBlockOctets, true>
+        <<<blocks, threads_per_row(a.columns, kBlockOctets), 0, stream>>>(a);
   } else {
-    dispatch_octets(a.columns, [&](auto octets) {
+    dispatch_octets<kWarpOctets>(a.columns, [&](auto octets) {
       norm_backward<octets(), false><<<blocks, kThreads, 0, stream>>>(a);
     });
   }

@@ -72,10 +72,7 @@ __device__ __forceinline__ void load_row(const Arguments<Stored, Branch>& a, std
       if (a.mask) {
         mask.factors(column, factors);
       }
-#pragma unroll
-      for (int j = 0; j < kOctet; ++j) {
-        x[i].set(j, to_float(settled<Stored>(x[i][j], factors[j], pending[i][j])));
-      }
+      x[i] = settled(x[i], factors, pending[i]);
       store_octet(a.out + first + column, x[i]);
     }
   }
@@ -132,13 +129,13 @@ __global__ void __launch_bounds__(kWholeBlock ? kMaxThreadsPerRow : kRowsPerBloc
       const Octet<Branch> gain = load_octet(a.gain + column);
       const Octet<Branch> bias =
           a.bias != nullptr ? load_octet(a.bias + column) : zero_octet<Branch>();
-      Octet<Branch> y;
+      float y[kOctet];
 #pragma unroll
       for (int j = 0; j < kOctet; ++j) {
         const float h = (x[i][j] - s.mean - s.shift) * s.inverse;
-        y.set(j, fmaf(h, a.one_plus_gain ? 1.0f + gain[j] : gain[j], bias[j]));
+        y[j] = fmaf(h, a.one_plus_gain ? 1.0f + gain[j] : gain[j], bias[j]);
       }
-      store_octet(a.y + row * a.columns + column, y);
+      store_octet(a.y + row * a.columns + column, to_octet<Branch>(y));
     }
   }
   if (Team::lane() == 0) {
@@ -196,9 +193,9 @@ void launch_forward(const Arguments<Stored, Branch>& a, cudaStream_t stream) {
     norm_forward_by_element<<<num_blocks(a.rows, 1), kThreads, 0, stream>>>(a);
   } else if (a.columns > kWarpColumns) {
     norm_forward<kMaxOctets, true>
-        <<<num_blocks(a.rows, 1), threads_per_row(a.columns), 0, stream>>>(a);
+        <<<num_blocks(a.rows, 1), threads_per_row(a.columns, kMaxOctets), 0, stream>>>(a);
   } else {
-    dispatch_octets(a.columns, [&](auto octets) {
+    dispatch_octets<kMaxOctets>(a.columns, [&](auto octets) {
       norm_forward<octets(), false>
           <<<num_blocks(a.rows, kRowsPerBlock), kRowsPerBlock * kWarpSize, 0, stream>>>(a);
     });
@@ -219,17 +216,13 @@ __global__ void settle_rows(Arguments<Stored, Branch> a) {
   for (std::int64_t c = threadIdx.x % kWarpSize * kStep; c < a.columns; c += kWarpSize * kStep) {
     const std::int64_t at = row * a.columns + c;
     if constexpr (kByOctet) {
-      Octet<Stored> x = load_octet(a.stream + at);
+      const Octet<Stored> x = load_octet(a.stream + at);
       const Octet<Branch> pending = load_octet(a.pending + at);
       float factors[kOctet] = {1, 1, 1, 1, 1, 1, 1, 1};
       if (a.mask) {
         mask.factors(c, factors);
       }
-#pragma unroll
-      for (int j = 0; j < kOctet; ++j) {
-        x.set(j, to_float(settled<Stored>(x[j], factors[j], pending[j])));
-      }
-      store_octet(a.out + at, x);
+      store_octet(a.out + at, settled(x, factors, pending));
     } else {
       a.out[at] = settled<Stored>(to_float(a.stream[at]), a.mask ? mask.factor(c) : 1.0f,
                                   to_float(a.pending[at]));

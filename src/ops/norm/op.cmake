@@ -3,4 +3,4 @@ add_op(
   SOURCES norm.cpp settle.cpp
   CPU norm_forward_cpu.cpp norm_backward_cpu.cpp
   CUDA norm_forward_cuda.cu norm_backward_cuda.cu
-  TESTS norm_test.cpp)
+  TESTS norm_test.cpp norm_tape_test.cpp)

@@ -2,6 +2,8 @@
 // columns) or of one block (up to 16384), in octets; other widths go through memory by element.
 #pragma once
 
+#include <type_traits>
+
 #include "ops/common/dispatch_cuda.cuh"
 #include "ops/common/octet.cuh"
 #include "ops/dropout/mask_cuda.cuh"
@@ -9,14 +11,16 @@
 
 namespace bloomery {
 
-inline constexpr int kMaxOctets = 4;           // per thread
-inline constexpr int kMaxThreadsPerRow = 512;  // so that a thread may have 128 registers
-inline constexpr std::int64_t kWarpColumns = kWarpSize * kMaxOctets * kOctet;
-inline constexpr std::int64_t kBlockColumns = kMaxThreadsPerRow * kMaxOctets * kOctet;
+inline constexpr int kMaxOctets = 4;        // per thread
+inline constexpr int kMaxWarpsPerRow = 16;  // so that a thread may have 128 registers
+inline constexpr int kMaxThreadsPerRow = kMaxWarpsPerRow * kWarpSize;
+inline constexpr std::int64_t kColumnsPerOctet = kWarpSize * kOctet;  // of a warp
+inline constexpr std::int64_t kWarpColumns = kColumnsPerOctet * kMaxOctets;
+inline constexpr std::int64_t kBlockColumns = kWarpColumns * kMaxWarpsPerRow;
 
-// Threads of a block that holds a row of this many columns, four octets each.
-inline int threads_per_row(std::int64_t columns) {
-  const std::int64_t per_warp = kWarpColumns;
+// Threads of a block that holds a row, with up to this many octets each.
+inline int threads_per_row(std::int64_t columns, int octets) {
+  const std::int64_t per_warp = kColumnsPerOctet * octets;
   return static_cast<int>((columns + per_warp - 1) / per_warp) * kWarpSize;
 }
 
@@ -58,6 +62,18 @@ __device__ __forceinline__ Stored settled(float stream, float factor, float pend
   return from_float<Stored>(fmaf(factor, pending, stream));
 }
 
+template <class Stored, class Branch>
+__device__ __forceinline__ Octet<Stored> settled(const Octet<Stored>& stream,
+                                                 const float (&factors)[kOctet],
+                                                 const Octet<Branch>& pending) {
+  float sum[kOctet];
+#pragma unroll
+  for (int i = 0; i < kOctet; ++i) {
+    sum[i] = fmaf(factors[i], pending[i], stream[i]);
+  }
+  return to_octet<Stored>(sum);
+}
+
 // Calls body(TypeTag<Stored>, TypeTag<Branch>) for the dtypes of stream and branch.
 template <class Body>
 void dispatch_stream(DType stream, DType branch, Body&& body) {
@@ -71,19 +87,16 @@ void dispatch_stream(DType stream, DType branch, Body&& body) {
   });
 }
 
-// Calls body(std::integral_constant<int, n>) with the octets per lane of a warp that holds a row.
-template <class Body>
+// Calls body(std::integral_constant<int, n>) with the octets per lane of a warp that holds a row,
+// at most kMost.
+template <int kMost, class Body>
 void dispatch_octets(std::int64_t columns, Body&& body) {
-  switch ((columns + kWarpSize * kOctet - 1) / (kWarpSize * kOctet)) {
-    case 1:
-      return body(std::integral_constant<int, 1>{});
-    case 2:
-      return body(std::integral_constant<int, 2>{});
-    case 3:
-      return body(std::integral_constant<int, 3>{});
-    default:
-      return body(std::integral_constant<int, 4>{});
+  if constexpr (kMost > 1) {
+    if (columns <= kColumnsPerOctet * (kMost - 1)) {
+      return dispatch_octets<kMost - 1>(columns, body);
+    }
   }
+  body(std::integral_constant<int, kMost>{});
 }
 
 }  // namespace bloomery

@@ -83,12 +83,15 @@ __device__ __forceinline__ Part load_part(const Pointers<Copy>& at, std::int64_t
       part.moment2 = load_pack<4>(at.moment2 + first);
     }
   } else {
-    for (int i = 0; first + i < at.count; ++i) {
-      part.grad[i] = at.grad[first + i];
-      part.master[i] = at.master[first + i];
-      part.moment1[i] = at.moment1[first + i];
-      if constexpr (kHasMoment2) {
-        part.moment2[i] = at.moment2[first + i];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {  // constant indices keep the pack in registers
+      if (first + i < at.count) {
+        part.grad[i] = at.grad[first + i];
+        part.master[i] = at.master[first + i];
+        part.moment1[i] = at.moment1[first + i];
+        if constexpr (kHasMoment2) {
+          part.moment2[i] = at.moment2[first + i];
+        }
       }
     }
   }
@@ -101,8 +104,11 @@ __device__ __forceinline__ void store_up_to(T* to, std::int64_t first, std::int6
   if (first + 4 <= count) {
     store_pack(to + first, pack);
   } else {
-    for (int i = 0; first + i < count; ++i) {
-      to[first + i] = pack[i];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if (first + i < count) {
+        to[first + i] = pack[i];
+      }
     }
   }
 }
@@ -140,15 +146,15 @@ __device__ __forceinline__ void update_part(const Rule& rule, const Pointers<Cop
 template <class Rule, class Copy>
 __global__ void __launch_bounds__(kThreads)
     update(Rule rule, Pointers<Copy> at, const UpdateScalars* scalars) {
-  if (scalars->skip != 0) {
-    return;
-  }
   const int warp = threadIdx.x / kWarpSize, lane = threadIdx.x % kWarpSize;
   const std::int64_t unit = std::int64_t{blockIdx.x} * kWarps * kUnitsAtOnce + warp;
   Part parts[kUnitsAtOnce];
 #pragma unroll
   for (int j = 0; j < kUnitsAtOnce; ++j) {
     parts[j] = load_part<Rule::kHasMoment2>(at, (unit + j * kWarps) * kUnitSize + lane * 4);
+  }
+  if (scalars->skip != 0) {  // after the loads, so that they do not wait for it
+    return;
   }
   const Scalars s = scalars_of(*scalars);
 #pragma unroll

@@ -1,0 +1,27 @@
+// The CUDA implementations of attention that attention_cuda.cu chooses from. Any backward may
+// follow any forward: all of them store the same log-sum-exp.
+#pragma once
+
+#include "ops/attention/attention.h"
+
+namespace bloomery::attention_cuda {
+
+// cuDNN, if this build has it. False: this build or this cuDNN cannot do the problem, and nothing was launched.
+bool cudnn_built();
+bool cudnn_run(Stream& stream, const AttentionForward& k);
+bool cudnn_run(Stream& stream, const AttentionBackward& k);
+
+// Tensor-core kernels for sm_80 and newer.
+bool flash_applies(Stream& stream, const AttentionProblem& problem);
+void flash_run(Stream& stream, const AttentionForward& k);
+void flash_run(Stream& stream, const AttentionBackward& k);
+
+// fp32 arithmetic without tensor cores.
+void simple_run(Stream& stream, const AttentionForward& k);
+void simple_run(Stream& stream, const AttentionBackward& k);
+
+// delta[sequence, head, query] = factor * sum over channels of out * grad_out, in fp32: what the
+// softmax's backward subtracts.
+void attention_delta(Stream& stream, const AttentionBackward& k, float factor, const Tensor& delta);
+
+}  // namespace bloomery::attention_cuda

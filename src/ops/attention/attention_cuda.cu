@@ -1,0 +1,61 @@
+// Chooses between the CUDA implementations of attention, see attention_settings.h.
+#include "ops/attention/attention_backends.h"
+#include "ops/attention/attention_settings.h"
+
+namespace bloomery {
+namespace {
+
+using namespace attention_cuda;
+
+template <class Kernel>
+void run_flash(Stream& stream, const Kernel& k) {
+  check(
+      flash_applies(stream, k.problem),
+      "attention: the flash kernels need bf16 or fp16, head_dim <= 128, a positive scale and a GPU "
+      "with 160 KiB of shared memory per block; got ",
+      k.problem.dtype, ", head_dim ", k.problem.head_dim, ", scale ", k.problem.scale);
+  flash_run(stream, k);
+}
+
+template <class Kernel>
+void run_cudnn(Stream& stream, const Kernel& k) {
+  check(cudnn_run(stream, k), "attention: cuDNN is not in this build or cannot do ",
+        k.problem.num_sequences, " sequences of ", k.problem.query_length, " queries and ",
+        k.problem.key_length, " keys, ", k.problem.num_heads, " heads of ", k.problem.head_dim,
+        " in ", k.problem.dtype, "; leave the backend to AttentionBackend::automatic");
+}
+
+template <class Kernel>
+void run_chosen(Stream& stream, const Kernel& k) {
+  const AttentionProblem& problem = k.problem;
+  if (problem.num_sequences == 0 || problem.num_heads == 0) {
+    return;
+  }
+  check(problem.dropout_threshold == 0 || problem.places.length == problem.query_length,
+        "attention: dropout places of length ", problem.places.length, " for ",
+        problem.query_length, " queries");
+  switch (stream.device().service<AttentionSettings>().backend) {
+    case AttentionBackend::cudnn:
+      return run_cudnn(stream, k);
+    case AttentionBackend::flash:
+      return run_flash(stream, k);
+    case AttentionBackend::simple:
+      return simple_run(stream, k);
+    case AttentionBackend::automatic:
+      break;
+  }
+  if (cudnn_run(stream, k)) {
+    return;
+  }
+  if (flash_applies(stream, problem)) {
+    return flash_run(stream, k);
+  }
+  simple_run(stream, k);
+}
+
+}  // namespace
+
+void run(OnCuda, Stream& stream, const AttentionForward& k) { run_chosen(stream, k); }
+void run(OnCuda, Stream& stream, const AttentionBackward& k) { run_chosen(stream, k); }
+
+}  // namespace bloomery

@@ -1,0 +1,284 @@
+// Attention by cuDNN, on the strided Q, K, V buffers as they are. Plans are built once per problem
+// and kept on the device, including the knowledge that a problem has none.
+#include <cudnn_frontend.h>
+
+#include <array>
+#include <bit>
+#include <list>
+#include <map>
+#include <optional>
+#include <source_location>
+#include <unordered_map>
+
+#include "device/cuda_check.h"
+#include "ops/attention/attention_backends.h"
+#include "ops/attention/attention_settings.h"
+
+namespace bloomery::attention_cuda {
+namespace {
+
+namespace fe = cudnn_frontend;
+using GraphTensor = std::shared_ptr<fe::graph::Tensor_attributes>;
+
+void check_cudnn(cudnnStatus_t status, const char* call,
+                 const std::source_location& at = std::source_location::current()) {
+  check(status == CUDNN_STATUS_SUCCESS, "cuDNN: ", call, " failed: ", cudnnGetErrorString(status),
+        place(at));
+}
+
+enum Uid : std::int64_t { kQ = 1, kK, kV, kOut, kLse, kGradOut, kGradQ, kGradK, kGradV };
+
+// Everything a plan depends on, as numbers, so that it can be compared.
+using PlanKey = std::array<std::int64_t, 28>;
+
+struct Plan {
+  std::unique_ptr<fe::graph::Graph> graph;  // null: cuDNN cannot do it
+  std::int64_t workspace_bytes = 0;
+};
+
+// The handle and the plans of one device, least recently used plans dropped first.
+class CudnnAttention {
+ public:
+  explicit CudnnAttention(Device&) { check_cudnn(cudnnCreate(&handle_), "cudnnCreate"); }
+  ~CudnnAttention() { cudnnDestroy(handle_); }
+  CudnnAttention(const CudnnAttention&) = delete;
+  CudnnAttention& operator=(const CudnnAttention&) = delete;
+
+  template <class Describe>
+  const Plan& plan(const PlanKey& key, const Describe& describe) {
+    if (const auto found = index_.find(key); found != index_.end()) {
+      order_.splice(order_.begin(), order_, found->second);
+      return order_.front().second;
+    }
+    if (order_.size() == kMaxPlans) {
+      index_.erase(order_.back().first);
+      order_.pop_back();
+    }
+    order_.emplace_front(key, build(describe));
+    index_[key] = order_.begin();
+    return order_.front().second;
+  }
+
+  void execute(Stream& stream, const Plan& plan, std::unordered_map<std::int64_t, void*> pointers) {
+    check_cudnn(cudnnSetStream(handle_, cuda_stream(stream)), "cudnnSetStream");
+    const Tensor workspace = Tensor::empty(stream, DType::uint8, {plan.workspace_bytes});
+    fe::error_t status = plan.graph->execute(handle_, pointers, workspace.data());
+    check(status.is_good(), "cuDNN: attention failed: ", status.get_message(),
+          place(std::source_location::current()));
+  }
+
+ private:
+  static constexpr std::size_t kMaxPlans = 64;
+
+  template <class Describe>
+  Plan build(const Describe& describe) {
+    auto graph = std::make_unique<fe::graph::Graph>();
+    describe(*graph);
+    Plan plan;
+    if (graph->build(handle_, {fe::HeurMode_t::A}).is_good() &&
+        graph->get_workspace_size(plan.workspace_bytes).is_good()) {
+      plan.graph = std::move(graph);
+    }
+    return plan;
+  }
+
+  cudnnHandle_t handle_ = nullptr;
+  std::list<std::pair<PlanKey, Plan>> order_;  // most recently used first
+  std::map<PlanKey, decltype(order_)::iterator> index_;
+};
+
+// Distance between neighbouring heads of Q, K or V, or nothing when groups stand apart from the
+// heads within them.
+std::optional<std::int64_t> head_stride(const HeadView& view, std::int64_t heads_per_group,
+                                        std::int64_t head_dim) {
+  if (heads_per_group == 1) {
+    return view.group_stride;
+  }
+  return view.group_stride == heads_per_group * head_dim ? std::optional(head_dim) : std::nullopt;
+}
+
+bool aligned(const HeadView& view) {
+  return reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0 && view.token_stride % 8 == 0 &&
+         view.group_stride % 8 == 0;
+}
+
+bool applies(const AttentionProblem& p) {
+  return (p.dtype == DType::bf16 || p.dtype == DType::fp16) && p.dropout_threshold == 0 &&
+         p.key_begin == nullptr && p.key_end == nullptr && p.head_dim % 8 == 0 &&
+         p.head_dim <= 128 && p.num_sequences > 0 && p.query_length > 0 && p.key_length > 0 &&
+         (!p.causal || p.query_length == p.key_length);
+}
+
+class GraphBuilder {
+ public:
+  GraphBuilder(fe::graph::Graph& graph, const AttentionProblem& problem)
+      : graph_(graph), problem_(problem) {
+    const auto type =
+        problem.dtype == DType::bf16 ? fe::DataType_t::BFLOAT16 : fe::DataType_t::HALF;
+    graph.set_io_data_type(type)
+        .set_intermediate_data_type(fe::DataType_t::FLOAT)
+        .set_compute_data_type(fe::DataType_t::FLOAT);
+  }
+
+  GraphTensor input(const char* name, Uid uid, const HeadView& view, bool queries) {
+    return graph_.tensor(fe::graph::Tensor_attributes()
+                             .set_name(name)
+                             .set_uid(uid)
+                             .set_dim(dims(queries))
+                             .set_stride(strides(view, queries)));
+  }
+  void output(const GraphTensor& tensor, Uid uid, const HeadView& view, bool queries) {
+    tensor->set_output(true).set_uid(uid).set_dim(dims(queries)).set_stride(strides(view, queries));
+  }
+  GraphTensor lse_input() {
+    return graph_.tensor(lse_attributes(fe::graph::Tensor_attributes().set_name("lse")));
+  }
+  void lse_output(const GraphTensor& tensor) { lse_attributes(tensor->set_output(true)); }
+
+  // The output of attention and its gradient: [tokens, heads, head_dim], dense.
+  HeadView dense() const {
+    return {.token_stride = problem_.num_heads * problem_.head_dim,
+            .group_stride = problem_.heads_per_group() * problem_.head_dim};
+  }
+
+ private:
+  std::vector<std::int64_t> dims(bool queries) const {
+    return {problem_.num_sequences, queries ? problem_.num_heads : problem_.num_groups,
+            queries ? problem_.query_length : problem_.key_length, problem_.head_dim};
+  }
+  std::vector<std::int64_t> strides(const HeadView& view, bool queries) const {
+    const std::int64_t length = queries ? problem_.query_length : problem_.key_length;
+    const std::int64_t per_group = queries ? problem_.heads_per_group() : 1;
+    return {length * view.token_stride, *head_stride(view, per_group, problem_.head_dim),
+            view.token_stride, 1};
+  }
+  fe::graph::Tensor_attributes& lse_attributes(fe::graph::Tensor_attributes& tensor) const {
+    return tensor.set_uid(kLse)
+        .set_dim({problem_.num_sequences, problem_.num_heads, problem_.query_length, 1})
+        .set_stride({problem_.num_heads * problem_.query_length, problem_.query_length, 1, 1})
+        .set_data_type(fe::DataType_t::FLOAT);
+  }
+  fe::graph::Tensor_attributes lse_attributes(fe::graph::Tensor_attributes&& tensor) const {
+    return lse_attributes(tensor);
+  }
+
+  fe::graph::Graph& graph_;
+  const AttentionProblem& problem_;
+};
+
+void describe(fe::graph::Graph& graph, const AttentionForward& k) {
+  GraphBuilder builder(graph, k.problem);
+  auto options = fe::graph::SDPA_attributes()
+                     .set_name("attention")
+                     .set_attn_scale(k.problem.scale)
+                     .set_generate_stats(static_cast<bool>(k.lse));
+  if (k.problem.causal) {
+    options.set_causal_mask(true);
+  }
+  const auto [out, lse] =
+      graph.sdpa(builder.input("q", kQ, k.q, true), builder.input("k", kK, k.k, false),
+                 builder.input("v", kV, k.v, false), options);
+  builder.output(out, kOut, builder.dense(), true);
+  if (k.lse) {
+    builder.lse_output(lse);
+  }
+}
+
+void describe(fe::graph::Graph& graph, const AttentionBackward& k, bool deterministic) {
+  GraphBuilder builder(graph, k.problem);
+  auto options = fe::graph::SDPA_backward_attributes()
+                     .set_name("attention_backward")
+                     .set_attn_scale(k.problem.scale)
+                     .set_deterministic_algorithm(deterministic);
+  if (k.problem.causal) {
+    options.set_causal_mask(true);
+  }
+  const auto [grad_q, grad_k, grad_v] = graph.sdpa_backward(
+      builder.input("q", kQ, k.q, true), builder.input("k", kK, k.k, false),
+      builder.input("v", kV, k.v, false), builder.input("out", kOut, builder.dense(), true),
+      builder.input("grad_out", kGradOut, builder.dense(), true), builder.lse_input(), options);
+  builder.output(grad_q, kGradQ, k.grad_q, true);
+  builder.output(grad_k, kGradK, k.grad_k, false);
+  builder.output(grad_v, kGradV, k.grad_v, false);
+}
+
+// The strides of the views, after the shape; views beyond the given ones count as zeros.
+PlanKey plan_key(const AttentionProblem& p, bool backward, bool option,
+                 std::initializer_list<HeadView> views) {
+  PlanKey key{backward,     option,        static_cast<std::int64_t>(p.dtype),
+              p.causal,     p.head_dim,    std::bit_cast<std::int32_t>(p.scale),
+              p.num_groups, p.num_heads,   p.num_sequences,
+              p.key_length, p.query_length};
+  std::size_t at = 11;
+  for (const HeadView& view : views) {
+    key[at++] = view.token_stride;
+    key[at++] = view.group_stride;
+  }
+  return key;
+}
+
+bool describable(const AttentionProblem& p, std::initializer_list<HeadView> views) {
+  return std::ranges::all_of(views, [&](const HeadView& view) { return aligned(view); }) &&
+         head_stride(*views.begin(), p.heads_per_group(), p.head_dim).has_value();
+}
+
+bool dense_aligned(const void* data) { return reinterpret_cast<std::uintptr_t>(data) % 16 == 0; }
+
+}  // namespace
+
+bool cudnn_built() { return true; }
+
+bool cudnn_run(Stream& stream, const AttentionForward& k) {
+  if (!applies(k.problem) || !describable(k.problem, {k.q, k.k, k.v}) ||
+      !dense_aligned(k.out.data)) {
+    return false;
+  }
+  Device& device = stream.device();
+  auto& library = device.service<CudnnAttention>();
+  const Plan& plan =
+      library.plan(plan_key(k.problem, false, static_cast<bool>(k.lse), {k.q, k.k, k.v}),
+                   [&](fe::graph::Graph& graph) { describe(graph, k); });
+  if (plan.graph == nullptr ||
+      plan.workspace_bytes > device.service<AttentionSettings>().max_workspace_bytes) {
+    return false;
+  }
+  library.execute(
+      stream, plan,
+      {{kQ, k.q.data}, {kK, k.k.data}, {kV, k.v.data}, {kOut, k.out.data}, {kLse, k.lse.data}});
+  return true;
+}
+
+bool cudnn_run(Stream& stream, const AttentionBackward& k) {
+  // cuDNN before 9.16 has no backward for lengths between the tile sizes.
+  constexpr std::int64_t kLengthUnit = 64;
+  if (!applies(k.problem) || k.problem.query_length % kLengthUnit != 0 ||
+      k.problem.key_length % kLengthUnit != 0 ||
+      !describable(k.problem, {k.q, k.k, k.v, k.grad_k, k.grad_v}) ||
+      !describable(k.problem, {k.grad_q}) || !dense_aligned(k.out.data) ||
+      !dense_aligned(k.grad_out.data)) {
+    return false;
+  }
+  Device& device = stream.device();
+  const auto& settings = device.service<AttentionSettings>();
+  auto& library = device.service<CudnnAttention>();
+  const Plan& plan =
+      library.plan(plan_key(k.problem, true, settings.deterministic,
+                            {k.q, k.k, k.v, k.grad_q, k.grad_k, k.grad_v}),
+                   [&](fe::graph::Graph& graph) { describe(graph, k, settings.deterministic); });
+  if (plan.graph == nullptr || plan.workspace_bytes > settings.max_workspace_bytes) {
+    return false;
+  }
+  library.execute(stream, plan,
+                  {{kQ, k.q.data},
+                   {kK, k.k.data},
+                   {kV, k.v.data},
+                   {kOut, const_cast<void*>(k.out.data)},
+                   {kLse, const_cast<void*>(k.lse.data)},
+                   {kGradOut, const_cast<void*>(k.grad_out.data)},
+                   {kGradQ, k.grad_q.data},
+                   {kGradK, k.grad_k.data},
+                   {kGradV, k.grad_v.data}});
+  return true;
+}
+
+}  // namespace bloomery::attention_cuda

@@ -1,0 +1,31 @@
+// Which of the CUDA implementations of attention runs, as a service of the device:
+// stream.device().service<AttentionSettings>(). Tests and benchmarks force one; training leaves the
+// choice to the shape.
+#pragma once
+
+#include <cstdint>
+
+namespace bloomery {
+
+class Device;
+
+enum class AttentionBackend : std::uint8_t {
+  automatic,  // cuDNN where it applies, else flash where it applies, else simple
+  cudnn,      // fails where it does not apply
+  flash,      // own tensor-core kernels: bf16 and fp16, head_dim <= 128; fails elsewhere
+  simple,     // own fp32 arithmetic: every dtype and every head_dim
+};
+
+struct AttentionSettings {
+  explicit AttentionSettings(Device&) {}
+
+  AttentionBackend backend = AttentionBackend::automatic;
+  // cuDNN's backward may add up the gradient of Q in any order when this is false. Own kernels are
+  // always deterministic.
+  bool deterministic = true;
+  // A cuDNN plan that asks for more is passed over (the deterministic backward needs
+  // 2 * sequences * heads * query_length * key_length bytes).
+  std::int64_t max_workspace_bytes = std::int64_t{8} << 30;
+};
+
+}  // namespace bloomery
