@@ -54,8 +54,7 @@ void describe(OptionTable& t, BenchGptOptions& o) {
         at_least(0));
   t.add("seq-length", o.length, "Tokens per sequence; 0: 1024 on a GPU, 256 on a CPU.",
         at_least(0));
-  t.add("gradient-accumulation-steps", o.num_micro_batches, "Micro-batches per step.",
-        at_least(1));
+  t.add("gradient-accumulation-steps", o.num_micro_batches, "Micro-batches per step.", at_least(1));
   t.add("dropout", o.dropout, "Of attention and hidden states.", from_to_below(0, 1));
   t.add("recompute", o.recompute, "Recompute every block in backward.");
   t.section("run");
@@ -131,8 +130,9 @@ int bench_gpt(const Arguments& arguments, std::ostream& out) {
                        (o.device == DeviceChoice::automatic && num_cuda_devices() > 0);
   const Size& size = sizes().at(o.size);
   const std::int64_t length = o.length > 0 ? o.length : on_cuda ? 1024 : size.cpu_length;
-  const std::int64_t sequences =
-      o.micro_batch > 0 ? o.micro_batch : on_cuda ? 64 : size.cpu_micro_batch;
+  const std::int64_t sequences = o.micro_batch > 0 ? o.micro_batch
+                                 : on_cuda         ? 64
+                                                   : size.cpu_micro_batch;
 
   GptRank rank(rank_options(o, on_cuda, length), {}, make_self_communicator());
   rank.stream().device().service<MatmulChoices>().timing = true;

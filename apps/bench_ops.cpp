@@ -9,6 +9,7 @@
 #include "bench_rows.h"
 #include "config/nearest.h"
 #include "config/option_table.h"
+#include "ops/matmul/choices.h"
 
 namespace bloomery {
 namespace {
@@ -24,6 +25,7 @@ struct BenchOpsOptions {
   std::string op;
   std::optional<std::int64_t> micro_batch;
   BenchShapes shapes;
+  std::optional<std::int64_t> copy_size, product_size;  // of the ceilings
   double seconds = 0.3;
   bool json = false;
 };
@@ -50,6 +52,10 @@ void describe(OptionTable& t, BenchOpsOptions& o) {
   t.add("num-attention-heads", o.shapes.heads, "Heads.", at_least(1));
   t.add("vocab-size", o.shapes.vocabulary, "Tokens of the vocabulary.", at_least(1));
   t.section("measurement");
+  t.add("copy-size", o.copy_size, "MiB of the copy ceiling; by default 1024 on GPUs, 256 on CPUs.",
+        at_least(1));
+  t.add("product-size", o.product_size,
+        "Width of the square product ceiling; by default 8192 on GPUs, 2048 on CPUs.", at_least(1));
   t.add("seconds", o.seconds, "Time to spend on each row, about.", above(0));
   t.add("json", o.json, "One JSON object per line instead of a table.");
 }
@@ -209,11 +215,15 @@ int bench_ops(const Arguments& arguments, std::ostream& out) {
   const std::vector<BenchRow> rows = chosen_rows(options);
 
   Device device({.kind = kind, .index = options.gpu, .num_threads = options.threads});
+  device.service<MatmulChoices>().timing = true;
   Stream stream(device);
   const DType dtype = chosen_dtype(options.dtype, kind);
   Report report(out, options.json, dtype, device.description());
-  report.set_ceilings(measure(stream, dtype, copy_ceiling(kind), options.seconds),
-                      measure(stream, dtype, product_ceiling(kind), options.seconds));
+  report.set_ceilings(
+      measure(stream, dtype, copy_ceiling(options.copy_size.value_or(on_cuda ? 1024 : 256)),
+              options.seconds),
+      measure(stream, dtype, product_ceiling(options.product_size.value_or(on_cuda ? 8192 : 2048)),
+              options.seconds));
   for (const BenchRow& row : rows) {
     report.print(measure(stream, dtype, row, options.seconds));
   }

@@ -11,7 +11,7 @@ namespace bloomery {
 
 Tensor BenchSetup::in(DType type, const Shape& shape, float scale) {
   // A block of random numbers, repeated: enough to keep arithmetic honest.
-  constexpr std::int64_t kBlock = 1 << 18;
+  constexpr std::int64_t kBlock = 1 << 16;
   const RandomKey key = random_key(1, "bench");
   const std::int64_t count = std::min(kBlock, shape.numel());
   std::vector<float> values(static_cast<std::size_t>(count));
@@ -76,18 +76,16 @@ void copy_with_all_threads(Stream& stream, const Tensor& to, const Tensor& from)
 
 }  // namespace
 
-BenchRow copy_ceiling(DeviceKind device) {
-  const std::int64_t bytes = std::int64_t{1} << (device == DeviceKind::cuda ? 30 : 28);
-  return {"copy", std::to_string(bytes >> 20) + " MiB",
-          [bytes](BenchSetup& setup) -> std::function<void()> {
+BenchRow copy_ceiling(std::int64_t mebibytes) {
+  return {"copy", std::to_string(mebibytes) + " MiB",
+          [bytes = mebibytes << 20](BenchSetup& setup) -> std::function<void()> {
             const Tensor from = setup.out(DType::uint8, {bytes});
             const Tensor to = setup.out(DType::uint8, {bytes});
             return [from, to, &stream = setup.stream] { copy_with_all_threads(stream, to, from); };
           }};
 }
 
-BenchRow product_ceiling(DeviceKind device) {
-  const std::int64_t n = device == DeviceKind::cuda ? 8192 : 2048;
+BenchRow product_ceiling(std::int64_t n) {
   return {"product", shape_text({n, n, n}), [n](BenchSetup& setup) {
             const Tensor a = setup.in({n, n}), b = setup.in({n, n}), d = setup.out({n, n});
             setup.flops = 2 * static_cast<double>(n * n * n);

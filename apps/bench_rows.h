@@ -52,8 +52,8 @@ struct BenchRow {
 };
 
 // The ceilings: a copy of memory far larger than the caches, and a large square product.
-BenchRow copy_ceiling(DeviceKind device);
-BenchRow product_ceiling(DeviceKind device);
+BenchRow copy_ceiling(std::int64_t mebibytes);
+BenchRow product_ceiling(std::int64_t size);
 
 std::vector<BenchRow> elementwise_rows(const BenchShapes& shapes);
 std::vector<BenchRow> norm_rows(const BenchShapes& shapes);

@@ -1,4 +1,5 @@
 // Rows of the ops that carry most of a step: products, attention, vocabulary, optimizer.
+#include <algorithm>
 #include <cmath>
 
 #include "bench_rows.h"
@@ -8,6 +9,7 @@
 #include "ops/matmul/matmul.h"
 #include "ops/optimizer/gradient_norm.h"
 #include "ops/optimizer/update.h"
+#include "ops/rotary/rotary.h"
 
 namespace bloomery {
 namespace {
@@ -78,6 +80,30 @@ double causal_flops(const BenchShapes& shapes) {
   return static_cast<double>(shapes.tokens() * shapes.sequence * shapes.hidden);
 }
 
+// Turning the queries and keys of the fused buffer in place: two thirds of it are read and written.
+BenchRow rotary_row(const BenchShapes& shapes) {
+  const std::int64_t tokens = shapes.tokens(), heads = shapes.heads;
+  const std::int64_t head_dim = shapes.hidden / heads;
+  return {"rotary", shape_text({tokens, heads, 3, head_dim}), [=](BenchSetup& setup) {
+            const Tensor qkv = setup.in({tokens, heads, 3, head_dim});
+            setup.bytes *= 2.0 * 2 / 3;
+            const Tensor positions = setup.integers({tokens}, shapes.sequence);
+            Rotary kernel{.data = qkv,
+                          .positions = positions,
+                          .num_tokens = tokens,
+                          .num_groups = heads,
+                          .heads = 3,
+                          .turned = 2,
+                          .head_dim = head_dim,
+                          .num_pairs = std::min(head_dim / 2, kMaxRotaryPairs)};
+            for (std::int64_t i = 0; i < kernel.num_pairs; ++i) {
+              kernel.frequencies[static_cast<std::size_t>(i)] =
+                  std::pow(10000.0, -2.0 * static_cast<double>(i) / static_cast<double>(head_dim));
+            }
+            return launching(setup, kernel, {qkv, positions});
+          }};
+}
+
 }  // namespace
 
 std::vector<BenchRow> product_rows(const BenchShapes& shapes) {
@@ -105,6 +131,7 @@ std::vector<BenchRow> attention_rows(const BenchShapes& shapes) {
   const Shape fused{tokens, heads, 3, head_dim};
   const std::string text = shape_text({shapes.micro_batch, heads, shapes.sequence, head_dim});
   return {
+      rotary_row(shapes),
       {"attention", text,
        [=](BenchSetup& setup) {
          setup.flops = 2 * causal_flops(shapes);

@@ -42,6 +42,9 @@ target_compile_options(
   bloomery_settings
   INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${warnings}>"
             "$<$<COMPILE_LANGUAGE:CUDA>:-Wno-deprecated-gpu-targets;--expt-relaxed-constexpr;--expt-extended-lambda;-lineinfo;-Xcompiler=-Wall,-Wextra>")
+if(BLOOMERY_PORTABLE)
+  target_link_options(bloomery_settings INTERFACE -static-libstdc++ -static-libgcc)
+endif()
 if(BLOOMERY_SANITIZE)
   target_compile_options(bloomery_settings
                          INTERFACE -fsanitize=${BLOOMERY_SANITIZE} -fno-omit-frame-pointer

@@ -182,7 +182,7 @@ TEST(Bf16, TheSameRunTwiceGivesTheSameBits) {
 TEST(Fp16, DynamicLossScaleTrains) {
   RankOptions options = tiny(DType::fp16, 0.0f);
   options.optimizer.loss_scale.dynamic = true;
-  options.optimizer.loss_scale.initial_scale = 65536.0;
+  options.optimizer.loss_scale.initial = 65536.0;
   GptRank rank(options, {}, make_self_communicator());
   const std::vector<HostBatch> batches = step_batches(0, 1, 2);
   const double first = rank.step(batches).loss;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "comm/mesh.h"
+#include "comm/threads.h"
 #include "harness/op_harness.h"
 
 namespace bloomery::testing {
@@ -114,7 +115,30 @@ std::vector<OpCase> head_cases() {
   return cases;
 }
 
-const bool kRegistered = register_op_tests("head_loss", head_cases());
+// logits = x weight^T, columns at or past the attribute "vocabulary" -inf.
+std::vector<OpCase> logits_cases() {
+  std::vector<OpCase> cases;
+  for (const auto& [tokens, vocabulary, columns] :
+       {std::tuple{3, 37, 37}, {5, 37, 64}, {2, 5, 7}}) {
+    OpCase each{.name = concat("vocabulary=", vocabulary, ",columns=", columns),
+                .seed_outputs = false,
+                .finite_differences = false};
+    each.inputs = {{.name = "x", .role = Role::constant, .shape = {tokens, 16}},
+                   {.name = "weight", .role = Role::constant, .shape = {columns, 16}}};
+    each.forward = [vocabulary](Context& context, Inputs& in) -> Outputs {
+      Parameter weight = make_parameter("head", Box::whole(in.tensor("weight").shape()), {}, true);
+      weight.value = in.tensor("weight");
+      return {{"logits", head_logits(context, {in.tensor("x"), nullptr}, weight,
+                                     {.vocabulary = vocabulary})}};
+    };
+    each.attributes = {{"vocabulary", concat(vocabulary)}};
+    cases.push_back(each);
+  }
+  return cases;
+}
+
+const bool kRegistered = register_op_tests("head_loss", head_cases()) &&
+                         register_op_tests("head_logits", logits_cases());
 
 // The definition above, one sum after another.
 Results definition(const Sizes& sizes, Inputs& in, Stream& stream) {
@@ -187,6 +211,68 @@ TEST(HeadLoss, DoesNotDependOnTheChunks) {
         run_case("head_loss", head_case("chunked", sizes), {.dtype = DType::fp32});
     for (const auto& [tensor, values] : whole) {
       EXPECT_LE(relative_error(parts.at(tensor), values), 5e-7) << chunk << " " << tensor;
+    }
+  }
+}
+
+// Loss and gradients of a head whose 37 tokens are spread over `num_ranks` ranks that hold
+// `columns` each. Weight gradients are put together, padding left out; everything else must be the
+// same on all ranks.
+Results split_head(int num_ranks, std::int64_t columns) {
+  constexpr std::int64_t kTokens = 11, kHidden = 8, kVocabulary = 37;
+  std::vector<Results> results(static_cast<std::size_t>(num_ranks));
+  run_ranks(num_ranks, [&](int rank, std::unique_ptr<Communicator> world) {
+    Device device({.num_threads = 1, .poison = true});
+    Stream stream(device);
+    Mesh mesh({.tensor = num_ranks}, std::move(world));
+    Tape tape(stream);
+    std::vector<double> x(kTokens * kHidden), w(columns * kHidden);
+    std::vector<std::int32_t> labels(kTokens);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      x[i] = random_normal(1, i);
+    }
+    for (std::size_t i = 0; i < w.size(); ++i) {
+      w[i] = random_normal(2, i + static_cast<std::size_t>(rank * columns * kHidden));
+    }
+    for (int t = 0; t < kTokens; ++t) {
+      labels[t] = (t * 7 + 3) % kVocabulary;
+    }
+    Batch batch;
+    batch.labels = Tensor::from_host(stream, labels, {kTokens});
+    Parameter weight = make_parameter("head", Box::whole({columns, kHidden}), {}, true);
+    weight.value = Tensor::from_host(stream, w, {columns, kHidden});
+    weight.grad = Tensor::empty(stream, DType::fp64, {columns, kHidden});
+    Context context{.stream = stream, .mesh = mesh, .batch = batch, .tape = &tape};
+    const Value input = tape.value(Tensor::from_host(stream, x, {kTokens, kHidden}));
+    const HeadLoss head =
+        head_loss(context, input, weight,
+                  {.vocabulary = kVocabulary, .first_token = rank * columns, .chunk_tokens = 4});
+    tape.backward();
+    results[rank] = {{"loss", head.loss.data.to_host<double>(stream)},
+                     {"token_losses", head.token_losses.to_host<double>(stream)},
+                     {"grad.x", input.slot->grad.to_host<double>(stream)},
+                     {"grad.weight", weight.grad.to_host<double>(stream)}};
+  });
+  Results whole = results[0];
+  for (int rank = 1; rank < num_ranks; ++rank) {
+    for (const char* tensor : {"loss", "token_losses", "grad.x"}) {
+      EXPECT_EQ(results[rank][tensor], whole[tensor]) << "rank " << rank << " " << tensor;
+    }
+    whole["grad.weight"].insert(whole["grad.weight"].end(), results[rank]["grad.weight"].begin(),
+                                results[rank]["grad.weight"].end());
+  }
+  whole["grad.weight"].resize(kVocabulary * kHidden);
+  return whole;
+}
+
+TEST(HeadLoss, EqualsOneRankWhenTheVocabularyIsSplit) {
+  const Results one = split_head(1, 37);
+  // The last of four ranks holds nothing but padding.
+  for (const auto& [num_ranks, columns] : {std::pair{1, 64}, {2, 19}, {3, 14}, {4, 16}}) {
+    const Results split = split_head(num_ranks, columns);
+    for (const auto& [tensor, values] : one) {
+      EXPECT_LE(relative_error(split.at(tensor), values), 1e-13)
+          << num_ranks << " ranks, " << tensor;
     }
   }
 }

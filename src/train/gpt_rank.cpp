@@ -14,6 +14,8 @@ Batch HostBatch::upload(Stream& stream) const {
   batch.positions = Tensor::from_host(stream, positions, tokens_shape);
   if (!key_begin.empty()) {
     batch.key_begin = Tensor::from_host(stream, key_begin, tokens_shape);
+    const std::vector<std::int32_t> key_end(key_begin.size(), static_cast<std::int32_t>(length));
+    batch.key_end = Tensor::from_host(stream, key_end, tokens_shape);
   }
   if (!loss_mask.empty()) {
     batch.loss_mask = Tensor::from_host(stream, loss_mask, tokens_shape);

@@ -20,16 +20,16 @@ class BackwardTask {
       : k_(k),
         problem_(k.problem),
         sequence_(sequence),
-        padded_(round_up(problem_.head_dim, kLanes<Real>)),
-        scratch_(stream, 2 * problem_.key_length * padded_ + 3 * kQueryBlock * padded_ +
-                             2 * problem_.head_dim * kQueryBlock + 3 * kKeyTile * kQueryBlock),
+        padded_(padded_head<Real>(problem_)),
+        scratch_(stream, 2 * problem_.key_length * padded_ + 5 * kQueryBlock * padded_ +
+                             3 * kKeyTile * kQueryBlock),
         keys_(scratch_.take(problem_.key_length * padded_)),
         values_(scratch_.take(problem_.key_length * padded_)),
         queries_(scratch_.take(kQueryBlock * padded_)),
         out_grads_(scratch_.take(kQueryBlock * padded_)),
         query_grads_(scratch_.take(kQueryBlock * padded_)),
-        queries_transposed_(scratch_.take(problem_.head_dim * kQueryBlock)),
-        out_grads_transposed_(scratch_.take(problem_.head_dim * kQueryBlock)),
+        queries_transposed_(scratch_.take(kQueryBlock * padded_)),
+        out_grads_transposed_(scratch_.take(kQueryBlock * padded_)),
         probabilities_(scratch_.take(kKeyTile * kQueryBlock)),
         score_grads_(scratch_.take(kKeyTile * kQueryBlock)),
         factors_(scratch_.take(kKeyTile * kQueryBlock)),
@@ -82,8 +82,8 @@ class BackwardTask {
     pack_rows(head_at<T>(k_.q, problem_, token, head), k_.q.token_stride, rows, dim, padded_,
               queries_);
     pack_rows(k_.grad_out.as<T>() + first, width, rows, dim, padded_, out_grads_);
-    transpose_rows(queries_, rows, dim, padded_, queries_transposed_);
-    transpose_rows(out_grads_, rows, dim, padded_, out_grads_transposed_);
+    transpose_rows(queries_, rows, padded_, queries_transposed_);
+    transpose_rows(out_grads_, rows, padded_, out_grads_transposed_);
     const Real* lse =
         k_.lse.as<Real>() + (sequence_ * problem_.num_heads + head) * problem_.query_length + query;
     std::fill_n(lse_, kQueryBlock, Real(0));
@@ -169,20 +169,22 @@ class BackwardTask {
   alignas(64) Real deltas_[kQueryBlock];
 };
 
-// Keys [begin, end) of a sequence and group: the sum of the splits' gradients, in order.
+// Keys [begin, end) of a sequence and group: adds the splits' gradients to the first, in order, and
+// writes the sum.
 template <class T, class Real>
 void write_key_grads(const AttentionProblem& p, const HeadView& to, std::int64_t sequence,
-                     std::int64_t group, const Real* sums, std::int64_t padded,
-                     std::int64_t num_splits, std::int64_t split_stride, std::int64_t begin,
-                     std::int64_t end) {
+                     std::int64_t group, Real* sums, std::int64_t padded, std::int64_t num_splits,
+                     std::int64_t split_stride, std::int64_t begin, std::int64_t end) {
   T* const head = head_at<T>(to, p, sequence * p.key_length, group * p.heads_per_group());
   for (std::int64_t key = begin; key < end; ++key) {
-    for (std::int64_t c = 0; c < p.head_dim; ++c) {
-      Real total = sums[key * padded + c];
-      for (std::int64_t split = 1; split < num_splits; ++split) {
-        total += sums[split * split_stride + key * padded + c];
+    Real* const sum = sums + key * padded;
+    for (std::int64_t split = 1; split < num_splits; ++split) {
+      for (std::int64_t c = 0; c < padded; ++c) {
+        sum[c] += sum[split * split_stride + c];
       }
-      store(head + key * to.token_stride + c, total);
+    }
+    for (std::int64_t c = 0; c < p.head_dim; ++c) {
+      store(head + key * to.token_stride + c, sum[c]);
     }
   }
 }
@@ -195,11 +197,10 @@ void backward(Stream& stream, const AttentionBackward& k) {
   using Real = Accumulator<T>;
   const AttentionProblem& p = k.problem;
   const Split split(p, kBackwardTasks, kBlocksPerTask);
-  const std::int64_t padded = round_up(p.head_dim, kLanes<Real>);
+  const std::int64_t padded = padded_head<Real>(p);
   const std::int64_t size = p.key_length * padded;  // of dK or dV of one task
   const std::int64_t pairs = p.num_sequences * p.num_groups;
-  const auto write = [&](std::int64_t pair, const Real* sums, std::int64_t begin,
-                         std::int64_t end) {
+  const auto write = [&](std::int64_t pair, Real* sums, std::int64_t begin, std::int64_t end) {
     const std::int64_t sequence = pair / p.num_groups, group = pair % p.num_groups;
     write_key_grads<T>(p, k.grad_k, sequence, group, sums, padded, split.num_splits, 2 * size,
                        begin, end);
@@ -230,8 +231,8 @@ void backward(Stream& stream, const AttentionBackward& k) {
     const std::int64_t tiles = (p.key_length + kKeyTile - 1) / kKeyTile;
     pool.for_each(pairs * tiles, [&](std::int64_t item) {
       const std::int64_t pair = item / tiles, begin = item % tiles * kKeyTile;
-      write(pair, static_cast<const Real*>(partial.data()) + pair * split.num_splits * 2 * size,
-            begin, std::min(begin + kKeyTile, p.key_length));
+      write(pair, static_cast<Real*>(partial.data()) + pair * split.num_splits * 2 * size, begin,
+            std::min(begin + kKeyTile, p.key_length));
     });
   }
 }

@@ -11,15 +11,13 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/attention/attention.h"
+#include "ops/attention/attention_pack_cpu.h"
 #include "ops/attention/tile_product_cpu.h"
-#include "ops/common/convert.h"
 #include "ops/common/fast_math.h"
 
 namespace bloomery {
 namespace {
 
-constexpr std::int64_t kQueryBlock = 64;
 constexpr std::int64_t kKeyTile = 64;
 constexpr std::int64_t kKeyAlignment = 32;  // of tiles: dropout draws for 32 keys at a time
 
@@ -35,61 +33,6 @@ template <class Real>
       x[lane] = std::exp(x[lane]);
     }
     return x;
-  }
-}
-
-// Memory of one task, cut into arrays that start at a multiple of the vector length.
-template <class Real>
-class Scratch {
- public:
-  Scratch(Stream& stream, std::int64_t count)
-      : memory_(Tensor::empty(stream, dtype_of<Real>, {count})),
-        next_(static_cast<Real*>(memory_.data())) {}
-  Real* take(std::int64_t count) {
-    Real* taken = next_;
-    next_ += round_up(count, kLanes<Real>);
-    return taken;
-  }
-
- private:
-  Tensor memory_;
-  Real* next_;
-};
-
-// The first channel of head `head` in token `token`.
-template <class T>
-T* head_at(const HeadView& view, const AttentionProblem& problem, std::int64_t token,
-           std::int64_t head) {
-  const std::int64_t per_group = problem.heads_per_group();
-  return static_cast<T*>(view.data) + token * view.token_stride +
-         head / per_group * view.group_stride + head % per_group * problem.head_dim;
-}
-
-// Rows of `width` numbers to rows of `padded`, the rest zeros.
-template <class T, class Real>
-void pack_rows(const T* from, std::int64_t from_stride, std::int64_t rows, std::int64_t width,
-               std::int64_t padded, Real* to) {
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const T* source = from + row * from_stride;
-    Real* target = to + row * padded;
-    for (std::int64_t i = 0; i < width; ++i) {
-      target[i] = load(source + i);
-    }
-    std::fill(target + width, target + padded, Real(0));
-  }
-}
-
-// to [width][kQueryBlock] = from [rows][padded] transposed; columns from `rows` to the next
-// multiple of the vector length are zeros.
-template <class Real>
-void transpose_rows(const Real* from, std::int64_t rows, std::int64_t width, std::int64_t padded,
-                    Real* to) {
-  const std::int64_t columns = round_up(rows, kLanes<Real>);
-  for (std::int64_t c = 0; c < width; ++c) {
-    for (std::int64_t row = 0; row < rows; ++row) {
-      to[c * kQueryBlock + row] = from[row * padded + c];
-    }
-    std::fill(to + c * kQueryBlock + rows, to + c * kQueryBlock + columns, Real(0));
   }
 }
 

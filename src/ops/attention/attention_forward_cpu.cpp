@@ -53,14 +53,14 @@ class ForwardTask {
       : k_(k),
         problem_(k.problem),
         sequence_(sequence),
-        padded_(round_up(problem_.head_dim, kLanes<Real>)),
-        scratch_(stream, 2 * problem_.key_length * padded_ + 2 * kQueryBlock * padded_ +
-                             problem_.head_dim * kQueryBlock + 2 * kKeyTile * kQueryBlock),
+        padded_(padded_head<Real>(problem_)),
+        scratch_(stream, 2 * problem_.key_length * padded_ + 3 * kQueryBlock * padded_ +
+                             2 * kKeyTile * kQueryBlock),
         keys_(scratch_.take(problem_.key_length * padded_)),
         values_(scratch_.take(problem_.key_length * padded_)),
         queries_(scratch_.take(kQueryBlock * padded_)),
         out_(scratch_.take(kQueryBlock * padded_)),
-        queries_transposed_(scratch_.take(problem_.head_dim * kQueryBlock)),
+        queries_transposed_(scratch_.take(kQueryBlock * padded_)),
         scores_(scratch_.take(kKeyTile * kQueryBlock)),
         factors_(scratch_.take(kKeyTile * kQueryBlock)) {
     const std::int64_t head = group * problem_.heads_per_group();
@@ -77,7 +77,7 @@ class ForwardTask {
     const std::int64_t token = sequence_ * problem_.query_length + query;
     pack_rows(head_at<T>(k_.q, problem_, token, head), k_.q.token_stride, rows, problem_.head_dim,
               padded_, queries_);
-    transpose_rows(queries_, rows, problem_.head_dim, padded_, queries_transposed_);
+    transpose_rows(queries_, rows, padded_, queries_transposed_);
     const VisibleKeys visible(problem_, sequence_, query, rows);
     const DropoutTile dropout(problem_, sequence_, head, query, rows);
     OnlineSoftmax<Real> softmax;
@@ -138,7 +138,7 @@ class ForwardTask {
                                                                            *const factors_;
 };
 
-constexpr std::int64_t kForwardTasks = 64;
+constexpr std::int64_t kForwardTasks = 32;
 
 template <class T>
 void forward(Stream& stream, const AttentionForward& k) {

@@ -6,6 +6,10 @@ if(EXISTS ${BLOOMERY_HEADERS}/cudnn_frontend/include/cudnn_frontend.h)
     attention/attention_cudnn.cpp PROPERTIES COMPILE_OPTIONS
     "-isystem;${BLOOMERY_HEADERS}/cudnn_frontend/include")
 endif()
+set(attention_cuda_tests)
+if(WITH_CUDA)
+  set(attention_cuda_tests attention_cuda_case.cpp attention_cuda_test.cpp)
+endif()
 add_op(
   attention
   SOURCES attention.cpp
@@ -16,4 +20,4 @@ add_op(
        flash_backward_sm80.cu
        flash_forward_sm80.cu
        ${attention_cudnn}
-  TESTS attention_test.cpp)
+  TESTS attention_test.cpp attention_cases_test.cpp ${attention_cuda_tests})

@@ -70,11 +70,16 @@ struct Momentum {
 // The weights of one thread: four elements of a unit, fewer at the end of the buffer.
 struct Part {
   Pack<float, 4> grad, master, moment1, moment2;
+  bool decays;
 };
 
 template <bool kHasMoment2, class Copy>
 __device__ __forceinline__ Part load_part(const Pointers<Copy>& at, std::int64_t first) {
   Part part{};
+  if (first >= at.count) {
+    return part;
+  }
+  part.decays = (at.flags[first / kUnitSize] & kUnitDecays) != 0;
   if (first + 4 <= at.count) {
     part.grad = load_pack<4>(at.grad + first);
     part.master = load_pack<4>(at.master + first);
@@ -119,7 +124,7 @@ __device__ __forceinline__ void update_part(const Rule& rule, const Pointers<Cop
   if (first >= at.count) {
     return;
   }
-  if ((at.flags[first / kUnitSize] & kUnitDecays) == 0) {
+  if (!part.decays) {
     s.decay_factor = 1;
     s.l2 = 0;
   }

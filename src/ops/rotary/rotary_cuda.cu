@@ -100,7 +100,8 @@ void run(OnCuda, Stream& stream, const Rotary& k) {
             .turned = static_cast<int>(k.turned),
             .head_dim = static_cast<int>(k.head_dim),
             .num_pairs = static_cast<int>(k.num_pairs),
-            .inverse = k.inverse};
+            .inverse = k.inverse,
+            .frequencies = {}};
   for (std::int64_t i = 0; i < k.num_pairs; ++i) {
     p.frequencies[i] = k.frequencies[i];
   }
