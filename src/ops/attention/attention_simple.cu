@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(kSimpleThreads)
     for (int c = Shared::lane(); c < shared.head_dim; c += kWarpSize) {
       shared.warp_rows(1)[r * shared.head_dim + c] *= factor;
     }
-    if (k.lse && Shared::lane() == 0 && first_row + r < problem.query_length) {
+    if (k.lse.data != nullptr && Shared::lane() == 0 && first_row + r < problem.query_length) {
       const std::int64_t row = sequence * problem.num_heads + head;
       static_cast<float*>(k.lse.data)[row * problem.query_length + first_row + r] =
           total == 0 ? -INFINITY : maximum[r] + logf(total);

@@ -1,4 +1,5 @@
-# attention_cudnn.cpp alone sees the headers of cudnn-frontend (tools/fetch_headers).
+# attention_cudnn.cpp alone sees the headers of cudnn-frontend (tools/fetch_headers); without them
+# the flash kernels do its work.
 set(attention_cudnn attention_no_cudnn.cpp)
 if(EXISTS ${BLOOMERY_HEADERS}/cudnn_frontend/include/cudnn_frontend.h)
   set(attention_cudnn attention_cudnn.cpp)
@@ -8,9 +9,12 @@ if(EXISTS ${BLOOMERY_HEADERS}/cudnn_frontend/include/cudnn_frontend.h)
 endif()
 add_op(
   attention
+  SOURCES attention.cpp
+  CPU attention_forward_cpu.cpp attention_backward_cpu.cpp
   CUDA attention_cuda.cu
        attention_delta.cu
        attention_simple.cu
        flash_backward_sm80.cu
        flash_forward_sm80.cu
-       ${attention_cudnn})
+       ${attention_cudnn}
+  TESTS attention_test.cpp attention_cuda_test.cpp attention_cuda_case.cpp)
