@@ -8,7 +8,9 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
-set(CMAKE_CXX_FLAGS_RELEASE "-O3 -g1")
+if(NOT BLOOMERY_SANITIZE)  # the sanitizer presets bring their own
+  set(CMAKE_CXX_FLAGS_RELEASE "-O3 -g1")
+endif()
 
 find_program(CCACHE ccache)
 if(CCACHE)
@@ -33,10 +35,16 @@ target_include_directories(bloomery_settings INTERFACE ${CMAKE_SOURCE_DIR}/src
                                                        ${CMAKE_BINARY_DIR}/generated)
 set(warnings -Wall -Wextra -Wconversion -Wno-sign-conversion
              -Wno-missing-field-initializers -Werror)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  list(APPEND warnings -Wno-restrict)  # g++ 12 sees overlaps in every `"text" + string`
+endif()
 target_compile_options(
   bloomery_settings
   INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${warnings}>"
             "$<$<COMPILE_LANGUAGE:CUDA>:-Wno-deprecated-gpu-targets;--expt-relaxed-constexpr;--expt-extended-lambda;-lineinfo;-Xcompiler=-Wall,-Wextra>")
+if(BLOOMERY_PORTABLE)
+  target_link_options(bloomery_settings INTERFACE -static-libstdc++ -static-libgcc)
+endif()
 if(BLOOMERY_SANITIZE)
   target_compile_options(bloomery_settings
                          INTERFACE -fsanitize=${BLOOMERY_SANITIZE} -fno-omit-frame-pointer

@@ -1,7 +1,7 @@
 #include "autograd/parameter.h"
 
+#include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "base/random.h"
 
@@ -34,26 +34,32 @@ Parameter make_parameter(std::string name, const Box& box, Init init, bool decay
   return parameter;
 }
 
-void initialize(Parameter& parameter, std::uint64_t seed, Stream& stream) {
+template <class Real>
+void initial_numbers(const Parameter& parameter, std::uint64_t seed, ThreadPool& pool,
+                     std::span<Real> numbers) {
   const RandomKey key = random_key(seed, parameter.name);
   const std::int64_t count = parameter.box.extent.numel();
-  check(count <= parameter.value.numel(), "parameter ", parameter.name, ": value of shape ",
-        parameter.value.shape(), " cannot hold its part ", parameter.box.extent);
-  stream.fill(parameter.value.data(), 0, parameter.value.bytes());
+  check(count <= static_cast<std::int64_t>(numbers.size()), "parameter ", parameter.name,
+        ": a buffer of ", numbers.size(), " elements cannot hold its part ", parameter.box.extent);
+  pool.for_ranges(count, 16384, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      numbers[static_cast<std::size_t>(i)] =
+          static_cast<Real>(initial_value(parameter.init, key, parameter.box.global_index(i)));
+    }
+  });
+  std::fill(numbers.begin() + count, numbers.end(), Real{0});
+}
+template void initial_numbers(const Parameter&, std::uint64_t, ThreadPool&, std::span<float>);
+template void initial_numbers(const Parameter&, std::uint64_t, ThreadPool&, std::span<double>);
+
+void initialize(Parameter& parameter, std::uint64_t seed, Stream& stream) {
   dispatch_floating(parameter.value.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    std::vector<T> values(static_cast<std::size_t>(count));
-    stream.device().pool().for_ranges(count, 16384, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        const double x = initial_value(parameter.init, key, parameter.box.global_index(i));
-        if constexpr (std::is_same_v<T, double>) {
-          values[i] = x;
-        } else {
-          values[i] = T(static_cast<float>(x));
-        }
-      }
-    });
-    stream.copy(parameter.value.data(), values.data(), values.size() * sizeof(T));
+    const auto count = static_cast<std::size_t>(parameter.value.numel());
+    std::vector<Accumulator<T>> numbers(count);
+    initial_numbers(parameter, seed, stream.device().pool(), std::span(numbers));
+    std::vector<T> values(numbers.begin(), numbers.end());
+    stream.copy(parameter.value.data(), values.data(), parameter.value.bytes());
     stream.synchronize();
   });
 }

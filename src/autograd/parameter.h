@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,16 +22,16 @@ struct Init {
 };
 
 struct Parameter {
-  std::string name;     // unique in the model, the same under every layout
-  Box box;              // true extent; padding rows of the local buffer are outside it
-  Shape local_shape;    // of value and grad; differs from box.extent by padding rows only
+  std::string name;   // unique in the model, the same under every layout
+  Box box;            // true extent; padding rows of the local buffer are outside it
+  Shape local_shape;  // of value and grad; differs from box.extent by padding rows only
   Init init;
-  bool decay = true;    // weight decay applies
-  int uses = 1;         // gradient contributions per micro-batch, set when the model is built
+  bool decay = true;      // weight decay applies
+  int uses = 1;           // gradient contributions per micro-batch, set when the model is built
   AxisSet grad_axes = 0;  // axes whose ranks hold partial gradients, beyond the data axes
 
-  Tensor value;  // in the compute dtype
-  Tensor grad;   // fp32 (fp64 for fp64 values), a part of the flat gradient buffer
+  Tensor value;               // in the compute dtype
+  Tensor grad;                // fp32 (fp64 for fp64 values), a part of the flat gradient buffer
   bool grad_written = false;  // `zero` clears it when the next contribution must overwrite
 };
 
@@ -39,7 +40,17 @@ using ParameterList = std::vector<Parameter*>;
 // A parameter held whole or cut along one dimension.
 Parameter make_parameter(std::string name, const Box& box, Init init, bool decay);
 
-// Fills value with the initial numbers: functions of (seed, name, global index) alone.
+// The initial numbers of the local buffer (padding rows are zero): functions of (seed, name, global
+// index) alone. `numbers` has the parameter's local number of elements.
+template <class Real>
+void initial_numbers(const Parameter& parameter, std::uint64_t seed, ThreadPool& pool,
+                     std::span<Real> numbers);
+extern template void initial_numbers(const Parameter&, std::uint64_t, ThreadPool&,
+                                     std::span<float>);
+extern template void initial_numbers(const Parameter&, std::uint64_t, ThreadPool&,
+                                     std::span<double>);
+
+// Fills value with the initial numbers, rounded.
 void initialize(Parameter& parameter, std::uint64_t seed, Stream& stream);
 
 }  // namespace bloomery

@@ -7,10 +7,9 @@ namespace {
 void move_grad(const Slot& from, const Slot& to) {
   if (from != nullptr && to != nullptr && from != to) {
     to->grad = std::move(from->grad);
+    to->sharers = std::move(from->sharers);
   }
 }
-
-Value detached(const Value& value) { return {value.data, nullptr}; }
 
 }  // namespace
 
@@ -21,16 +20,12 @@ State recompute(Context& context, const State& state, const Segment& segment) {
   check(!state.pending, "recompute: the state has a pending branch; settle it first");
   Context forward = context;
   forward.tape = nullptr;
-  State plain = segment(forward, {detached(state.stream), {}, detached(state.encoder)});
-
-  State result;
+  State result = segment(forward, state);
   for (auto field : {&State::stream, &State::pending, &State::encoder}) {
-    if (plain.*field) {
-      result.*field = context.wrap((plain.*field).data);
+    Value& value = result.*field;
+    if (value && value.slot == nullptr) {  // a value that still has its slot was passed through
+      value = context.wrap(value.data);
     }
-  }
-  if (plain.encoder && plain.encoder.data.data() == state.encoder.data.data()) {
-    result.encoder = state.encoder;  // passed through
   }
 
   Entry entry;

@@ -29,11 +29,25 @@ Sink Tape::sink(const Slot& slot) {
   if (slot == nullptr) {
     return {};
   }
-  if (slot->grad) {
-    return {slot->grad, true};
+  if (slot->grad && !exclusive(slot)) {
+    const Tensor shared = std::move(slot->grad);
+    slot->grad = Tensor::empty(*stream_, slot->dtype, slot->shape);
+    stream_->copy(slot->grad.data(), shared.data(), shared.bytes());
+    slot->sharers.reset();
   }
-  slot->grad = Tensor::empty(*stream_, slot->dtype, slot->shape);
-  return {slot->grad, false};
+  return sink_to(*slot, slot->grad);
+}
+
+Sink Tape::epilogue_sink(const Slot& slot) {
+  return slot != nullptr ? sink_to(*slot, slot->epilogue_grad) : Sink{};
+}
+
+Sink Tape::sink_to(const GradSlot& slot, Tensor& grad) const {
+  const bool add = static_cast<bool>(grad);
+  if (!add) {
+    grad = Tensor::empty(*stream_, slot.dtype, slot.shape);
+  }
+  return {grad, add};
 }
 
 Sink Tape::sink(Parameter& parameter) {
@@ -48,7 +62,22 @@ bool Tape::adopt(const Slot& input, const Slot& output) {
   if (input == nullptr || input->grad || deferred != nullptr || input->dtype != output->dtype) {
     return false;
   }
-  input->grad = output->grad;
+  if (output->grad) {
+    input->grad = output->grad.reshape(input->shape);
+  }
+  input->sharers = std::move(output->sharers);
+  return true;
+}
+
+bool Tape::share(const Slot& branch, const Slot& sum) {
+  if (branch == nullptr || branch->grad || deferred != nullptr || branch->dtype != sum->dtype) {
+    return false;
+  }
+  if (sum->sharers == nullptr) {
+    sum->sharers = std::make_shared<char>();
+  }
+  branch->grad = sum->grad;
+  branch->sharers = sum->sharers;
   return true;
 }
 

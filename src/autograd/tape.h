@@ -38,12 +38,12 @@ struct Sink {
 using BackwardFn = std::function<void(Tape&)>;
 
 struct Entry {
-  std::string_view op;            // a string literal
-  BackwardFn input_gradient;      // may be empty
-  BackwardFn weight_gradient;     // may be empty; deferrable
-  ParameterList parameters;       // whose gradients the entry contributes to, once each
-  std::vector<Tensor> saved;      // what it keeps alive, for describe()
-  Shape shape;                    // of its output, for describe()
+  std::string_view op;         // a string literal
+  BackwardFn input_gradient;   // may be empty
+  BackwardFn weight_gradient;  // may be empty; deferrable
+  ParameterList parameters;    // whose gradients the entry contributes to, once each
+  std::vector<Tensor> saved;   // what it keeps alive, for describe()
+  Shape shape;                 // of its output, for describe()
 };
 
 // Weight gradients put off by a zero-bubble schedule, in recorded order.
@@ -75,14 +75,22 @@ class Tape {
   // Where the gradient of a value or parameter goes; null when nobody wants it.
   Sink sink(const Slot& slot);
   Sink sink(Parameter& parameter);
+  // For a gradient that is already multiplied by the derivative which the slot offers.
+  Sink epilogue_sink(const Slot& slot);
 
   // The gradient that consumers wrote; a null tensor when none did.
   const Tensor& grad(const Slot& slot) const { return slot->grad; }
-  // Seeds the gradient of an output, for instance one received from the next pipeline stage.
+  // Seeds the gradient of an output, for instance one received from the next pipeline stage. The
+  // buffer is given away: backward may write to it.
   void set_grad(const Slot& slot, Tensor grad) { slot->grad = std::move(grad); }
-  // Lets `input` take over the gradient buffer of `output`; true if it could (it had none yet and
-  // weight gradients are not deferred, which would still read the buffer).
+  // Lets `input` take over the gradient buffer of `output`, in its own shape; true if it could (it
+  // had none yet and weight gradients are not deferred, which would still read the buffer).
   bool adopt(const Slot& input, const Slot& output);
+  // Lets `branch` read the gradient buffer of `sum`, of which it is an addend; true if it could (as
+  // for adopt). Whoever writes to either later does so in a copy, unless the other is gone.
+  bool share(const Slot& branch, const Slot& sum);
+  // Whether the gradient of a value may be changed in place: no other slot reads its buffer.
+  bool exclusive(const Slot& slot) const { return slot->sharers.use_count() <= 1; }
 
   // Pops all entries, newest first, and frees what they saved.
   void backward();
@@ -102,6 +110,7 @@ class Tape {
 
  private:
   void contributed(Parameter& parameter);
+  Sink sink_to(const GradSlot& slot, Tensor& grad) const;
 
   Stream* stream_;
   Tape* root_ = this;  // the outermost tape: counts contributions

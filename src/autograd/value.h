@@ -3,21 +3,24 @@
 
 #include <memory>
 
+#include "base/random.h"
 #include "tensor/tensor.h"
 
 namespace bloomery {
 
-// Filled during backward. A producer that ends in an elementwise function of `saved` may offer its
-// derivative (`epilogue` is the producer's own code for it, see ops/activation): a consumer whose
-// gradient kernel can multiply by it while writing does so and sets `epilogue_applied`; all other
-// consumers ignore the offer. All writers of one slot must agree.
+// Filled during backward. A producer that ends in an elementwise function of `epilogue_input` may
+// offer its derivative (`epilogue` is the Activation's number, see ops/activation). A consumer
+// whose gradient kernel can multiply by it while writing does so and writes to `epilogue_grad`
+// instead of `grad`; all other consumers ignore the offer. The producer adds the two.
 struct GradSlot {
   DType dtype = DType::fp32;
   Shape shape;
   Tensor grad;  // null until the first writer asks for it
+  // Held by every slot that reads the same gradient buffer (see Tape::share); null: only this one.
+  std::shared_ptr<const void> sharers;
   int epilogue = 0;
   Tensor epilogue_input;
-  bool epilogue_applied = false;
+  Tensor epilogue_grad;  // already multiplied by the derivative; null until the first writer asks
 };
 
 // Null when no gradient is wanted. Backward closures capture slots, not values, unless they need
@@ -40,6 +43,10 @@ struct State {
   Value stream;   // residual stream [tokens, hidden]
   Value pending;  // branch output still to be added, or null
   Value encoder;  // encoder output on its way through decoder blocks, or null
+
+  // Dropout of the pending branch, applied when it is added: its probability and key.
+  float pending_dropout = 0;
+  RandomKey pending_key = 0;
 };
 
 }  // namespace bloomery

@@ -74,6 +74,23 @@ TEST(ThreadPool, RethrowsAndStaysUsable) {
   EXPECT_EQ(count.load(), 100);
 }
 
+TEST(ThreadPool, SeveralThreadsMayCall) {
+  ThreadPool pool(3);
+  std::atomic<int> count = 0;
+  std::vector<std::thread> callers;
+  for (int caller = 0; caller < 4; ++caller) {
+    callers.emplace_back([&] {
+      for (int round = 0; round < 100; ++round) {
+        pool.for_each(10, [&](std::int64_t) { ++count; });
+      }
+    });
+  }
+  for (std::thread& caller : callers) {
+    caller.join();
+  }
+  EXPECT_EQ(count.load(), 4000);
+}
+
 TEST(ThreadPool, NestedLoopsRunInPlace) {
   ThreadPool pool(2);
   std::atomic<int> count = 0;

@@ -8,7 +8,8 @@ namespace bloomery {
 namespace {
 
 // Set while this thread runs an item of some pool: nested loops then run in place.
-thread_local bool inside_item = false;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+thread_local bool inside_item =
+    false;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 
 int usable_cores() {
   cpu_set_t set;
@@ -80,7 +81,8 @@ void ThreadPool::take_items() {
 }
 
 void ThreadPool::for_each(std::int64_t count, const std::function<void(std::int64_t)>& body) {
-  if (count <= 1 || workers_.empty() || inside_item) {
+  std::unique_lock caller(caller_, std::defer_lock);
+  if (count <= 1 || workers_.empty() || inside_item || !caller.try_lock()) {
     for (std::int64_t i = 0; i < count; ++i) {
       body(i);
     }
@@ -108,9 +110,8 @@ void ThreadPool::for_each(std::int64_t count, const std::function<void(std::int6
 void ThreadPool::for_ranges(std::int64_t count, std::int64_t grain,
                             const std::function<void(std::int64_t, std::int64_t)>& body) {
   const std::int64_t step = std::max<std::int64_t>(grain, 1);
-  for_each((count + step - 1) / step, [&](std::int64_t i) {
-    body(i * step, std::min(count, (i + 1) * step));
-  });
+  for_each((count + step - 1) / step,
+           [&](std::int64_t i) { body(i * step, std::min(count, (i + 1) * step)); });
 }
 
 }  // namespace bloomery

@@ -24,7 +24,7 @@ class ThreadPool {
 
   // Calls body(i) once for each i in [0, count), in any order, and returns when all are done. The
   // caller takes part. The first exception is rethrown. A nested call from inside a body runs
-  // its items on the calling thread. One thread at a time may call this from outside.
+  // its items on the calling thread, as does a call while another thread has the pool.
   void for_each(std::int64_t count, const std::function<void(std::int64_t)>& body);
 
   // Calls body(begin, end) for consecutive ranges of at most `grain` items.
@@ -36,6 +36,7 @@ class ThreadPool {
   void take_items();
 
   std::vector<std::thread> workers_;
+  std::mutex caller_;  // held by the thread that has the workers
   std::mutex mutex_;
   std::condition_variable start_, done_;
   const std::function<void(std::int64_t)>* body_ = nullptr;

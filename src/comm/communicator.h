@@ -1,10 +1,13 @@
 // One group of ranks. Calls enqueue on a stream and return; all ranks of the group make the same
-// calls in the same order. Sums are formed in rank order, so the same layout gives the same bits.
+// collective calls in the same order. Sums are formed in rank order, in fp32 for bf16 and fp16, so
+// the same layout gives the same bits. A disagreement between ranks (sizes, dtypes, which call) is
+// an Error on every rank that takes part.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "tensor/tensor.h"
@@ -21,7 +24,7 @@ struct Transfer {
   int peer;
 };
 
-// Elements that go to and come from each rank, along dimension 0.
+// Rows (extents of dimension 0) that go to and come from each rank.
 struct Counts {
   std::vector<std::int64_t> out, in;
 };
@@ -31,18 +34,24 @@ class Communicator {
   virtual ~Communicator() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
+  // In place. All dtypes but uint8 are reduced; a maximum with NaN is NaN.
   virtual void all_reduce(View data, Reduce reduce, Stream& stream) = 0;
+  // The parts one after another. `part` may be this rank's place in `whole`, else they are apart;
+  // the same for reduce_scatter.
   virtual void all_gather(ConstView part, View whole, Stream& stream) = 0;
   virtual void reduce_scatter(ConstView whole, View part, Reduce reduce, Stream& stream) = 0;
   virtual void broadcast(View data, int root, Stream& stream) = 0;
+  // Sends consecutive rows of `out` to ranks 0, 1, ... and stores what comes in rank order.
   virtual void all_to_all(ConstView out, View in, const Counts& counts, Stream& stream) = 0;
   // Sends and receives that go together, so that opposite directions cannot wait for each other.
+  // Only the ranks named take part; the messages of a pair of ranks are matched in order.
   virtual void exchange(std::span<const Transfer> transfers, Stream& stream) = 0;
-  // Ranks with the same color form a group, ordered by key.
+  // Ranks with the same color form a group, ordered by key, then by rank. Collective.
   virtual std::unique_ptr<Communicator> split(int color, int key) = 0;
   virtual void barrier() = 0;  // of the host threads
-  // Wakes the others with an error when this rank fails.
-  virtual void abort() noexcept = 0;
+  // Wakes the ranks that wait for this one, here and in all groups of the same start-up, with an
+  // Error that gives the reason.
+  virtual void abort(const std::string& reason) noexcept = 0;
 };
 
 // Size one: every call is the identity, so that no layer asks for the size.

@@ -24,6 +24,9 @@ Mesh::Mesh(const MeshDegrees& degrees, std::unique_ptr<Communicator> world)
   check(degrees_.num_ranks() == world_->size(), "tensor ", degrees_.tensor, " x context ",
         degrees_.context, " x data ", degrees_.data, " x pipeline ", degrees_.pipeline, " = ",
         degrees_.num_ranks(), " ranks, but ", world_->size(), " were started");
+  for (int i = 0; i < kNumAxes; ++i) {
+    axes(axis_bit(static_cast<Axis>(i)));
+  }
 }
 
 Mesh Mesh::single() { return Mesh({}, make_self_communicator()); }
@@ -39,14 +42,15 @@ int Mesh::coordinate(Axis axis) const {
 Communicator& Mesh::axes(std::uint32_t axis_set) {
   std::unique_ptr<Communicator>& group = groups_[axis_set];
   if (!group) {
-    int color = 0, key = 0;
+    int color = 0, key = 0, size = 1;
     for (int i = kNumAxes - 1; i >= 0; --i) {
       const auto axis = static_cast<Axis>(i);
       const bool inside = (axis_set & axis_bit(axis)) != 0;
       int& index = inside ? key : color;
       index = index * degrees_.degree(axis) + coordinate(axis);
+      size *= inside ? degrees_.degree(axis) : 1;
     }
-    group = world_->split(color, key);
+    group = size == 1 ? make_self_communicator() : world_->split(color, key);
   }
   return *group;
 }

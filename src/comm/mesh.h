@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <string>
 
 #include "comm/communicator.h"
 
@@ -26,8 +27,9 @@ class Mesh {
   static Mesh single();  // one rank
 
   Communicator& world() { return *world_; }
-  Communicator& axis(Axis axis) { return axes(axis_bit(axis)); }
-  // The ranks that differ from this one along the given axes only. Collective at first use.
+  // The ranks that differ from this one along this axis only.
+  Communicator& axis(Axis axis) { return *groups_.at(axis_bit(axis)); }
+  // The same for a product of axes. Collective over the world at first use.
   Communicator& axes(std::uint32_t axis_set);
   int degree(Axis axis) const { return degrees_.degree(axis); }
   int coordinate(Axis axis) const;

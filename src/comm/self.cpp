@@ -18,12 +18,22 @@ class SelfCommunicator final : public Communicator {
   void all_to_all(ConstView out, View in, const Counts&, Stream& stream) override {
     copy(out, in, stream);
   }
-  void exchange(std::span<const Transfer> transfers, Stream&) override {
-    check(transfers.empty(), "a single rank has nobody to exchange messages with");
+  // Messages to oneself, matched in order.
+  void exchange(std::span<const Transfer> transfers, Stream& stream) override {
+    std::vector<Transfer> sends, receives;
+    for (const Transfer& transfer : transfers) {
+      check(transfer.peer == 0, "exchange with rank ", transfer.peer, " of 1");
+      (transfer.kind == Transfer::Kind::send ? sends : receives).push_back(transfer);
+    }
+    check(sends.size() == receives.size(), "exchange of one rank: ", sends.size(), " sends and ",
+          receives.size(), " receives");
+    for (std::size_t i = 0; i < sends.size(); ++i) {
+      copy(sends[i].data, receives[i].data, stream);
+    }
   }
   std::unique_ptr<Communicator> split(int, int) override { return make_self_communicator(); }
   void barrier() override {}
-  void abort() noexcept override {}
+  void abort(const std::string&) noexcept override {}
 
  private:
   static void copy(ConstView from, View to, Stream& stream) {

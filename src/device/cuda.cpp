@@ -115,12 +115,17 @@ void* capture(void* stream, const std::function<void()>& work) {
     work();
   } catch (...) {
     static_cast<void>(cudaStreamEndCapture(as_stream(stream), &graph));
+    if (graph != nullptr) {
+      static_cast<void>(cudaGraphDestroy(graph));
+    }
+    static_cast<void>(cudaGetLastError());  // an invalidated capture is not the next call's error
     throw;
   }
   check_cuda(cudaStreamEndCapture(as_stream(stream), &graph), "cudaStreamEndCapture");
   cudaGraphExec_t executable = nullptr;
-  check_cuda(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
-  check_cuda(cudaGraphDestroy(graph), "cudaGraphDestroy");
+  const cudaError_t status = cudaGraphInstantiate(&executable, graph, 0);
+  static_cast<void>(cudaGraphDestroy(graph));
+  check_cuda(status, "cudaGraphInstantiate");
   return executable;
 }
 

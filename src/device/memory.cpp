@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 
 #include "base/error.h"
 #include "build_config.h"
 #include "device/cuda.h"
+#include "device/stream.h"
 
 namespace bloomery {
 namespace {
@@ -24,8 +24,8 @@ double mebibytes(std::size_t bytes) { return static_cast<double>(bytes) / (1 << 
 
 }  // namespace
 
-MemoryPool::MemoryPool(DeviceKind kind, int index, bool poison, void* native_stream)
-    : kind_(kind), index_(index), poison_(poison), native_stream_(native_stream) {}
+MemoryPool::MemoryPool(DeviceKind kind, int index, Stream* poison_on)
+    : kind_(kind), index_(index), poison_on_(poison_on) {}
 
 MemoryPool::~MemoryPool() {
   for (const auto& [segment, bytes] : segments_) {
@@ -144,16 +144,15 @@ void MemoryPool::trim_locked() {
   }
 }
 
-void MemoryPool::poison_block(void* memory, std::size_t bytes) const {
-  if (!poison_) {
-    return;
+void MemoryPool::stop_poisoning() {
+  const std::lock_guard lock(mutex_);
+  poison_on_ = nullptr;
+}
+
+void MemoryPool::poison_block(void* memory, std::size_t bytes) {
+  if (poison_on_ != nullptr) {
+    poison_on_->fill(memory, kPoison, bytes);
   }
-  if constexpr (build::cuda) {
-    if (kind_ == DeviceKind::cuda) {
-      return cuda::fill(native_stream_, memory, kPoison, bytes);
-    }
-  }
-  std::memset(memory, kPoison, bytes);
 }
 
 namespace raw {

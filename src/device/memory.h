@@ -27,7 +27,9 @@ struct MemoryStatistics {
 // Splits large segments of device memory into blocks: best fit, neighbours merged on return.
 class MemoryPool {
  public:
-  MemoryPool(DeviceKind kind, int index, bool poison, void* native_stream);
+  // Blocks are filled with NaN patterns on `poison_on`, in its order, when they are handed out and
+  // taken back; null: never.
+  MemoryPool(DeviceKind kind, int index, Stream* poison_on);
   ~MemoryPool();
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
@@ -38,7 +40,8 @@ class MemoryPool {
 
   MemoryStatistics statistics() const;
   void reset_peak();
-  void trim();  // gives wholly free segments back to the device
+  void trim();            // gives wholly free segments back to the device
+  void stop_poisoning();  // the stream ends; memory may come back later
 
  private:
   struct Block {
@@ -50,14 +53,13 @@ class MemoryPool {
 
   Blocks::iterator find_fit(std::size_t bytes);
   Blocks::iterator add_segment(std::size_t bytes);
-  void poison_block(void* memory, std::size_t bytes) const;
+  void poison_block(void* memory, std::size_t bytes);
   void trim_locked();
 
   const DeviceKind kind_;
   const int index_;
-  const bool poison_;
-  void* const native_stream_;
   mutable std::mutex mutex_;
+  Stream* poison_on_;
   Blocks blocks_;
   std::set<std::pair<std::size_t, char*>> free_;  // by size, then address: a deterministic choice
   std::map<void*, std::size_t> segments_;

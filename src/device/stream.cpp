@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/error.h"
 #include "build_config.h"
 #include "device/cuda.h"
 
@@ -18,20 +19,43 @@ namespace bloomery {
 struct Stream::Queue {
   Queue() : thread([this] { serve(); }) {}
   ~Queue() {
+    std::function<void()> interrupt;
     {
       const std::lock_guard lock(mutex);
       stop = true;
+      if (std::uncaught_exceptions() > num_exceptions) {
+        interrupt = find_interrupt();
+      }
     }
     changed.notify_all();
+    if (interrupt) {
+      interrupt();
+    }
     thread.join();
   }
 
-  void push(std::function<void()> work) {
+  struct Task {
+    std::function<void()> work, interrupt;
+  };
+
+  void push(Task task) {
     {
       const std::lock_guard lock(mutex);
-      pending.push_back(std::move(work));
+      pending.push_back(std::move(task));
     }
     changed.notify_all();
+  }
+
+  std::function<void()> find_interrupt() const {
+    if (current.interrupt) {
+      return current.interrupt;
+    }
+    for (const Task& task : pending) {
+      if (task.interrupt) {
+        return task.interrupt;
+      }
+    }
+    return {};
   }
 
   void drain() {
@@ -49,17 +73,19 @@ struct Stream::Queue {
       if (pending.empty()) {
         return;
       }
-      const std::function<void()> work = std::move(pending.front());
+      current = std::move(pending.front());
       pending.pop_front();
       busy = true;
       lock.unlock();
       std::exception_ptr thrown;
       try {
-        work();
+        current.work();
       } catch (...) {
         thrown = std::current_exception();
       }
+      current.work = nullptr;  // what it holds is released before anybody hears that it is done
       lock.lock();
+      current.interrupt = nullptr;
       busy = false;
       if (thrown && !failure) {
         failure = thrown;
@@ -70,7 +96,9 @@ struct Stream::Queue {
 
   std::mutex mutex;
   std::condition_variable changed;
-  std::deque<std::function<void()>> pending;
+  std::deque<Task> pending;
+  Task current;
+  const int num_exceptions = std::uncaught_exceptions();
   bool busy = false, stop = false;
   std::exception_ptr failure;
   std::thread thread;
@@ -107,10 +135,11 @@ Stream::Stream(Device& device, StreamMode mode) : device_(&device) {
     queue_ = std::make_unique<Queue>();
   }
   memory_ = std::make_shared<MemoryPool>(device.kind(), device.options().index,
-                                         device.options().poison, native_);
+                                         device.options().poison ? this : nullptr);
 }
 
 Stream::~Stream() {
+  memory_->stop_poisoning();
   queue_.reset();
   if constexpr (build::cuda) {
     if (on_cuda()) {
@@ -119,9 +148,9 @@ Stream::~Stream() {
   }
 }
 
-void Stream::submit(std::function<void()> work) {
+void Stream::submit(std::function<void()> work, std::function<void()> interrupt) {
   if (queue_) {
-    queue_->push(std::move(work));
+    queue_->push({std::move(work), std::move(interrupt)});
   } else {
     work();
   }
@@ -246,6 +275,7 @@ void Graph::capture(Stream& stream, const std::function<void()>& work) {
 }
 
 void Graph::replay(Stream& stream) {
+  check(captured_, "graph: replay before capture");
   if constexpr (build::cuda) {
     if (stream.on_cuda()) {
       return cuda::replay(native_, stream.native());

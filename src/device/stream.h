@@ -32,8 +32,10 @@ class Stream {
   void* native() const { return native_; }  // cudaStream_t, null on the CPU
   const std::shared_ptr<MemoryPool>& memory() const { return memory_; }
 
-  // CPU only: runs `work` in stream order (at once on a direct stream).
-  void submit(std::function<void()> work);
+  // CPU only: runs `work` in stream order (at once on a direct stream). Work that waits for other
+  // threads gives `interrupt`, which must end that wait: it is called when an exception destroys
+  // the stream before the work is done.
+  void submit(std::function<void()> work, std::function<void()> interrupt = {});
 
   // Device work: ordered like kernels. Pointers are device memory or host memory (pinned, if the
   // copy is to overlap with other work).
@@ -60,7 +62,7 @@ class Event {
   Event& operator=(const Event&) = delete;
 
   void record(Stream& stream);
-  void synchronize() const;              // the host waits for it
+  void synchronize() const;                          // the host waits for it
   double seconds_since(const Event& earlier) const;  // both must have happened
 
  private:

@@ -7,8 +7,6 @@
 
 #include <cstdint>
 
-#include "tensor/dtype.h"
-
 namespace bloomery {
 
 inline constexpr int kWarpSize = 32;
@@ -49,22 +47,6 @@ __device__ __forceinline__ T block_sum(T value, T* scratch) {
   }
   return total;
 }
-
-// The device type behind a storage type.
-template <class T>
-struct DeviceType {
-  using type = T;
-};
-template <>
-struct DeviceType<bfloat16> {
-  using type = __nv_bfloat16;
-};
-template <>
-struct DeviceType<float16> {
-  using type = __half;
-};
-template <class T>
-using OnDevice = typename DeviceType<T>::type;
 
 __device__ __forceinline__ float to_float(float x) { return x; }
 __device__ __forceinline__ float to_float(__nv_bfloat16 x) { return __bfloat162float(x); }

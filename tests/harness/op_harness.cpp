@@ -10,6 +10,7 @@
 #include "build_config.h"
 #include "comm/mesh.h"
 #include "harness/golden_errors.h"
+#include "tensor/safetensors.h"
 
 namespace bloomery::testing {
 namespace {
@@ -230,8 +231,12 @@ double inner(const std::vector<double>& a, const std::vector<double>& b) {
   return sum;
 }
 
-// Sum over outputs of <output, its seeded gradient>.
-double objective(const std::string& stem, const Results& results) {
+// Sum over outputs of <output, its seeded gradient>. An op that makes its own gradients makes those
+// of its output "loss".
+double objective(const std::string& stem, const OpCase& op_case, const Results& results) {
+  if (!op_case.seed_outputs) {
+    return results.at("loss").at(0);
+  }
   double sum = 0;
   for (const auto& [name, values] : results) {
     if (name.rfind("grad.", 0) != 0) {
@@ -257,7 +262,8 @@ void check_gradients(const std::string& op, const OpCase& op_case) {
       direction[i] = random_normal(key, i);
     }
     const auto moved = [&](double nudge) {
-      return objective(stem, run_case(op, op_case, {.nudged = input.name, .nudge = nudge}));
+      return objective(stem, op_case,
+                       run_case(op, op_case, {.nudged = input.name, .nudge = nudge}));
     };
     constexpr double kStep = 1e-4;
     // Fourth-order central difference.
@@ -270,6 +276,37 @@ void check_gradients(const std::string& op, const OpCase& op_case) {
                                   inner(direction, direction));
     EXPECT_NEAR(analytic, numeric, 1e-7 * size + 1e-8) << stem << " gradient of " << input.name;
   }
+}
+
+// Everything another program needs to repeat a run, and what came out.
+void write_run(const std::string& path, const OpCase& op_case, Stream& stream,
+               const Inputs& inputs, const std::map<std::string, Tensor>& seeds,
+               const Results& results) {
+  std::vector<std::pair<std::string, Tensor>> tensors;
+  for (const Input& input : op_case.inputs) {
+    tensors.emplace_back("in." + input.name,
+                         input.role == Role::value       ? inputs.values.at(input.name).data
+                         : input.role == Role::parameter ? inputs.parameters.at(input.name).value
+                                                         : inputs.tensors.at(input.name));
+  }
+  for (const auto& [name, seed] : seeds) {
+    tensors.emplace_back("seed." + name, seed);
+  }
+  for (const auto& [name, values] : results) {
+    tensors.emplace_back(
+        name, Tensor::from_host(stream, values, {static_cast<std::int64_t>(values.size())}));
+  }
+  Metadata metadata(op_case.attributes.begin(), op_case.attributes.end());
+  std::string dtypes, parameters;
+  for (const DType dtype : op_case.dtypes) {
+    dtypes += concat(dtypes.empty() ? "" : " ", dtype);
+  }
+  for (const auto& [name, parameter] : inputs.parameters) {
+    parameters += (parameters.empty() ? "" : " ") + name;
+  }
+  metadata["dtypes"] = dtypes;
+  metadata["parameters"] = parameters;
+  write_safetensors(path, stream, tensors, metadata);
 }
 
 class OpTest : public ::testing::Test {
@@ -323,6 +360,7 @@ Results run_case(const std::string& op, const OpCase& op_case, const RunOptions&
   Context context{.stream = stream, .mesh = mesh, .batch = batch, .tape = &tape,
                   .training = op_case.training};
   Results results;
+  std::map<std::string, Tensor> seeds;
   {
     const Outputs outputs = op_case.forward(context, inputs);
     for (const auto& [name, value] : outputs) {
@@ -333,7 +371,11 @@ Results run_case(const std::string& op, const OpCase& op_case, const RunOptions&
         for (std::size_t i = 0; i < seed.size(); ++i) {
           seed[i] = rounded(random_normal(key, i), run.rounded_to);
         }
-        tape.set_grad(value.slot, upload(stream, value.dtype(), value.shape(), seed));
+        Tensor grad = upload(stream, value.dtype(), value.shape(), seed);
+        if (!run.export_to.empty()) {
+          seeds[name] = upload(stream, value.dtype(), value.shape(), seed);
+        }
+        tape.set_grad(value.slot, std::move(grad));
       }
     }
     tape.backward();
@@ -345,6 +387,11 @@ Results run_case(const std::string& op, const OpCase& op_case, const RunOptions&
   for (const auto& [name, parameter] : inputs.parameters) {
     check(parameter.grad_written, stem, ": no gradient for ", name);
     results["grad." + name] = download(stream, parameter.grad);
+  }
+  if (!run.export_to.empty()) {
+    Tape fresh(stream);  // ops may change their inputs in place
+    write_run(run.export_to, op_case, stream, make_inputs(stem, op_case, run, stream, fresh), seeds,
+              results);
   }
   return results;
 }
@@ -371,6 +418,12 @@ bool register_op_tests(const std::string& op, const std::vector<OpCase>& cases) 
   return true;
 }
 
-const std::map<std::string, std::vector<OpCase>>& registered_cases() { return cases_by_op(); }
+void export_cases(const std::string& folder) {
+  for (const auto& [op, cases] : cases_by_op()) {
+    for (const OpCase& op_case : cases) {
+      run_case(op, op_case, {.export_to = folder + "/" + op + "~" + op_case.name + ".safetensors"});
+    }
+  }
+}
 
 }  // namespace bloomery::testing

@@ -53,7 +53,7 @@ struct OpCase {
   std::map<std::string, std::string> attributes;  // for the PyTorch script, see tools/golden
   std::function<void(Batch&, Inputs&)> batch;     // fills what the op reads from Batch
   bool training = true;
-  bool seed_outputs = true;  // false: the op makes its own gradients (head_loss)
+  bool seed_outputs = true;  // false: the op makes the gradients of its output "loss" itself
   bool finite_differences = true;
   std::vector<DType> dtypes = {DType::fp32, DType::bf16, DType::fp16};
   // Written tolerance on |a-b| / |b| where PyTorch has no such op. Default: by dtype.
@@ -69,6 +69,7 @@ struct RunOptions {
   DType rounded_to = DType::fp64; // to which inputs and output gradients are rounded first
   int num_threads = 2;
   bool add = false;               // gradients exist already and the op adds to them
+  std::string export_to;          // write inputs, output gradients and results to this file
   std::string nudged;             // finite differences: this input moves by nudge * direction
   double nudge = 0;
 };
@@ -81,7 +82,8 @@ double relative_error(const std::vector<double>& a, const std::vector<double>& b
 // can call it.
 bool register_op_tests(const std::string& op, const std::vector<OpCase>& cases);
 
-// The registered cases, for exporting and timing.
-const std::map<std::string, std::vector<OpCase>>& registered_cases();
+// Writes every registered case, computed in fp64, to FOLDER/<op>~<case>.safetensors for
+// tools/golden/op_errors.py: tensors in.NAME, seed.NAME (gradient of an output) and the results.
+void export_cases(const std::string& folder);
 
 }  // namespace bloomery::testing

@@ -1,11 +1,14 @@
-# attention_cudnn.cpp alone sees the headers of cudnn-frontend (tools/fetch_headers); without them
-# the flash kernels do its work.
+# attention_cudnn.cpp alone sees the headers of cudnn-frontend (tools/fetch_headers).
 set(attention_cudnn attention_no_cudnn.cpp)
 if(EXISTS ${BLOOMERY_HEADERS}/cudnn_frontend/include/cudnn_frontend.h)
   set(attention_cudnn attention_cudnn.cpp)
   set_source_files_properties(
     attention/attention_cudnn.cpp PROPERTIES COMPILE_OPTIONS
     "-isystem;${BLOOMERY_HEADERS}/cudnn_frontend/include")
+endif()
+set(attention_cuda_tests)
+if(WITH_CUDA)
+  set(attention_cuda_tests attention_cuda_case.cpp attention_cuda_test.cpp)
 endif()
 add_op(
   attention
@@ -17,4 +20,4 @@ add_op(
        flash_backward_sm80.cu
        flash_forward_sm80.cu
        ${attention_cudnn}
-  TESTS attention_test.cpp attention_cuda_test.cpp attention_cuda_case.cpp)
+  TESTS attention_test.cpp attention_cases_test.cpp ${attention_cuda_tests})

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "device/warp.cuh"
+#include "tensor/dtype.h"
 
 namespace bloomery {
 

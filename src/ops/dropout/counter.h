@@ -35,10 +35,10 @@ constexpr float dropout_scale(std::uint32_t threshold) {
 constexpr RandomBlock dropout_block(RandomKey key, std::int64_t sample, std::int32_t place,
                                     std::uint32_t head, std::uint32_t block) {
   const auto bits = static_cast<std::uint64_t>(sample);
-  return philox<kDropoutRounds>(
-      key, {static_cast<std::uint32_t>(bits),
-            (static_cast<std::uint32_t>(bits >> 32) & 0xFFFFu) | (head << 16),
-            static_cast<std::uint32_t>(place), block});
+  return philox<kDropoutRounds>(key,
+                                {static_cast<std::uint32_t>(bits),
+                                 (static_cast<std::uint32_t>(bits >> 32) & 0xFFFFu) | (head << 16),
+                                 static_cast<std::uint32_t>(place), block});
 }
 
 // Lane 0..7 of a block.

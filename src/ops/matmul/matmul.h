@@ -1,5 +1,6 @@
 // The one matrix product: row-major, no copies, fp32 accumulation (fp64 for fp64), with fused
-// epilogues. On the CPU OpenBLAS or oneDNN, on CUDA cuBLASLt.
+// epilogues. On the CPU OpenBLAS or oneDNN, on CUDA cuBLASLt. Which library, algorithm and blocks
+// serve a shape is decided once and kept in MatmulChoices.
 #pragma once
 
 #include "device/launch.h"
@@ -11,6 +12,7 @@ namespace bloomery {
 // d [m, n] = epilogue(op(a) op(b)), or d += when `add`. op transposes when asked: a is [m, k] or,
 // transposed, [k, m]; b is [k, n] or, transposed, [n, k]. Views count as matrices of
 // shape.rows() x shape.back() unless m, n, k say otherwise, so weights may have more dimensions.
+// a, b and bias have one dtype; d has that dtype or the accumulation dtype.
 struct Matmul {
   ConstView a, b;
   View d;
@@ -19,14 +21,18 @@ struct Matmul {
   bool add = false;
 
   // Forward epilogue: d = activation(op(a) op(b) + bias); `before` receives the value before the
-  // activation. Not together with `add`.
+  // activation, in the dtype of d. Not together with `add`.
   ConstView bias;  // [n], or null
   Activation activation = Activation::none;
-  View before;     // [m, n]; needed when activation is set
+  View before;  // [m, n], or null when no backward pass will need it
 
   // Backward epilogue: d = (op(a) op(b)) * derivative(`derivative_at`). Not together with `add`.
   Activation derivative = Activation::none;
-  ConstView derivative_at;  // [m, n], what `before` held
+  ConstView derivative_at;  // [m, n], what `before` held, in the dtype of d
+
+  // Receives the column sums of a [k, m] as it is stored, in the accumulation dtype: the bias
+  // gradient beside a weight gradient. Always overwritten. Needs `transpose_a`, no epilogue.
+  View column_sums_of_a;  // [m], or null
 };
 template <int kLevel>
 void run(OnCpu<kLevel>, Stream&, const Matmul&);
@@ -41,5 +47,16 @@ struct ColumnSum {
 template <int kLevel>
 void run(OnCpu<kLevel>, Stream&, const ColumnSum&);
 void run(OnCuda, Stream&, const ColumnSum&);
+
+struct MatmulSizes {
+  std::int64_t m, n, k;
+};
+// The sizes of a product. Throws Error when its operands do not fit together.
+MatmulSizes checked_sizes(const Matmul& matmul);
+
+inline bool has_epilogue(const Matmul& matmul) {
+  return static_cast<bool>(matmul.bias) || matmul.activation != Activation::none ||
+         matmul.derivative != Activation::none;
+}
 
 }  // namespace bloomery

@@ -1,0 +1,59 @@
+# The front of the build: `make` builds build/bloomery, installing what a fresh Debian or Ubuntu
+# lacks. The build itself is CMake's (CMakePresets.json).
+#
+#   make            with CUDA when nvcc is found, else for the CPU
+#   make cpu|cuda   one of the two
+#   make portable   a binary for other machines: only libc and CUDA are dynamic
+#   make test       source checks and fast tests; test-long: everything slow (see tools/test_long)
+#   make bench      rates of the kernels on this machine
+#   make format     clang-format; make tidy: clang-tidy on files changed since BASE
+#
+# JOBS=n limits parallel compilation. PRESET=cpu chooses what `make` and `make test` build.
+
+export PATH := $(PATH):/usr/local/cuda/bin
+JOBS ?= $(shell nproc)
+PRESET ?= $(if $(shell command -v nvcc),cuda,cpu)
+BASE ?= origin/main
+
+.PHONY: all cpu cuda portable asan tsan test check test-long bench format tidy clean packages headers
+
+all: $(PRESET)
+
+cuda portable: headers
+cpu cuda portable asan tsan: packages
+	cmake --preset $@ $(CMAKE_FLAGS) > build/$@.configure.log || { cat build/$@.configure.log; exit 1; }
+	cmake --build build/$@ --parallel $(JOBS) $(if $(TARGETS),--target $(TARGETS))
+	@if [ -e build/$@/bloomery ]; then ln -sfn $@/bloomery build/bloomery; fi
+
+packages:
+	@mkdir -p build
+	@tools/install_packages build
+
+headers:
+	@tools/fetch_headers || echo "make: no cuDNN headers; building with our own attention only"
+
+check:
+	tools/check_layers
+	tools/check_headers
+	tools/check_sizes
+	tools/check_format
+
+test: check $(PRESET)
+	ctest --test-dir build/$(PRESET) -L fast --output-on-failure --parallel $(JOBS)
+
+test-long: packages headers
+	tools/test_long
+
+bench: all
+	build/bloomery bench ops
+
+format:
+	@tools/install_packages lint
+	git ls-files --cached --others --exclude-standard -z -- '*.h' '*.cpp' '*.cu' '*.cuh' | xargs -0 clang-format -i
+
+tidy:
+	@tools/install_packages lint
+	tools/check_tidy $(BASE)
+
+clean:
+	rm -rf build

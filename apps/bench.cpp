@@ -1,0 +1,14 @@
+#include "bench.h"
+
+namespace bloomery {
+
+int bench(const Arguments& arguments, std::ostream& out) {
+  return dispatch("bloomery bench",
+                  {
+                      {"gpt", "whole training steps of a GPT", bench_gpt},
+                      {"ops", "each op beside the copy and matrix-product ceilings", bench_ops},
+                  },
+                  arguments, out);
+}
+
+}  // namespace bloomery

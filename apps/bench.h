@@ -1,0 +1,14 @@
+// `bloomery bench`: one function per benchmark.
+#pragma once
+
+#include <ostream>
+
+#include "command.h"
+
+namespace bloomery {
+
+int bench(const Arguments& arguments, std::ostream& out);
+int bench_gpt(const Arguments& arguments, std::ostream& out);
+int bench_ops(const Arguments& arguments, std::ostream& out);
+
+}  // namespace bloomery

@@ -1,0 +1,162 @@
+// `bloomery bench gpt`: whole training steps of a GPT on random tokens: tokens per second and peak
+// memory. bench/peers/gpt_torch.py runs the same model in PyTorch.
+#include <algorithm>
+#include <chrono>
+#include <iomanip>
+#include <map>
+
+#include "bench.h"
+#include "config/option_table.h"
+#include "ops/matmul/choices.h"
+#include "train/gpt_rank.h"
+
+namespace bloomery {
+namespace {
+
+struct Size {
+  int layers;
+  std::int64_t hidden, heads, vocabulary, cpu_micro_batch, cpu_length;
+};
+
+const std::map<std::string, Size>& sizes() {
+  static const std::map<std::string, Size> table = {
+      {"10M", {6, 384, 6, 512, 16, 256}},
+      {"124M", {12, 768, 12, 50304, 4, 256}},
+      {"345M", {24, 1024, 16, 50304, 2, 256}},
+      {"1.7B", {24, 2304, 24, 51200, 1, 256}},
+  };
+  return table;
+}
+
+enum class DeviceChoice { automatic, cpu, cuda };
+
+struct BenchGptOptions {
+  std::string size = "124M";
+  DeviceChoice device = DeviceChoice::automatic;
+  int num_threads = 0;
+  DType dtype = DType::fp32;
+  std::int64_t micro_batch = 0, length = 0;
+  int num_micro_batches = 1;
+  int num_steps = 10;
+  float dropout = 0;
+  bool recompute = false;
+  bool memory_report = false;
+};
+
+void describe(OptionTable& t, BenchGptOptions& o) {
+  std::vector<std::string> names;
+  for (const auto& [name, size] : sizes()) {
+    names.push_back(name);
+  }
+  t.section("model");
+  t.add_choice("size", o.size, "Which GPT.", names);
+  t.add("micro-batch-size", o.micro_batch, "Sequences; 0: 64 on a GPU, a few on a CPU.",
+        at_least(0));
+  t.add("seq-length", o.length, "Tokens per sequence; 0: 1024 on a GPU, 256 on a CPU.",
+        at_least(0));
+  t.add("gradient-accumulation-steps", o.num_micro_batches, "Micro-batches per step.", at_least(1));
+  t.add("dropout", o.dropout, "Of attention and hidden states.", from_to_below(0, 1));
+  t.add("recompute", o.recompute, "Recompute every block in backward.");
+  t.section("run");
+  t.add("device", o.device, "Where to run; auto takes a GPU when there is one.",
+        {{"auto", DeviceChoice::automatic},
+         {"cpu", DeviceChoice::cpu},
+         {"cuda", DeviceChoice::cuda}});
+  t.add("num-threads", o.num_threads, "CPU threads; 0 takes all cores.", at_least(0));
+  t.add("dtype", o.dtype, "Of parameters and activations.",
+        {{"fp32", DType::fp32}, {"bf16", DType::bf16}, {"fp16", DType::fp16}});
+  t.add("steps", o.num_steps, "Timed steps, after two that are not.", at_least(1));
+  t.add("memory-report", o.memory_report, "Print what the tape keeps, entry by entry.");
+}
+
+RankOptions rank_options(const BenchGptOptions& o, bool on_cuda, std::int64_t length) {
+  const Size& size = sizes().at(o.size);
+  RankOptions options;
+  options.model.num_layers = size.layers;
+  options.model.hidden_size = size.hidden;
+  options.model.num_heads = size.heads;
+  options.model.vocabulary = size.vocabulary;
+  options.model.max_positions = length;
+  options.model.attention_dropout = options.model.hidden_dropout = o.dropout;
+  if (o.recompute) {
+    options.model.recompute.method = RecomputeOptions::Method::uniform;
+  }
+  options.dtype = o.dtype;
+  options.device = {.kind = on_cuda ? DeviceKind::cuda : DeviceKind::cpu,
+                    .num_threads = o.num_threads};
+  options.optimizer.schedule.learning_rate = 3e-4;
+  options.optimizer.schedule.decay_style = DecayStyle::constant;
+  options.optimizer.schedule.weight_decay = 0.1;
+  options.optimizer.beta2 = 0.95;
+  return options;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// Seconds of each timed step. The device is waited for once per step, as a log line would.
+std::vector<double> time_steps(GptRank& rank, const std::vector<Batch>& batches, int num_steps) {
+  std::vector<double> seconds;
+  for (int step = 0; step < num_steps + 2; ++step) {
+    const auto start = std::chrono::steady_clock::now();
+    rank.enqueue_gradients(batches);
+    rank.enqueue_update(static_cast<std::int64_t>(batches.size()));
+    rank.stream().synchronize();
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    if (step >= 2) {
+      seconds.push_back(elapsed.count());
+    } else if (step == 1) {
+      rank.stream().memory()->reset_peak();
+    }
+  }
+  return seconds;
+}
+
+}  // namespace
+
+int bench_gpt(const Arguments& arguments, std::ostream& out) {
+  BenchGptOptions o;
+  OptionTable table;
+  describe(table, o);
+  if (std::find(arguments.begin(), arguments.end(), "--help") != arguments.end()) {
+    out << "bloomery bench gpt: whole training steps on random tokens\n" << table.help();
+    return 0;
+  }
+  table.read_flags(arguments);
+  table.finish();
+  const bool on_cuda = o.device == DeviceChoice::cuda ||
+                       (o.device == DeviceChoice::automatic && num_cuda_devices() > 0);
+  const Size& size = sizes().at(o.size);
+  const std::int64_t length = o.length > 0 ? o.length : on_cuda ? 1024 : size.cpu_length;
+  const std::int64_t sequences = o.micro_batch > 0 ? o.micro_batch
+                                 : on_cuda         ? 64
+                                                   : size.cpu_micro_batch;
+
+  GptRank rank(rank_options(o, on_cuda, length), {}, make_self_communicator());
+  rank.stream().device().service<MatmulChoices>().timing = true;
+  std::vector<Batch> batches;
+  for (int m = 0; m < o.num_micro_batches; ++m) {
+    batches.push_back(
+        random_batch(sequences, length, size.vocabulary, 1, m * sequences).upload(rank.stream()));
+  }
+  const double seconds = median(time_steps(rank, batches, o.num_steps));
+  const auto tokens = static_cast<double>(sequences * length * o.num_micro_batches);
+  const MemoryStatistics memory = rank.stream().memory()->statistics();
+  const StepReport report = rank.optimizer().report(0);
+  constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+  out << "bloomery " << rank.stream().device().description() << ' ' << o.size << ' ' << o.dtype
+      << ", " << sequences << " x " << length << " tokens: " << std::fixed << std::setprecision(0)
+      << tokens / seconds << " tokens/s, " << std::setprecision(1) << seconds * 1e3
+      << " ms/step, peak " << std::setprecision(2)
+      << static_cast<double>(memory.peak_used_bytes) / kGiB << " GiB used, "
+      << static_cast<double>(memory.reserved_bytes) / kGiB << " GiB reserved, gradient norm "
+      << std::setprecision(4) << report.grad_norm << '\n';
+  if (o.memory_report) {
+    out << rank.tape_report();
+  }
+  return 0;
+}
+
+}  // namespace bloomery

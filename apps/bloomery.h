@@ -1,0 +1,20 @@
+// The program: its commands and its exit codes.
+#pragma once
+
+#include <ostream>
+
+#include "command.h"
+
+namespace bloomery {
+
+enum ExitCode : int {
+  kFinished = 0,
+  kFailed = 1,
+  kBadInput = 2,
+  kStoppedEarly = 75,  // with a good checkpoint: run again
+};
+
+// Runs `bloomery ARGUMENTS` and returns its exit code; never throws.
+int run_bloomery(const Arguments& arguments, std::ostream& out, std::ostream& errors) noexcept;
+
+}  // namespace bloomery

@@ -1,0 +1,87 @@
+#include "bloomery.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+namespace bloomery {
+namespace {
+
+struct Outcome {
+  int code;
+  std::string out, errors;
+};
+
+Outcome run(const Arguments& arguments) {
+  std::ostringstream out, errors;
+  const int code = run_bloomery(arguments, out, errors);
+  return {code, out.str(), errors.str()};
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Bloomery, VersionAndHelp) {
+  EXPECT_TRUE(run({"--version"}).out.starts_with("bloomery "));
+  for (const Arguments& arguments : {Arguments{}, {"--help"}, {"-h"}}) {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.code, 0);
+    EXPECT_TRUE(contains(outcome.out, "  bench")) << outcome.out;
+  }
+  EXPECT_TRUE(contains(run({"bench"}).out, "  ops"));
+  EXPECT_TRUE(contains(run({"bench", "ops", "--help"}).out, "--micro-batch-size INTEGER"));
+}
+
+TEST(Bloomery, MistakesAreCodeTwoWithAHint) {
+  const Outcome command = run({"benhc"});
+  EXPECT_EQ(command.code, 2);
+  EXPECT_TRUE(command.out.empty());
+  EXPECT_TRUE(contains(command.errors, "unknown command 'benhc'; did you mean bench?"));
+
+  const Outcome option = run({"bench", "ops", "--hiden-size", "12", "--seconds", "0"});
+  EXPECT_EQ(option.code, 2);
+  EXPECT_TRUE(contains(option.errors, "did you mean --hidden-size?")) << option.errors;
+  EXPECT_TRUE(contains(option.errors, "--seconds: 0 is out of range")) << option.errors;
+
+  const Outcome heads = run({"bench", "ops", "--num-attention-heads", "5"});
+  EXPECT_EQ(heads.code, 2);
+  EXPECT_TRUE(contains(heads.errors, "5 does not divide --hidden-size 768")) << heads.errors;
+
+  const Outcome row = run({"bench", "ops", "--op", "atention"});
+  EXPECT_EQ(row.code, 2);
+  EXPECT_TRUE(contains(row.errors, "did you mean attention?")) << row.errors;
+}
+
+// All rows at a tiny size: each kernel accepts what its row gives it.
+TEST(Bloomery, BenchOpsRunsEveryRow) {
+  for (const char* dtype : {"fp32", "bf16"}) {
+    const Outcome outcome = run({"bench",
+                                 "ops",
+                                 "--device",
+                                 "cpu",
+                                 "--dtype",
+                                 dtype,
+                                 "--micro-batch-size",
+                                 "2",
+                                 "--seq-length",
+                                 "32",
+                                 "--hidden-size",
+                                 "64",
+                                 "--num-attention-heads",
+                                 "2",
+                                 "--vocab-size",
+                                 "512",
+                                 "--seconds",
+                                 "1e-6",
+                                 "--op",
+                                 "n",
+                                 "--json"});
+    EXPECT_EQ(outcome.code, 0) << outcome.errors;
+    EXPECT_TRUE(contains(outcome.out, "\"op\":\"attention backward\"")) << outcome.out;
+    EXPECT_FALSE(contains(outcome.out, "null")) << outcome.out;  // NaN or infinity
+  }
+}
+
+}  // namespace
+}  // namespace bloomery

@@ -1,0 +1,518 @@
+// Each rule at the head of tape.h, with ops so small that they can be seen whole.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "autograd/context.h"
+#include "comm/mesh.h"
+
+namespace bloomery {
+namespace {
+
+constexpr std::int64_t kCount = 256;
+
+float* floats(const Tensor& tensor) { return static_cast<float*>(tensor.data()); }
+
+template <class F>
+void write(const Sink& sink, F f) {
+  for (std::int64_t i = 0; sink && i < sink.target.numel(); ++i) {
+    floats(sink.target)[i] = f(i) + (sink.add ? floats(sink.target)[i] : 0.0f);
+  }
+}
+
+// y = w x elementwise. dx = w dy, dw = x dy; the latter may be deferred.
+Value times(Context& context, const Value& x, Parameter& w) {
+  Value y = context.output(DType::fp32, x.shape());
+  write({y.data, false}, [&](auto i) { return floats(w.value)[i] * floats(x.data)[i]; });
+  if (context.tape != nullptr) {
+    context.tape->record({.op = "times",
+                          .input_gradient =
+                              [x = x.slot, y = y.slot, &w](Tape& tape) {
+                                const float* dy = floats(tape.grad(y));
+                                write(tape.sink(x),
+                                      [&](auto i) { return floats(w.value)[i] * dy[i]; });
+                              },
+                          .weight_gradient =
+                              [x = x.data, y = y.slot, &w](Tape& tape) {
+                                const float* dy = floats(tape.grad(y));
+                                write(tape.sink(w), [&](auto i) { return floats(x)[i] * dy[i]; });
+                              },
+                          .parameters = {&w},
+                          .saved = {x.data},
+                          .shape = y.shape()});
+  }
+  return y;
+}
+
+// y = tanh x. dx = (1 - y^2) dy.
+Value tanh(Context& context, const Value& x) {
+  Value y = context.output(DType::fp32, x.shape());
+  write({y.data, false}, [&](auto i) { return std::tanh(floats(x.data)[i]); });
+  if (context.tape != nullptr) {
+    context.tape->record({.op = "tanh",
+                          .input_gradient =
+                              [x = x.slot, y = y](Tape& tape) {
+                                const float* dy = floats(tape.grad(y.slot));
+                                write(tape.sink(x), [&](auto i) {
+                                  return (1 - floats(y.data)[i] * floats(y.data)[i]) * dy[i];
+                                });
+                              },
+                          .saved = {y.data},
+                          .shape = y.shape()});
+  }
+  return y;
+}
+
+// y = a + b. a takes over dy, b gets a copy.
+Value sum(Context& context, const Value& a, const Value& b) {
+  Value y = context.output(DType::fp32, a.shape());
+  write({y.data, false}, [&](auto i) { return floats(a.data)[i] + floats(b.data)[i]; });
+  if (context.tape != nullptr) {
+    context.tape->record({.op = "sum",
+                          .input_gradient =
+                              [a = a.slot, b = b.slot, y = y.slot](Tape& tape) {
+                                const Tensor dy = tape.grad(y);
+                                write(tape.sink(b), [&](auto i) { return floats(dy)[i]; });
+                                if (!tape.adopt(a, y)) {
+                                  write(tape.sink(a), [&](auto i) { return floats(dy)[i]; });
+                                }
+                              },
+                          .shape = y.shape()});
+  }
+  return y;
+}
+
+class TapeTest : public ::testing::Test {
+ protected:
+  Tensor filled(float value) {
+    return Tensor::from_host(stream, std::vector<float>(kCount, value), {kCount});
+  }
+  Tensor drawn(const std::string& name) {
+    std::vector<float> values(kCount);
+    for (std::int64_t i = 0; i < kCount; ++i) {
+      values[i] = static_cast<float>(random_normal(random_key(3, name), i));
+    }
+    return Tensor::from_host(stream, values, {kCount});
+  }
+  Parameter parameter(const std::string& name, int uses = 1) {
+    Parameter p = make_parameter(name, Box::whole({kCount}), {}, true);
+    p.value = drawn(name);
+    p.grad = Tensor::empty(stream, DType::fp32, {kCount});  // poisoned
+    p.uses = uses;
+    return p;
+  }
+  Context context(Tape* tape) {
+    return {.stream = stream, .mesh = mesh, .batch = batch, .tape = tape};
+  }
+  std::vector<float> host(const Tensor& tensor) { return tensor.to_host<float>(stream); }
+  std::size_t used() { return stream.memory()->statistics().used_bytes; }
+
+  Device device{DeviceOptions{.num_threads = 1, .poison = true}};
+  Stream stream{device};
+  Mesh mesh = Mesh::single();
+  Batch batch;
+};
+
+TEST_F(TapeTest, FirstWriterOverwritesLaterOnesAdd) {
+  Tape tape(stream);
+  Context ctx = context(&tape);
+  Parameter v = parameter("v"), w = parameter("w");
+  const Value x = ctx.wrap(drawn("x"));
+  const Value a = times(ctx, x, v), b = times(ctx, x, w);
+  tape.set_grad(a.slot, filled(1));
+  tape.set_grad(b.slot, filled(1));
+  const Sink before = Sink{tape.grad(x.slot)};
+  EXPECT_FALSE(before);
+  tape.backward();
+  const std::vector<float> grad = host(tape.grad(x.slot));
+  for (std::int64_t i = 0; i < kCount; ++i) {  // NaN, had the first writer added to poison
+    EXPECT_FLOAT_EQ(grad[i], floats(v.value)[i] + floats(w.value)[i]);
+  }
+}
+
+TEST_F(TapeTest, SinkIsNullWhenNoGradientIsWanted) {
+  Tape tape(stream);
+  Context ctx = context(&tape);
+  Parameter w = parameter("w");
+  EXPECT_FALSE(tape.sink(Slot()));
+  const Value y = times(ctx, {drawn("x"), nullptr}, w);
+  tape.set_grad(y.slot, filled(1));
+  tape.backward();
+  EXPECT_EQ(host(w.grad), host(drawn("x")));
+}
+
+TEST_F(TapeTest, ParametersAreOverwrittenOrAddedToAsTheFlagSays) {
+  Parameter w = parameter("w");
+  const auto backward = [&](float dy) {
+    Tape tape(stream);
+    Context ctx = context(&tape);
+    const Value y = times(ctx, ctx.wrap(filled(2)), w);
+    tape.set_grad(y.slot, filled(dy));
+    tape.backward();
+  };
+  backward(1);
+  EXPECT_TRUE(w.grad_written);
+  EXPECT_EQ(host(w.grad), std::vector<float>(kCount, 2));  // overwrote the poison
+  backward(10);
+  EXPECT_EQ(host(w.grad), std::vector<float>(kCount, 22));  // the next micro-batch adds
+  w.grad_written = false;
+  backward(3);
+  EXPECT_EQ(host(w.grad), std::vector<float>(kCount, 6));  // the next step overwrites
+}
+
+TEST_F(TapeTest, AParameterWithoutGradientBufferIsAnError) {
+  Parameter w = parameter("w");
+  w.grad = {};
+  Tape tape(stream);
+  EXPECT_THROW(tape.sink(w), Error);
+}
+
+// Gradients of a small residual network with a weight used twice (first in the first block, last
+// in the output), under every combination of recomputation and deferral.
+struct Outcome {
+  std::vector<std::vector<float>> grads;
+  std::vector<std::string> ready;
+  std::vector<float> input_grad;
+  std::size_t saved_bytes = 0;
+  bool operator==(const Outcome& other) const {
+    return grads == other.grads && ready == other.ready && input_grad == other.input_grad;
+  }
+};
+
+enum class Recompute { none, blocks, all_in_one, nested };
+
+class Network : public TapeTest {
+ protected:
+  static constexpr int kBlocks = 3;
+
+  Outcome run(Recompute how, bool deferred) {
+    Parameter tied = parameter("tied", 2);
+    std::vector<Parameter> weights;
+    for (int i = 0; i < kBlocks; ++i) {
+      weights.push_back(parameter(concat("w", i)));
+    }
+    const auto block = [&](int i) -> Segment {
+      return [&, i](Context& ctx, State s) {
+        Value h = i == 0 ? times(ctx, s.stream, tied) : s.stream;
+        return State{sum(ctx, s.stream, tanh(ctx, times(ctx, h, weights[i])))};
+      };
+    };
+    const Segment all = [&](Context& ctx, State s) {
+      for (int i = 0; i < kBlocks; ++i) {
+        const bool inner = how == Recompute::blocks || how == Recompute::nested;
+        s = inner ? recompute(ctx, s, block(i)) : block(i)(ctx, s);
+      }
+      return s;
+    };
+    Outcome outcome;
+    WeightQueue queue;
+    for (int micro_batch = 0; micro_batch < 2; ++micro_batch) {
+      Tape tape(stream);
+      tape.deferred = deferred ? &queue : nullptr;
+      tape.on_grad_ready = [&](Parameter& p) { outcome.ready.push_back(p.name); };
+      Context ctx = context(&tape);
+      const Value x = ctx.wrap(drawn(concat("x", micro_batch)));
+      const bool outer = how == Recompute::all_in_one || how == Recompute::nested;
+      const State s = outer ? recompute(ctx, {x}, all) : all(ctx, {x});
+      const Value y = times(ctx, s.stream, tied);
+      outcome.saved_bytes = tape.saved_bytes();
+      tape.set_grad(y.slot, drawn(concat("dy", micro_batch)));
+      tape.backward();
+      EXPECT_EQ(tape.num_entries(), 0u);
+      EXPECT_EQ(queue.size() > 0, deferred);
+      queue.run_all();
+      outcome.input_grad = host(tape.grad(x.slot));
+    }
+    outcome.grads.push_back(host(tied.grad));
+    for (const Parameter& w : weights) {
+      outcome.grads.push_back(host(w.grad));
+    }
+    return outcome;
+  }
+};
+
+TEST_F(Network, GradientsEqualFiniteDifferences) {
+  Parameter w = parameter("w");
+  const auto loss = [&](float nudge) {
+    Context ctx = context(nullptr);
+    const Value x = {drawn("x"), nullptr};
+    floats(x.data)[7] += nudge;
+    const std::vector<float> y = host(sum(ctx, x, tanh(ctx, times(ctx, x, w))).data);
+    double total = 0;
+    for (const float value : y) {
+      total += value;
+    }
+    return total;
+  };
+  Tape tape(stream);
+  Context ctx = context(&tape);
+  const Value x = ctx.wrap(drawn("x"));
+  const Value y = sum(ctx, x, tanh(ctx, times(ctx, x, w)));
+  tape.set_grad(y.slot, filled(1));
+  tape.backward();
+  EXPECT_NEAR(floats(tape.grad(x.slot))[7], (loss(1e-2f) - loss(-1e-2f)) / 2e-2, 2e-3);
+}
+
+TEST_F(Network, GradReadyComesOncePerMicroBatchInProgramOrderTiedLast) {
+  const std::vector<std::string> order = {"w2", "w1", "w0", "tied", "w2", "w1", "w0", "tied"};
+  EXPECT_EQ(run(Recompute::none, false).ready, order);
+  EXPECT_EQ(run(Recompute::blocks, false).ready, order);
+  EXPECT_EQ(run(Recompute::none, true).ready, order);
+}
+
+TEST_F(Network, RecomputationAndDeferralChangeNoBit) {
+  const Outcome plain = run(Recompute::none, false);
+  for (const Recompute how :
+       {Recompute::none, Recompute::blocks, Recompute::all_in_one, Recompute::nested}) {
+    for (const bool deferred : {false, true}) {
+      const Outcome outcome = run(how, deferred);
+      EXPECT_EQ(outcome, plain) << static_cast<int>(how) << deferred;
+      if (how != Recompute::none) {
+        EXPECT_LT(outcome.saved_bytes, plain.saved_bytes);
+      }
+    }
+  }
+}
+
+// A block that leaves the stream alone and makes a pending branch, while the stream is also used
+// afterwards: the segment must not replace the gradient that the later use wrote.
+TEST_F(TapeTest, RecomputeAddsToTheGradientOfAValueItPassesThrough) {
+  std::vector<std::vector<float>> grads;
+  for (const bool recomputed : {false, true}) {
+    Parameter w = parameter("w"), v = parameter("v");
+    Tape tape(stream);
+    Context ctx = context(&tape);
+    const Segment branch = [&](Context& inner, State s) {
+      s.pending = times(inner, s.stream, w);
+      return s;
+    };
+    const Value x = ctx.wrap(drawn("x"));
+    const State s = recomputed ? recompute(ctx, {x}, branch) : branch(ctx, {x});
+    EXPECT_EQ(s.stream.slot, x.slot);
+    const Value y = sum(ctx, times(ctx, x, v), sum(ctx, s.stream, s.pending));
+    tape.set_grad(y.slot, drawn("dy"));
+    tape.backward();
+    grads.push_back(host(tape.grad(x.slot)));
+  }
+  EXPECT_EQ(grads[0], grads[1]);
+}
+
+TEST_F(TapeTest, RecomputeWantsASettledStateAndWithoutATapeOnlyRuns) {
+  Parameter w = parameter("w");
+  const Segment segment = [&](Context& inner, State s) { return State{times(inner, s.stream, w)}; };
+  Tape tape(stream);
+  Context with = context(&tape), without = context(nullptr);
+  const Value x = with.wrap(drawn("x"));
+  EXPECT_THROW(recompute(with, {x, x}, segment), Error);
+  EXPECT_EQ(recompute(without, {x}, segment).stream.slot, nullptr);
+  EXPECT_EQ(tape.num_entries(), 0u);
+}
+
+TEST_F(TapeTest, RecomputeSaysSoInTheContext) {
+  std::vector<bool> seen;
+  const Segment segment = [&](Context& inner, State s) {
+    seen.push_back(inner.recomputing);
+    return State{tanh(inner, s.stream)};
+  };
+  Tape tape(stream);
+  Context ctx = context(&tape);
+  const State s = recompute(ctx, {ctx.wrap(drawn("x"))}, segment);
+  tape.set_grad(s.stream.slot, filled(1));
+  tape.backward();
+  EXPECT_EQ(seen, (std::vector<bool>{false, true}));
+}
+
+TEST_F(TapeTest, DeferredWeightGradientsRunOneByOneInRecordedOrder) {
+  WeightQueue queue;
+  Tape tape(stream);
+  tape.deferred = &queue;
+  std::vector<std::string> ready;
+  tape.on_grad_ready = [&](Parameter& p) { ready.push_back(p.name); };
+  Context ctx = context(&tape);
+  Parameter v = parameter("v"), w = parameter("w");
+  const Value x = ctx.wrap(drawn("x"));
+  const Value y = times(ctx, times(ctx, x, v), w);
+  tape.set_grad(y.slot, filled(1));
+  tape.backward();
+  EXPECT_TRUE(tape.grad(x.slot));  // input gradients came at once
+  EXPECT_FALSE(w.grad_written);
+  EXPECT_TRUE(queue.run_one());
+  EXPECT_TRUE(w.grad_written);
+  EXPECT_FALSE(v.grad_written);
+  EXPECT_EQ(ready, (std::vector<std::string>{"w"}));
+  EXPECT_TRUE(queue.run_one());
+  EXPECT_FALSE(queue.run_one());
+  EXPECT_EQ(ready, (std::vector<std::string>{"w", "v"}));
+}
+
+TEST_F(TapeTest, AdoptHandsTheBufferOverUnlessItCannot) {
+  Tape tape(stream);
+  const Value a = tape.value(filled(0)), y = tape.value(filled(0));
+  tape.set_grad(y.slot, filled(5));
+  EXPECT_FALSE(tape.adopt(nullptr, y.slot));
+  EXPECT_TRUE(tape.adopt(a.slot, y.slot));
+  EXPECT_EQ(tape.grad(a.slot).data(), tape.grad(y.slot).data());
+  EXPECT_FALSE(tape.adopt(a.slot, y.slot));  // has one already
+
+  const Value folded = tape.value(filled(0).reshape({kCount / 2, 2}));
+  EXPECT_TRUE(tape.adopt(folded.slot, y.slot));
+  EXPECT_EQ(tape.grad(folded.slot).shape(), (Shape{kCount / 2, 2}));
+
+  const Value other = tape.value(Tensor::empty(stream, DType::bf16, {kCount}));
+  EXPECT_FALSE(tape.adopt(other.slot, y.slot));
+
+  WeightQueue queue;
+  tape.deferred = &queue;
+  const Value b = tape.value(filled(0));
+  EXPECT_FALSE(tape.adopt(b.slot, y.slot));
+}
+
+TEST_F(TapeTest, SharedGradientsAreCopiedBeforeTheyAreWritten) {
+  Tape tape(stream);
+  const Value total = tape.value(filled(0)), branch = tape.value(filled(0));
+  tape.set_grad(total.slot, filled(5));
+  EXPECT_TRUE(tape.exclusive(total.slot));
+  ASSERT_TRUE(tape.share(branch.slot, total.slot));
+  EXPECT_FALSE(tape.exclusive(total.slot));
+  EXPECT_EQ(tape.grad(branch.slot).data(), tape.grad(total.slot).data());
+  const Sink sink = tape.sink(total.slot);
+  EXPECT_TRUE(sink.add);
+  write(sink, [](auto) { return 2.0f; });
+  EXPECT_EQ(host(tape.grad(total.slot)), std::vector<float>(kCount, 7));
+  EXPECT_EQ(host(tape.grad(branch.slot)), std::vector<float>(kCount, 5));
+  EXPECT_TRUE(tape.exclusive(branch.slot));
+}
+
+// Pipelines keep several micro-batches in flight.
+TEST_F(TapeTest, TapesAreIndependentAndMayInterleave) {
+  Parameter w = parameter("w");
+  Tape first(stream), second(stream);
+  int ready = 0;
+  first.on_grad_ready = second.on_grad_ready = [&](Parameter&) { ++ready; };
+  Context a = context(&first), b = context(&second);
+  const Value y1 = times(a, a.wrap(filled(1)), w), y2 = times(b, b.wrap(filled(10)), w);
+  first.set_grad(y1.slot, filled(1));
+  second.set_grad(y2.slot, filled(1));
+  second.backward();
+  EXPECT_EQ(first.num_entries(), 1u);
+  first.backward();
+  EXPECT_EQ(ready, 2);
+  EXPECT_EQ(host(w.grad), std::vector<float>(kCount, 11));
+}
+
+TEST_F(TapeTest, DescribeListsEntriesAndCountsSharedStorageOnce) {
+  Tape tape(stream);
+  Context ctx = context(&tape);
+  Parameter v = parameter("v"), w = parameter("w");
+  const Value x = ctx.wrap(drawn("x"));
+  const Value y = sum(ctx, times(ctx, x, v), times(ctx, x, w));  // both keep x
+  tanh(ctx, y);                                                  // keeps its output
+  EXPECT_EQ(tape.saved_bytes(), 2 * kCount * sizeof(float));
+  EXPECT_EQ(tape.num_entries(), 4u);
+  const auto line = [](const std::string& op, const std::string& shape, const std::string& bytes) {
+    return op + std::string(24 - op.size(), ' ') + shape + std::string(28 - shape.size(), ' ') +
+           std::string(16 - bytes.size(), ' ') + bytes + "\n";
+  };
+  EXPECT_EQ(tape.describe(), line("op", "output", "saved bytes") + line("times", "[256]", "1024") +
+                                 line("times", "[256]", "0") + line("sum", "[256]", "0") +
+                                 line("tanh", "[256]", "1024") + line("total", "", "2048"));
+}
+
+// What an entry kept is given back as soon as its backward is done, not when all are.
+TEST_F(TapeTest, BackwardFreesAsItGoes) {
+  constexpr int kDepth = 20;
+  constexpr std::size_t kBytes = kCount * sizeof(float);
+  std::vector<Parameter> weights;
+  for (int i = 0; i < kDepth; ++i) {
+    weights.push_back(parameter(concat("w", i)));
+  }
+  Tape tape(stream);
+  std::vector<std::size_t> used_then;
+  tape.on_grad_ready = [&](Parameter&) { used_then.push_back(used()); };
+  const std::size_t before = used();
+  {
+    Context ctx = context(&tape);
+    Value x = ctx.wrap(drawn("x"));
+    for (Parameter& w : weights) {
+      x = times(ctx, x, w);
+    }
+    tape.set_grad(x.slot, filled(1));
+  }
+  EXPECT_GE(used() - before, (kDepth + 1) * kBytes);
+  tape.backward();
+  ASSERT_EQ(used_then.size(), static_cast<std::size_t>(kDepth));
+  for (int i = 1; i < kDepth - 1; ++i) {  // at the last, the input's gradient has gone too
+    EXPECT_EQ(used_then[i - 1] - used_then[i], kBytes) << i;
+  }
+  EXPECT_EQ(used(), before);
+}
+
+TEST_F(TapeTest, RecomputeLowersThePeak) {
+  std::size_t peaks[2];
+  for (const bool recomputed : {false, true}) {
+    std::vector<Parameter> weights;
+    for (int i = 0; i < 32; ++i) {
+      weights.push_back(parameter(concat("w", i)));
+    }
+    Tape tape(stream);
+    Context ctx = context(&tape);
+    stream.memory()->reset_peak();
+    const std::size_t before = used();
+    State s{ctx.wrap(drawn("x"))};
+    for (int block = 0; block < 8; ++block) {
+      const Segment segment = [&weights, block](Context& inner, State state) {
+        for (int i = 0; i < 4; ++i) {
+          state.stream = tanh(inner, times(inner, state.stream, weights[block * 4 + i]));
+        }
+        return state;
+      };
+      s = recomputed ? recompute(ctx, s, segment) : segment(ctx, s);
+    }
+    tape.set_grad(s.stream.slot, filled(1));
+    s = {};
+    tape.backward();
+    peaks[recomputed] = stream.memory()->statistics().peak_used_bytes - before;
+  }
+  EXPECT_LT(peaks[1] * 2, peaks[0]);
+}
+
+TEST_F(TapeTest, InitialValuesDependOnNameAndGlobalIndexOnly) {
+  const Box whole = Box::whole({6, 10});
+  const auto values = [&](const Box& box, const std::string& name, DType dtype) {
+    Parameter p = make_parameter(name, box, {Init::Kind::normal, 0.5}, true);
+    p.value = Tensor::empty(stream, dtype, p.local_shape);
+    initialize(p, 9, stream);
+    return p.value;
+  };
+  const std::vector<float> all = host(values(whole, "p", DType::fp32));
+  for (int index = 0; index < 2; ++index) {
+    const Box part = whole.split(1, index, 2);
+    const std::vector<float> mine = host(values(part, "p", DType::fp32));
+    const auto halves = values(part, "p", DType::bf16).to_host<bfloat16>(stream);
+    for (std::int64_t i = 0; i < 30; ++i) {
+      EXPECT_EQ(mine[i], all[part.global_index(i)]);
+      EXPECT_EQ(halves[i].bits, bfloat16(mine[i]).bits);
+    }
+  }
+  EXPECT_NE(host(values(whole, "q", DType::fp32)), all);
+}
+
+TEST_F(TapeTest, InitKinds) {
+  const auto values = [&](Init init) {
+    Parameter p = make_parameter("p", Box::whole({1000}), init, true);
+    p.value = Tensor::empty(stream, DType::fp32, p.local_shape);
+    initialize(p, 9, stream);
+    return host(p.value);
+  };
+  EXPECT_EQ(values({Init::Kind::zeros}), std::vector<float>(1000, 0));
+  EXPECT_EQ(values({Init::Kind::ones}), std::vector<float>(1000, 1));
+  float largest = 0, smallest = 0;
+  for (const float x : values({Init::Kind::uniform, 0.25})) {
+    largest = std::max(largest, x);
+    smallest = std::min(smallest, x);
+  }
+  EXPECT_TRUE(largest > 0.24f && largest <= 0.25f && smallest < -0.24f && smallest >= -0.25f);
+}
+
+}  // namespace
+}  // namespace bloomery

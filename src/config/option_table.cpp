@@ -1,0 +1,211 @@
+#include "config/option_table.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace bloomery {
+namespace {
+
+std::string joined(const std::optional<std::vector<std::string>>& words) {
+  if (!words) {
+    return "none";
+  }
+  std::string text;
+  for (const std::string& word : *words) {
+    text += (text.empty() ? "" : " ") + word;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string canonical_option(std::string_view name) {
+  std::string canonical(name);
+  std::ranges::replace(canonical, '_', '-');
+  return canonical;
+}
+
+OptionRow& OptionRow::alias(std::string spelling) {
+  flags.push_back({canonical_option(spelling), std::nullopt});
+  return *this;
+}
+
+OptionRow& OptionRow::shorthand(std::string flag, std::string word) {
+  flags.push_back({canonical_option(flag), std::move(word)});
+  return *this;
+}
+
+OptionRow& OptionRow::deepspeed(std::string path) {
+  deepspeeds.push_back({std::move(path), std::nullopt});
+  return *this;
+}
+
+OptionRow& OptionRow::deepspeed(std::string path, std::string word) {
+  deepspeeds.push_back({std::move(path), std::move(word)});
+  return *this;
+}
+
+OptionRow& OptionRow::deepspeed_wins() {
+  deepspeed_overrules = true;
+  return *this;
+}
+
+OptionRow& OptionRow::required() {
+  must_be_given = true;
+  return *this;
+}
+
+std::string OptionRow::value_text() const { return joined(words(field, rules)); }
+
+OptionRow& OptionTable::add_row(std::string name, Field field, std::string help, FieldRules rules) {
+  check(find_flag(name) == nullptr, "option --", name, " is declared twice");
+  OptionRow& row = rows_.emplace_back();
+  row.section = section_;
+  row.name = canonical_option(name);
+  row.help = std::move(help);
+  row.field = field;
+  row.rules = std::move(rules);
+  row.flags.push_back({row.name, std::nullopt});
+  if (kind(field) == FieldKind::boolean && !row.name.starts_with("no-")) {
+    row.shorthand("no-" + row.name, "false");
+  }
+  row.default_text = row.value_text();
+  return row;
+}
+
+OptionRow& OptionTable::add_choice(std::string name, std::string& field, std::string help,
+                                   const std::vector<std::string>& words) {
+  FieldRules rules;
+  for (const std::string& word : words) {
+    rules.choices.emplace_back(word, 0);
+  }
+  return add_row(std::move(name), Field(&field), std::move(help), std::move(rules));
+}
+
+void OptionTable::ignore(std::string name, std::string because) {
+  add_row(std::move(name), std::monostate{}, "", {}).ignored_because = std::move(because);
+}
+
+void OptionTable::ignore_deepspeed(std::string path, std::string because) {
+  ignored_paths_.emplace_back(std::move(path), std::move(because));
+}
+
+OptionRow* OptionTable::find_flag(std::string_view spelling, const OptionRow::Spelling** which) {
+  const std::string canonical = canonical_option(spelling);
+  for (OptionRow& row : rows_) {
+    for (const OptionRow::Spelling& flag : row.flags) {
+      if (flag.text == canonical) {
+        if (which != nullptr) {
+          *which = &flag;
+        }
+        return &row;
+      }
+    }
+  }
+  return nullptr;
+}
+
+std::vector<std::string> OptionTable::flag_spellings() const {
+  std::vector<std::string> all;
+  for (const OptionRow& row : rows_) {
+    for (const OptionRow::Spelling& flag : row.flags) {
+      all.push_back(flag.text);
+    }
+  }
+  return all;
+}
+
+void OptionTable::set(OptionRow& row, const std::optional<std::vector<std::string>>& words,
+                      const std::string& place, bool from_deepspeed) {
+  if (!row.ignored_because.empty()) {
+    notes_.push_back(concat(place, " is ignored: ", row.ignored_because));
+    return;
+  }
+  const std::optional<OptionRow::Given> earlier = row.given;
+  const auto kept = bloomery::words(row.field, row.rules);
+  if (!words) {
+    reset(row.field);
+  } else if (const std::string problem = assign(row.field, row.rules, *words); !problem.empty()) {
+    problems_.push_back(concat(place, ": ", problem));
+    return;
+  }
+  const OptionRow::Given now{place, row.value_text(), from_deepspeed};
+  if (earlier && earlier->value != now.value) {
+    if (!row.deepspeed_overrules || earlier->from_deepspeed == from_deepspeed) {
+      problems_.push_back(concat(earlier->place, " = ", earlier->value, " and ", place, " = ",
+                                 now.value, " contradict each other: keep one of them"));
+      return;
+    }
+    const OptionRow::Given& winner = from_deepspeed ? now : *earlier;
+    const OptionRow::Given& loser = from_deepspeed ? *earlier : now;
+    notes_.push_back(
+        concat(winner.place, " = ", winner.value, " overrules ", loser.place, " = ", loser.value));
+    if (!from_deepspeed) {
+      kept ? static_cast<void>(assign(row.field, row.rules, *kept)) : reset(row.field);
+      return;
+    }
+  }
+  row.given = now;
+}
+
+void OptionTable::finish(const std::vector<std::string>& further) {
+  std::vector<std::string> all = problems_;
+  for (const OptionRow& row : rows_) {
+    if (row.must_be_given && !row.given) {
+      all.push_back(concat("--", row.name, " is required: ", row.help));
+    }
+  }
+  all.insert(all.end(), further.begin(), further.end());
+  if (all.empty()) {
+    return;
+  }
+  std::string message = all.size() == 1 ? "" : concat(all.size(), " problems with the options:");
+  for (const std::string& problem : all) {
+    message += (message.empty() ? "" : "\n  ") + problem;
+  }
+  throw Error(message);
+}
+
+const OptionRow& OptionTable::row(std::string_view name) const {
+  const OptionRow* found = const_cast<OptionTable*>(this)->find_flag(name);
+  check(found != nullptr, "there is no option --", name);
+  return *found;
+}
+
+std::string OptionTable::given_by(std::string_view name) const {
+  const OptionRow& found = row(name);
+  return found.given ? found.given->place : "";
+}
+
+std::vector<std::string> OptionTable::names() const {
+  std::vector<std::string> all;
+  for (const OptionRow& row : rows_) {
+    if (row.ignored_because.empty()) {
+      all.push_back(row.name);
+    }
+  }
+  return all;
+}
+
+std::vector<OptionDifference> differences(const OptionTable& before, const OptionTable& after) {
+  constexpr const char* kAbsent = "(no such option)";
+  std::vector<OptionDifference> found;
+  const std::vector<std::string> old_names = before.names(), new_names = after.names();
+  for (const std::string& name : old_names) {
+    const std::string old_value = before.row(name).value_text();
+    const bool present = std::ranges::find(new_names, name) != new_names.end();
+    const std::string new_value = present ? after.row(name).value_text() : kAbsent;
+    if (old_value != new_value) {
+      found.push_back({name, old_value, new_value});
+    }
+  }
+  for (const std::string& name : new_names) {
+    if (std::ranges::find(old_names, name) == old_names.end()) {
+      found.push_back({name, kAbsent, after.row(name).value_text()});
+    }
+  }
+  return found;
+}
+
+}  // namespace bloomery

@@ -1,0 +1,148 @@
+// Options from one declaration each. A module keeps a plain struct with defaults and describes it:
+//
+//   struct AdamOptions { float lr = 3e-4f, beta1 = 0.9f; };
+//   void describe(OptionTable& t, AdamOptions& o) {
+//     t.section("optimizer");
+//     t.add("lr", o.lr, "Peak learning rate.", at_least(0)).deepspeed("optimizer.params.lr");
+//     t.add("adam-beta1", o.beta1, "Decay of the first moment.", from_to_below(0, 1));
+//   }
+//
+// From the rows come flags, JSON in and out, help, checks, the table of effective values and the
+// difference between two runs. Reading collects every problem; finish() throws them as one Error.
+// In names `-` and `_` are the same letter. A table refers to the structs it describes: they must
+// outlive it.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "config/option_field.h"
+
+namespace bloomery {
+
+struct OptionRow {
+  // One way to write the option. A spelling that `implies` a word stands for it alone: --bf16.
+  struct Spelling {
+    std::string text;
+    std::optional<std::string> implies;
+  };
+  // Who set the option, and to what.
+  struct Given {
+    std::string place;  // "--lr", "lr in run.json"
+    std::string value;
+    bool from_deepspeed = false;
+  };
+
+  // Further spellings of flags and of JSON keys.
+  OptionRow& alias(std::string spelling);
+  // A flag without value that means this option with `word`: shorthand("bf16", "bf16").
+  OptionRow& shorthand(std::string flag, std::string word);
+  // The path in a DeepSpeed configuration, "zero_optimization.stage"; with `word`, a yes/no entry
+  // of which `true` means that word: deepspeed("bf16.enabled", "bf16").
+  OptionRow& deepspeed(std::string path);
+  OptionRow& deepspeed(std::string path, std::string word);
+  // The DeepSpeed configuration overrules a differing flag, with a note instead of an error.
+  OptionRow& deepspeed_wins();
+  OptionRow& required();
+
+  std::string value_text() const;  // the effective value; "none" for an empty optional
+
+  std::string section, name, help;
+  Field field;
+  FieldRules rules;
+  std::vector<Spelling> flags;       // the name first
+  std::vector<Spelling> deepspeeds;  // paths
+  std::string default_text;
+  bool must_be_given = false, deepspeed_overrules = false;
+  std::optional<Given> given;
+  std::string ignored_because;  // of an option that is accepted without meaning
+};
+
+class OptionTable {
+ public:
+  // Title of the rows that follow.
+  void section(std::string title) { section_ = std::move(title); }
+
+  template <class T>
+  requires(!std::is_enum_v<T>) OptionRow& add(std::string name, T& field, std::string help,
+                                              const Limits& limits = {}) {
+    return add_row(std::move(name), Field(&field), std::move(help), {.limits = limits});
+  }
+  // A text that must be one of these words.
+  OptionRow& add_choice(std::string name, std::string& field, std::string help,
+                        const std::vector<std::string>& words);
+  // An enum: each word with its value.
+  template <class E>
+  requires std::is_enum_v<E> OptionRow& add(std::string name, E& field, std::string help,
+                                            const std::vector<std::pair<std::string, E>>& choices) {
+    FieldRules rules;
+    for (const auto& [word, value] : choices) {
+      rules.choices.emplace_back(word, static_cast<std::int64_t>(value));
+    }
+    const EnumField erased{
+        &field,
+        [](const void* from) { return static_cast<std::int64_t>(*static_cast<const E*>(from)); },
+        [](void* to, std::int64_t value) { *static_cast<E*>(to) = static_cast<E>(value); }};
+    return add_row(std::move(name), erased, std::move(help), std::move(rules));
+  }
+  // A flag, or a DeepSpeed path with all below it, that is accepted without meaning because
+  // leaving it out cannot change results. Its use gives a note.
+  void ignore(std::string name, std::string because);
+  void ignore_deepspeed(std::string path, std::string because);
+
+  // Each sets fields at once and collects what is wrong. `place` names the source in messages.
+  void read_flags(const std::vector<std::string>& arguments);
+  void read_json(const std::string& text, const std::string& place);
+  void read_deepspeed(const std::string& text, const std::string& place);
+  // Throws one Error with all problems of reading and of `further` (rules across fields).
+  void finish(const std::vector<std::string>& further = {});
+
+  const std::vector<std::string>& problems() const { return problems_; }
+  const std::vector<std::string>& notes() const { return notes_; }
+
+  // Whether an option was given rather than left at its default, and where ("--lr"; empty: not).
+  bool given(std::string_view name) const { return !given_by(name).empty(); }
+  std::string given_by(std::string_view name) const;
+  const OptionRow& row(std::string_view name) const;  // by any flag spelling; throws if unknown
+  const std::deque<OptionRow>& rows() const { return rows_; }
+
+  std::vector<std::string> names() const;  // in order of declaration, without ignored ones
+  std::string help() const;                // by section
+  std::string text() const;                // effective values by section; given ones say by whom
+  std::string json() const;                // every value; read_json gives the same bits back
+
+ private:
+  friend struct FlagReader;
+  friend struct JsonReader;
+
+  OptionRow& add_row(std::string name, Field field, std::string help, FieldRules rules);
+  OptionRow* find_flag(std::string_view spelling, const OptionRow::Spelling** which = nullptr);
+  std::vector<std::string> flag_spellings() const;
+  // Sets a row from words (none: empty an optional), noting problems and contradictions.
+  void set(OptionRow& row, const std::optional<std::vector<std::string>>& words,
+           const std::string& place, bool from_deepspeed = false);
+
+  std::string section_;
+  std::deque<OptionRow> rows_;  // references stay valid while rows are added
+  std::vector<std::pair<std::string, std::string>> ignored_paths_;
+  std::vector<std::string> problems_, notes_;
+};
+
+// An option whose value differs between two tables; "(no such option)" where one lacks it.
+struct OptionDifference {
+  std::string name, before, after;
+};
+std::vector<OptionDifference> differences(const OptionTable& before, const OptionTable& after);
+
+// True when the arguments ask for help: --help or -h before any `--`.
+bool wants_help(const std::vector<std::string>& arguments);
+
+// The name with every `_` written `-`.
+std::string canonical_option(std::string_view name);
+
+}  // namespace bloomery

@@ -1,0 +1,26 @@
+// Self-attention: one product for Q, K and V, rotary positions, attention, one product back.
+#pragma once
+
+#include "nn/transformer.h"
+#include "parallel/column_linear.h"
+#include "parallel/row_linear.h"
+
+namespace bloomery {
+
+class SelfAttention {
+ public:
+  SelfAttention(const std::string& name, int layer, const TransformerOptions& options,
+                const Mesh& mesh);
+
+  Value operator()(Context& context, const Value& x) const;  // [tokens, hidden] to the same
+  void collect(ParameterList& parameters) const;
+
+ private:
+  TransformerOptions options_;
+  std::int64_t num_local_groups_, first_group_;
+  std::string dropout_purpose_;
+  ColumnLinear qkv_;
+  RowLinear projection_;
+};
+
+}  // namespace bloomery

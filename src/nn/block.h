@@ -1,0 +1,48 @@
+// The only seam: pipeline cuts, recomputation, parameter gathering and graph capture all happen
+// between blocks.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "autograd/context.h"
+
+namespace bloomery {
+
+// Dtypes and shapes of what passes between blocks, so that a pipeline stage can make its receive
+// buffers ahead. A null shape (rank 0) means the field does not travel.
+struct ValueShape {
+  DType dtype = DType::fp32;
+  Shape shape;
+};
+struct StateShape {
+  ValueShape stream, encoder;
+};
+
+class Block {
+ public:
+  virtual ~Block() = default;
+  virtual State forward(Context& context, State state) const = 0;
+  virtual StateShape shape(const StateShape& input) const { return input; }
+  virtual void collect(ParameterList& parameters) = 0;
+};
+
+using Blocks = std::vector<std::unique_ptr<Block>>;
+
+// Adds what is pending, at boundaries where only the stream may pass.
+State settle(Context& context, State state);
+
+// Megatron's full recomputation: `uniform` cuts the blocks into segments of num_layers, of which
+// only the inputs are kept; `block` recomputes the first num_layers blocks one by one.
+struct RecomputeOptions {
+  enum class Method : std::uint8_t { none, uniform, block };
+  Method method = Method::none;
+  int num_layers = 1;
+};
+
+// Runs consecutive blocks.
+State run_blocks(Context& context, State state, std::span<const std::unique_ptr<Block>> blocks,
+                 const RecomputeOptions& options);
+
+}  // namespace bloomery

@@ -1,0 +1,24 @@
+// The feed-forward branch: up, activation (gated or not), down.
+#pragma once
+
+#include "nn/transformer.h"
+#include "parallel/column_linear.h"
+#include "parallel/row_linear.h"
+
+namespace bloomery {
+
+class Mlp {
+ public:
+  Mlp(const std::string& name, const TransformerOptions& options, const Mesh& mesh);
+
+  Value operator()(Context& context, const Value& x) const;  // [tokens, hidden] to the same
+  void collect(ParameterList& parameters) const;
+
+ private:
+  Activation activation_;
+  bool gated_;
+  ColumnLinear up_;
+  RowLinear down_;
+};
+
+}  // namespace bloomery

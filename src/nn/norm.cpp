@@ -1,0 +1,32 @@
+#include "nn/norm.h"
+
+namespace bloomery {
+
+Norm::Norm(const std::string& name, std::int64_t hidden, const NormOptions& options)
+    : options_(options) {
+  const Box box = Box::whole({hidden});
+  const Init gain{options.one_plus_gain ? Init::Kind::zeros : Init::Kind::ones};
+  gain_ = std::make_unique<Parameter>(make_parameter(name + ".gain", box, gain, false));
+  if (options.kind == NormKind::layer) {
+    bias_ = std::make_unique<Parameter>(make_parameter(name + ".bias", box, {}, false));
+  }
+}
+
+Value Norm::operator()(Context& context, State& state) const {
+  NormResult result =
+      add_norm(context, state.stream, state.pending, *gain_, bias_.get(), options_,
+               {.probability = state.pending_dropout, .key = state.pending_key});
+  state.stream = std::move(result.stream);
+  state.pending = {};
+  state.pending_dropout = 0;
+  return std::move(result.y);
+}
+
+void Norm::collect(ParameterList& parameters) const {
+  parameters.push_back(gain_.get());
+  if (bias_) {
+    parameters.push_back(bias_.get());
+  }
+}
+
+}  // namespace bloomery

@@ -1,0 +1,159 @@
+// What the forward and backward pass of attention on the CPU share. For *_cpu.cpp files only.
+//
+// Work is cut into tasks of one sequence and one group of heads, which pack the keys and values of
+// the group once, and inside a task into blocks of queries of one head. The scores of a block
+// against a tile of keys are kept transposed, [key, query]: a vector holds different queries, so
+// that maxima, sums and masks need nothing across lanes.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "ops/attention/attention_pack_cpu.h"
+#include "ops/attention/tile_product_cpu.h"
+#include "ops/common/fast_math.h"
+
+namespace bloomery {
+namespace {
+
+constexpr std::int64_t kKeyTile = 64;
+constexpr std::int64_t kKeyAlignment = 32;  // of tiles: dropout draws for 32 keys at a time
+
+template <class Real>
+constexpr Real kMinusInfinity = -std::numeric_limits<Real>::infinity();
+
+template <class Real>
+[[gnu::always_inline]] inline Vector<Real> exponential(Vector<Real> x) {
+  if constexpr (std::is_same_v<Real, float>) {
+    return exp_of<Vector<float>, Vector<std::int32_t>>(x);
+  } else {
+    for (int lane = 0; lane < kLanes<Real>; ++lane) {
+      x[lane] = std::exp(x[lane]);
+    }
+    return x;
+  }
+}
+
+// The keys that each query of a block sees. Lanes past the last query repeat it.
+struct VisibleKeys {
+  std::array<std::int32_t, kQueryBlock> begin, end;
+  std::int64_t first = 0, last = 0;  // keys outside [first, last) are seen by no query
+
+  // Whether every query sees all keys of a tile.
+  bool all(std::int64_t tile_begin, std::int64_t tile_end) const {
+    return tile_begin >= widest_begin_ && tile_end <= narrowest_end_;
+  }
+
+  VisibleKeys(const AttentionProblem& p, std::int64_t sequence, std::int64_t query,
+              std::int64_t rows) {
+    first = p.key_length;
+    for (std::int64_t i = 0; i < kQueryBlock; ++i) {
+      const std::int64_t row = query + std::min(i, rows - 1);
+      std::int64_t low = 0, high = p.key_length;
+      if (p.key_begin != nullptr) {
+        low = std::max<std::int64_t>(low, p.key_begin[sequence * p.query_length + row]);
+      }
+      if (p.key_end != nullptr) {
+        high = std::min<std::int64_t>(high, p.key_end[sequence * p.query_length + row]);
+      }
+      if (p.causal) {
+        high = std::min(high, row + p.key_length - p.query_length + 1);
+      }
+      begin[i] = static_cast<std::int32_t>(low);
+      end[i] = static_cast<std::int32_t>(high);
+      widest_begin_ = std::max(widest_begin_, low);
+      narrowest_end_ = i == 0 ? high : std::min(narrowest_end_, high);
+      if (low < high) {
+        first = std::min(first, low);
+        last = std::max(last, high);
+      }
+    }
+    first = first / kKeyAlignment * kKeyAlignment;
+  }
+
+ private:
+  std::int64_t widest_begin_ = 0, narrowest_end_ = 0;
+};
+
+// Sets the scores of keys that a query does not see.
+template <class Real>
+void hide_keys(const VisibleKeys& visible, std::int64_t tile, std::int64_t keys,
+               std::int64_t columns, Real* scores) {
+  for (std::int64_t j = 0; j < keys; ++j) {
+    const auto key = static_cast<std::int32_t>(tile + j);
+    Real* row = scores + j * kQueryBlock;
+    for (std::int64_t i = 0; i < columns; ++i) {
+      const bool seen = key >= visible.begin[i] && key < visible.end[i];
+      row[i] = seen ? row[i] : kMinusInfinity<Real>;
+    }
+  }
+}
+
+// What the probabilities of one head and block of queries are multiplied by: 0 or 1 / (1 - p).
+struct DropoutTile {
+  const AttentionProblem& problem;
+  std::int64_t sample = 0;
+  std::uint32_t head = 0;
+  std::array<std::int32_t, kQueryBlock> places{};
+
+  DropoutTile(const AttentionProblem& p, std::int64_t sequence, std::int64_t head_here,
+              std::int64_t query, std::int64_t rows)
+      : problem(p), head(static_cast<std::uint32_t>(p.first_head + head_here)) {
+    if (p.dropout_threshold > 0) {
+      sample = p.places.samples[sequence];
+      std::copy_n(p.places.places + query, rows, places.begin());
+    }
+  }
+
+  explicit operator bool() const { return problem.dropout_threshold > 0; }
+
+  // factors [keys][kQueryBlock], for `keys` keys from `tile`, a multiple of 32. One random block
+  // serves keys 2b, 2b+1, 2b+8, 2b+9, ... of its 32 (see counter.h).
+  template <class Real>
+  void factors(std::int64_t tile, std::int64_t keys, Real* to) const {
+    std::array<std::array<std::uint32_t, kQueryBlock>, 4> words;
+    const auto kept = static_cast<Real>(dropout_scale(problem.dropout_threshold));
+    for (std::int64_t start = 0; start < keys; start += kKeyAlignment) {
+      for (std::uint32_t b = 0; b < 4; ++b) {
+        const auto block = static_cast<std::uint32_t>((tile + start) / kKeyAlignment) * 4 + b;
+        for (std::int64_t i = 0; i < kQueryBlock; ++i) {
+          const RandomBlock bits =
+              dropout_block(problem.dropout_key, sample, places[i], head, block);
+          for (int word = 0; word < 4; ++word) {
+            words[word][i] = bits[word];
+          }
+        }
+        for (int lane = 0; lane < 8; ++lane) {
+          const std::int64_t key = start + lane / 2 * 8 + b * 2 + lane % 2;
+          if (key >= keys) {
+            break;
+          }
+          for (std::int64_t i = 0; i < kQueryBlock; ++i) {
+            const std::uint32_t bits = (words[lane / 2][i] >> (16 * (lane % 2))) & 0xFFFFu;
+            to[key * kQueryBlock + i] = bits >= problem.dropout_threshold ? kept : Real(0);
+          }
+        }
+      }
+    }
+  }
+};
+
+// How the (head, block of queries) pairs of one sequence and group are dealt out to tasks: by shape
+// alone, in equal runs.
+struct Split {
+  std::int64_t blocks_per_head, num_items, num_splits;
+
+  Split(const AttentionProblem& p, std::int64_t wanted_tasks, std::int64_t least_items)
+      : blocks_per_head((p.query_length + kQueryBlock - 1) / kQueryBlock),
+        num_items(p.heads_per_group() * blocks_per_head) {
+    const std::int64_t groups = std::max<std::int64_t>(1, p.num_sequences * p.num_groups);
+    num_splits = std::clamp<std::int64_t>((wanted_tasks + groups - 1) / groups, 1,
+                                          std::max<std::int64_t>(1, num_items / least_items));
+  }
+  std::int64_t begin(std::int64_t split) const { return num_items * split / num_splits; }
+};
+
+}  // namespace
+}  // namespace bloomery

@@ -1,0 +1,214 @@
+#include <cmath>
+#include <iomanip>
+
+#include "harness/op_harness.h"
+#include "ops/attention/attention.h"
+
+namespace bloomery::testing {
+namespace {
+
+// attention: qkv [sequences * length, groups, heads/groups + 2, dim], in every group the query
+// heads, then one key and one value head that they share. For sequence b, head h, query q
+//   y[b, q, h] = sum_k F P V,  P = softmax over the visible k of scale * Q . K,
+// where key k is visible iff key_begin[q] <= k < key_end[q] (inputs of those names, per token; all
+// keys without them) and, when causal, k <= q + key_length - query_length. A query that sees no
+// key gives zeros. F is 1 without dropout, else 0 or 65536 / (65536 - threshold) as counter.h
+// says, with threshold = round(65536 dropout), key dropout_key, sample samples[b], place
+// places[q], global head first_head + h.
+//
+// cross_attention: q [sequences * length, heads, dim] and kv [sequences * key_length, groups, 2,
+// dim], otherwise the same.
+struct Problem {
+  std::string name;
+  std::int64_t sequences = 1, length = 1, heads = 1, groups = 1, dim = 1;
+  bool causal = true;
+  float dropout = 0;
+  std::int64_t key_length = 0;           // of cross-attention; 0: self-attention
+  std::vector<std::int64_t> begin, end;  // key ranges of one sequence, used for all
+  std::int64_t first_head = 0;
+  double deviation = 1;
+};
+
+constexpr RandomKey kDropoutKey = 0x0123456789ABCDEFu;
+
+AttentionOptions options_of(const Problem& p) {
+  return {.num_heads = p.heads,
+          .num_groups = p.groups,
+          .head_dim = p.dim,
+          .scale = 1.0f / std::sqrt(static_cast<float>(p.dim)),
+          .causal = p.causal,
+          .dropout = {p.dropout, kDropoutKey},
+          .first_head = p.first_head};
+}
+
+// All digits, as the PyTorch script needs the very number.
+std::string exact(float value) { return concat(std::setprecision(9), value); }
+
+std::vector<std::int64_t> repeated(const std::vector<std::int64_t>& values, std::int64_t times) {
+  std::vector<std::int64_t> all;
+  for (std::int64_t i = 0; i < times; ++i) {
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  return all;
+}
+
+std::vector<Input> inputs_of(const Problem& p) {
+  const std::int64_t tokens = p.sequences * p.length;
+  std::vector<Input> inputs;
+  if (p.key_length == 0) {
+    inputs.push_back({.name = "qkv",
+                      .shape = {tokens, p.groups, p.heads / p.groups + 2, p.dim},
+                      .deviation = p.deviation});
+  } else {
+    inputs.push_back({.name = "q", .shape = {tokens, p.heads, p.dim}, .deviation = p.deviation});
+    inputs.push_back({.name = "kv",
+                      .shape = {p.sequences * p.key_length, p.groups, 2, p.dim},
+                      .deviation = p.deviation});
+  }
+  if (!p.begin.empty()) {
+    inputs.push_back({.name = "key_begin",
+                      .role = Role::int32,
+                      .shape = {tokens},
+                      .integers = repeated(p.begin, p.sequences)});
+    inputs.push_back({.name = "key_end",
+                      .role = Role::int32,
+                      .shape = {tokens},
+                      .integers = repeated(p.end, p.sequences)});
+  }
+  if (p.dropout > 0) {
+    std::vector<std::int64_t> samples, places;
+    for (std::int64_t b = 0; b < p.sequences; ++b) {
+      samples.push_back((b + 1) * 4294967311);
+    }
+    for (std::int64_t q = 0; q < p.length; ++q) {
+      places.push_back(100 + 3 * q);
+    }
+    inputs.push_back(
+        {.name = "samples", .role = Role::int64, .shape = {p.sequences}, .integers = samples});
+    inputs.push_back(
+        {.name = "places", .role = Role::int32, .shape = {p.length}, .integers = places});
+  }
+  return inputs;
+}
+
+void fill_batch(const Problem& p, Batch& batch, const Inputs& in) {
+  batch.num_sequences = p.sequences;
+  batch.length = p.length;
+  if (!p.begin.empty()) {
+    batch.key_begin = in.tensor("key_begin");
+    batch.key_end = in.tensor("key_end");
+  }
+  if (p.dropout > 0) {
+    batch.samples = in.tensor("samples");
+    batch.places = in.tensor("places");
+  }
+}
+
+OpCase make_case(const Problem& p) {
+  OpCase op_case;
+  op_case.name = p.name;
+  op_case.inputs = inputs_of(p);
+  op_case.forward = [p](Context& context, Inputs& in) -> Outputs {
+    const AttentionOptions options = options_of(p);
+    return {{"y", p.key_length == 0 ? attention(context, in.value("qkv"), options)
+                                    : cross_attention(context, in.value("q"), in.value("kv"),
+                                                      p.key_length, options)}};
+  };
+  op_case.attributes = {{"sequences", concat(p.sequences)},
+                        {"heads", concat(p.heads)},
+                        {"groups", concat(p.groups)},
+                        {"scale", exact(options_of(p).scale)},
+                        {"causal", p.causal ? "true" : "false"},
+                        {"dropout", concat(p.dropout)},
+                        {"dropout_key", concat(kDropoutKey)},
+                        {"first_head", concat(p.first_head)},
+                        {"key_length", concat(p.key_length == 0 ? p.length : p.key_length)}};
+  op_case.batch = [p](Batch& batch, Inputs& in) { fill_batch(p, batch, in); };
+  return op_case;
+}
+
+// Ranges of documents that end at `borders`, the last of which is the length.
+Problem with_documents(Problem p, const std::vector<std::int64_t>& borders) {
+  std::int64_t begin = 0;
+  for (const std::int64_t end : borders) {
+    for (std::int64_t q = begin; q < end; ++q) {
+      p.begin.push_back(begin);
+      p.end.push_back(end);
+    }
+    begin = end;
+  }
+  return p;
+}
+
+// Every query sees the first `keys` keys; queries from `silent` on see none.
+Problem with_padding(Problem p, std::int64_t keys, std::int64_t silent) {
+  for (std::int64_t q = 0; q < p.length; ++q) {
+    p.begin.push_back(q < silent ? 0 : keys);
+    p.end.push_back(keys);
+  }
+  return p;
+}
+
+Problem bidirectional(Problem p) {
+  p.causal = false;
+  return p;
+}
+Problem dropping(Problem p, float probability) {
+  p.dropout = probability;
+  p.first_head = 5;
+  return p;
+}
+Problem across(Problem p, std::int64_t key_length) {
+  p.key_length = key_length;
+  return p;
+}
+Problem sharpened(Problem p, double deviation) {
+  p.deviation = deviation;
+  return p;
+}
+
+std::vector<OpCase> make_cases(const std::vector<Problem>& problems) {
+  std::vector<OpCase> cases;
+  for (const Problem& p : problems) {
+    cases.push_back(make_case(p));
+  }
+  return cases;
+}
+
+// Name, sequences, length, heads, groups, head dimension; causal unless it says otherwise.
+std::vector<OpCase> self_cases() {
+  return make_cases(
+      {{"one_token", 1, 1, 1, 1, 8},
+       {"one_channel", 2, 5, 2, 2, 1},
+       {"causal_short", 3, 5, 4, 4, 16},
+       {"causal_block", 2, 64, 2, 2, 64},
+       {"causal_odd", 2, 65, 3, 3, 33},
+       {"causal_long", 1, 130, 2, 2, 80},
+       {"wide_head", 1, 70, 2, 1, 128},
+       {"grouped", 2, 65, 8, 2, 16},
+       {"one_group", 1, 130, 6, 1, 8},
+       bidirectional({"bidirectional", 2, 130, 2, 2, 64}),
+       sharpened({"sharp_scores", 1, 65, 2, 2, 16}, 8),
+       dropping({"dropout", 2, 70, 4, 2, 16}, 0.3f),
+       dropping(bidirectional({"dropout_bidirectional", 1, 37, 2, 2, 33}), 0.1f),
+       with_documents({"documents", 2, 130, 2, 2, 16}, {3, 4, 70, 71, 130}),
+       with_documents(dropping({"documents_dropout", 1, 130, 2, 1, 64}, 0.2f), {69, 101, 130}),
+       with_padding(bidirectional({"padding", 2, 65, 2, 2, 16}), 50, 65),
+       with_padding(bidirectional({"queries_without_keys", 2, 9, 2, 1, 8}), 6, 7)});
+}
+
+std::vector<OpCase> cross_cases() {
+  return make_cases({across(bidirectional({"short", 2, 5, 2, 2, 8}), 7),
+                     across(bidirectional({"grouped", 2, 70, 4, 2, 16}), 130),
+                     across(bidirectional({"one_query", 3, 1, 4, 1, 64}), 65),
+                     across({"causal_at_the_end", 2, 5, 2, 2, 16}, 70),
+                     across({"causal_fewer_keys", 1, 9, 2, 2, 16}, 5),
+                     across(dropping(bidirectional({"dropout", 2, 5, 2, 2, 16}), 0.25f), 70),
+                     across(with_padding(bidirectional({"padding", 2, 6, 2, 2, 33}), 40, 6), 65)});
+}
+
+const bool kRegistered = register_op_tests("attention", self_cases()) &&
+                         register_op_tests("cross_attention", cross_cases());
+
+}  // namespace
+}  // namespace bloomery::testing

@@ -1,0 +1,63 @@
+// Elementary functions in single precision without branches or library calls, so that loops over
+// them vectorise at every instruction-set level.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+namespace bloomery {
+
+// e^x within 1e-7 relative, for a float or a compiler vector of floats (Integer: the integers of
+// the same width). Below -87.3 the result is 0, so that no result is subnormal; above 88.72 it is
+// +inf; NaN stays NaN.
+template <class Real, class Integer>
+[[gnu::always_inline]] inline Real exp_of(Real x) {
+  // x = n ln 2 + r with |r| <= ln 2 / 2; adding and subtracting 1.5 * 2^23 rounds to an integer.
+  constexpr float kRound = 12582912.0f;
+  const Real clamped = x > 89.0f ? Real{} + 89.0f : x;
+  const Real shifted = clamped * 1.44269504f + kRound;
+  const Real n = shifted - kRound;
+  const Real r = (clamped - n * 0.693145752f) - n * 1.42860677e-6f;
+  // e^r = 1 + r + r^2 q(r), q minimax in the relative error.
+  Real q = r * 1.38145402e-3f + 8.36874521e-3f;
+  q = q * r + 4.16683908e-2f;
+  q = q * r + 1.66665204e-1f;
+  q = q * r + 4.99999934e-1f;
+  const Real e = q * r * r + r + 1.0f;
+  // 2^n as two factors, because n = 128 has no representation of its own.
+  const Integer exponent = std::bit_cast<Integer>(shifted) - 0x4B400000;
+  const Integer half = exponent >> 1;
+  const Real result = e * std::bit_cast<Real>((half + 127) << 23) *
+                      std::bit_cast<Real>((exponent - half + 127) << 23);
+  return x < -87.3f ? Real{} : result;
+}
+[[gnu::always_inline]] inline float fast_exp(float x) { return exp_of<float, std::int32_t>(x); }
+
+struct SinCos {
+  float sin, cos;
+};
+
+// Sine and cosine within 1e-7 of an angle of up to 2^30 in magnitude. The angle is reduced in
+// double precision: in single precision a product position * frequency would already be wrong by
+// 1e-3 at position 1e4.
+[[gnu::always_inline]] inline SinCos fast_sincos(double angle) {
+  // angle = n pi/2 + r with |r| <= pi/4; the low bits of `shifted` are those of n.
+  constexpr double kRound = 6755399441055744.0;  // 1.5 * 2^52
+  const double shifted = angle * 0.6366197723675814 + kRound;
+  const double n = shifted - kRound;
+  const auto r = static_cast<float>(angle - n * 1.5707963267948966);
+  const auto quadrant = static_cast<std::uint32_t>(std::bit_cast<std::uint64_t>(shifted));
+  const float square = r * r;
+  float s = square * -1.95149573e-4f + 8.33215841e-3f;
+  s = s * square - 1.66666546e-1f;
+  s = s * square * r + r;
+  float c = square * 2.44380906e-5f - 1.38873645e-3f;
+  c = c * square + 4.16666468e-2f;
+  c = c * square * square + (1.0f - 0.5f * square);
+  const bool swapped = (quadrant & 1u) != 0;
+  const float sine = swapped ? c : s;
+  const float cosine = swapped ? s : c;
+  return {(quadrant & 2u) != 0 ? -sine : sine, ((quadrant + 1u) & 2u) != 0 ? -cosine : cosine};
+}
+
+}  // namespace bloomery

@@ -1,0 +1,37 @@
+#include "ops/common/fast_math.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+namespace bloomery::testing {
+namespace {
+
+TEST(FastMath, SineAndCosineAreAccurateAtLargeAngles) {
+  std::mt19937_64 engine(3);
+  std::uniform_real_distribution<double> exponent(-20, 30);
+  for (int i = 0; i < 200000; ++i) {
+    const double angle = std::exp2(exponent(engine)) * (i % 2 == 0 ? 1 : -1);
+    const SinCos both = fast_sincos(angle);
+    ASSERT_NEAR(static_cast<double>(both.sin), std::sin(angle), 1.2e-7) << angle;
+    ASSERT_NEAR(static_cast<double>(both.cos), std::cos(angle), 1.2e-7) << angle;
+  }
+}
+
+TEST(FastMath, ExponentialIsAccurate) {
+  for (double x = -87.2; x < 88.7; x += 3.7e-4) {
+    const auto rounded = static_cast<float>(x);
+    const double expected = std::exp(static_cast<double>(rounded));
+    ASSERT_NEAR(static_cast<double>(fast_exp(rounded)) / expected, 1.0, 1.5e-7) << x;
+  }
+  EXPECT_EQ(fast_exp(0.0f), 1.0f);
+  EXPECT_EQ(fast_exp(-INFINITY), 0.0f);
+  EXPECT_EQ(fast_exp(-88.0f), 0.0f);
+  EXPECT_EQ(fast_exp(INFINITY), INFINITY);
+  EXPECT_EQ(fast_exp(89.0f), INFINITY);
+  EXPECT_TRUE(std::isnan(fast_exp(NAN)));
+}
+
+}  // namespace
+}  // namespace bloomery::testing

@@ -1,0 +1,1 @@
+add_op(common TESTS fast_math_test.cpp)

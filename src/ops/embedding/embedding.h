@@ -1,0 +1,60 @@
+// Token and position embedding: rows of tables selected by the ids of the batch. The gradient sums
+// rows per id in the order of the tokens, so that it is deterministic.
+#pragma once
+
+#include <optional>
+
+#include "autograd/context.h"
+#include "device/launch.h"
+
+namespace bloomery {
+
+struct EmbeddingOptions {
+  std::int64_t first_token = 0;  // id of row 0 of the token table held here
+  // Size of the whole vocabulary; an id outside it is an error (zeros on CUDA, which does not look
+  // at the ids on the host). 0: the table held here is the whole.
+  std::int64_t num_tokens = 0;
+  Parameter* positions = nullptr;  // [max positions, hidden], or none
+  // False on tensor ranks above 0, whose output is summed with rank 0's: they leave the positions
+  // out of the sum but still compute the gradient of their copy.
+  bool add_positions = true;
+  std::optional<DType> dtype;  // of the result: the table's (default), or fp32
+};
+
+// y[t] = tokens_table[token[t] - first_token] + positions[position[t]], [tokens, hidden], for
+// batch.tokens and batch.positions. Tokens whose row is not in this table contribute zeros, so
+// that the sum over the ranks of a vocabulary split is the embedding.
+Value embedding(Context& context, Parameter& tokens_table, const EmbeddingOptions& options = {});
+
+// Ids that select rows: row = id - first. Ids outside [0, limit) are errors on the CPU; all ids
+// without a row select nothing.
+struct RowIds {
+  ConstView ids;  // int32 [tokens]
+  std::int64_t first = 0;
+  std::int64_t limit = 0;
+};
+
+struct EmbeddingForward {
+  ConstView table;
+  RowIds tokens;
+  ConstView position_table;  // or null
+  RowIds positions;
+  View y;  // [tokens, hidden], in the table's dtype or its accumulation dtype
+};
+template <int kLevel>
+void run(OnCpu<kLevel>, Stream&, const EmbeddingForward&);
+void run(OnCuda, Stream&, const EmbeddingForward&);
+
+// grad_table[r] (+)= sum of grad_y[t] over the tokens t with row r, in the accumulation dtype.
+// Without `add`, rows that no token selects become zero.
+struct EmbeddingBackward {
+  ConstView grad_y;
+  RowIds rows;
+  View grad_table;
+  bool add = false;
+};
+template <int kLevel>
+void run(OnCpu<kLevel>, Stream&, const EmbeddingBackward&);
+void run(OnCuda, Stream&, const EmbeddingBackward&);
+
+}  // namespace bloomery

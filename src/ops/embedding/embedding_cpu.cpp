@@ -1,0 +1,131 @@
+#include <vector>
+
+#include "ops/common/convert.h"
+#include "ops/embedding/embedding.h"
+
+namespace bloomery {
+namespace {
+
+// The row that token t selects among `num_rows`, or -1.
+std::int64_t row_of(const RowIds& rows, std::int64_t t, std::int64_t num_rows, const char* what) {
+  const std::int64_t id = rows.ids.as<std::int32_t>()[t];
+  check(id >= 0 && id < rows.limit, "embedding: ", what, " id ", id, " of token ", t,
+        " is outside [0, ", rows.limit, ")");
+  const std::int64_t row = id - rows.first;
+  return row >= 0 && row < num_rows ? row : -1;
+}
+
+template <class From, class To>
+void write_row(const From* token, const From* position, To* y, std::int64_t width) {
+  if (token != nullptr && position != nullptr) {
+    for (std::int64_t i = 0; i < width; ++i) {
+      store(y + i, static_cast<Accumulator<To>>(load(token + i) + load(position + i)));
+    }
+  } else if (token != nullptr || position != nullptr) {
+    const From* only = token != nullptr ? token : position;
+    for (std::int64_t i = 0; i < width; ++i) {
+      store(y + i, static_cast<Accumulator<To>>(load(only + i)));
+    }
+  } else {
+    for (std::int64_t i = 0; i < width; ++i) {
+      store(y + i, Accumulator<To>(0));
+    }
+  }
+}
+
+template <class From, class To>
+void forward(Stream& stream, const EmbeddingForward& k) {
+  const std::int64_t width = k.table.columns();
+  constexpr std::int64_t kTokensPerTask = 32;
+  stream.device().pool().for_ranges(
+      k.y.rows(), kTokensPerTask, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t t = begin; t < end; ++t) {
+          const std::int64_t row = row_of(k.tokens, t, k.table.rows(), "token");
+          const From* token = row >= 0 ? k.table.as<From>() + row * width : nullptr;
+          const From* position = nullptr;
+          if (k.position_table) {
+            const std::int64_t place = row_of(k.positions, t, k.position_table.rows(), "position");
+            position = k.position_table.as<From>() + place * width;
+          }
+          write_row(token, position, k.y.as<To>() + t * width, width);
+        }
+      });
+}
+
+// Tokens grouped by row in their own order (counting sort): those of row r are
+// tokens[begin[r]] ... tokens[begin[r + 1] - 1].
+struct Groups {
+  std::vector<std::int64_t> begin;
+  std::vector<std::int64_t> tokens;
+};
+
+Groups group(const RowIds& rows, std::int64_t num_rows) {
+  const std::int64_t num_tokens = rows.ids.numel();
+  Groups groups;
+  groups.begin.assign(static_cast<std::size_t>(num_rows + 1), 0);
+  std::vector<std::int64_t> row(static_cast<std::size_t>(num_tokens));
+  for (std::int64_t t = 0; t < num_tokens; ++t) {
+    row[t] = row_of(rows, t, num_rows, "row");
+    if (row[t] >= 0) {
+      ++groups.begin[row[t] + 1];
+    }
+  }
+  for (std::int64_t r = 0; r < num_rows; ++r) {
+    groups.begin[r + 1] += groups.begin[r];
+  }
+  groups.tokens.resize(static_cast<std::size_t>(groups.begin[num_rows]));
+  std::vector<std::int64_t> next(groups.begin.begin(), groups.begin.end() - 1);
+  for (std::int64_t t = 0; t < num_tokens; ++t) {
+    if (row[t] >= 0) {
+      groups.tokens[next[row[t]]++] = t;
+    }
+  }
+  return groups;
+}
+
+template <class From>
+void add_row(const From* __restrict__ from, Accumulator<From>* __restrict__ sum,
+             std::int64_t width) {
+  for (std::int64_t i = 0; i < width; ++i) {
+    sum[i] += load(from + i);
+  }
+}
+
+}  // namespace
+
+template <>
+void run(ThisCpu, Stream& stream, const EmbeddingForward& k) {
+  dispatch_floating(k.table.dtype, [&](auto tag) {
+    using From = typename decltype(tag)::type;
+    if (k.y.dtype == k.table.dtype) {
+      forward<From, From>(stream, k);
+    } else {
+      forward<From, Accumulator<From>>(stream, k);
+    }
+  });
+}
+
+template <>
+void run(ThisCpu, Stream& stream, const EmbeddingBackward& k) {
+  constexpr std::int64_t kRowsPerTask = 64;
+  const std::int64_t num_rows = k.grad_table.rows(), width = k.grad_table.columns();
+  const Groups groups = group(k.rows, num_rows);
+  dispatch_floating(k.grad_y.dtype, [&](auto tag) {
+    using From = typename decltype(tag)::type;
+    using Sum = Accumulator<From>;
+    stream.device().pool().for_ranges(
+        num_rows, kRowsPerTask, [&](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t row = begin; row < end; ++row) {
+            Sum* sum = k.grad_table.as<Sum>() + row * width;
+            if (!k.add) {
+              std::fill_n(sum, width, Sum(0));
+            }
+            for (std::int64_t i = groups.begin[row]; i < groups.begin[row + 1]; ++i) {
+              add_row(k.grad_y.as<From>() + groups.tokens[i] * width, sum, width);
+            }
+          }
+        });
+  });
+}
+
+}  // namespace bloomery

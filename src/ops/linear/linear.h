@@ -1,0 +1,24 @@
+// y = f(x W^T + b): the linear layer on one rank.
+#pragma once
+
+#include "autograd/context.h"
+#include "ops/activation/activation_kind.h"
+
+namespace bloomery {
+
+struct LinearOptions {
+  Activation activation = Activation::none;
+  // False: the bias is not added here, though its gradient is still computed. The ranks of a
+  // row-parallel layer hold one bias, which only one of them may add.
+  bool add_bias = true;
+};
+
+// x [.., in], weight [out.., in], bias of out elements or null; y [rows, out]. All of one dtype.
+// Backward, with g = dL/dy * f'(before), where before = x W^T + b:
+//   dL/dx = g W,  dL/dW = g^T x,  dL/db = column sums of g.
+// Keeps x, and `before` when there is an activation. The derivative f' is offered to the consumer
+// of y (see GradSlot); the derivative that x offers is applied in the product that makes dL/dx.
+Value linear(Context& context, const Value& x, Parameter& weight, Parameter* bias,
+             const LinearOptions& options = {});
+
+}  // namespace bloomery

@@ -1,0 +1,4 @@
+add_op(
+  linear
+  SOURCES linear.cpp
+  TESTS linear_test.cpp)

@@ -1,0 +1,308 @@
+#include "device/cuda_check.h"
+#include "ops/common/dispatch_cuda.cuh"
+#include "ops/loss/loss.h"
+
+namespace bloomery {
+namespace {
+
+constexpr int kRowThreads = 512;      // one block per row of logits
+constexpr int kInFlight = 4;          // packs that a thread reads ahead
+constexpr int kReduceThreads = 1024;  // one block for a sum over all tokens
+constexpr int kTokenThreads = 256;    // one thread per token
+
+// The hardware's exponential is exact enough for logits of 16 bits; fp32 takes the accurate one.
+template <class T>
+__device__ __forceinline__ float exponential(float x) {
+  if constexpr (sizeof(T) == 2) {
+    return __expf(x);
+  } else {
+    return expf(x);
+  }
+}
+
+__device__ __forceinline__ float mask_at(const float* mask, std::int64_t t) {
+  return mask != nullptr ? mask[t] : 1.0f;
+}
+
+__device__ __forceinline__ float block_max(float value, float* scratch) {
+  const float warp = warp_max(value);
+  __syncthreads();
+  if (threadIdx.x % kWarpSize == 0) {
+    scratch[threadIdx.x / kWarpSize] = warp;
+  }
+  __syncthreads();
+  float larger = scratch[0];
+  for (int i = 1; i < static_cast<int>(blockDim.x) / kWarpSize; ++i) {
+    larger = fmaxf(larger, scratch[i]);
+  }
+  return larger;
+}
+
+// Maximum, and sum of exponentials relative to it, of the elements that a thread has seen.
+template <class T>
+struct Online {
+  float max = -INFINITY, sum = 0;
+
+  template <int kPacks, int kCount>
+  __device__ __forceinline__ void add(const Pack<T, kCount> (&packs)[kPacks]) {
+    float larger = max;
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) {
+#pragma unroll
+      for (int j = 0; j < kCount; ++j) {
+        larger = fmaxf(larger, to_float(packs[p][j]));
+      }
+    }
+    float added = 0;
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) {
+#pragma unroll
+      for (int j = 0; j < kCount; ++j) {
+        added += exponential<T>(to_float(packs[p][j]) - larger);
+      }
+    }
+    sum = sum * exponential<T>(max - larger) + added;
+    max = larger;
+  }
+};
+
+// Calls body(start) with a fixed number of packs from each start, kRowThreads packs apart: groups
+// of kInFlight packs, then single packs, then the elements that fill no pack.
+template <int kCount, class Body>
+__device__ __forceinline__ void for_packs(std::int64_t count, Body&& body) {
+  const std::int64_t packs = count / kCount;
+  std::int64_t p = threadIdx.x;
+  for (; p + (kInFlight - 1) * kRowThreads < packs; p += kInFlight * kRowThreads) {
+    body(std::integral_constant<int, kInFlight>{}, std::integral_constant<int, kCount>{},
+         p * kCount);
+  }
+  for (; p < packs; p += kRowThreads) {
+    body(std::integral_constant<int, 1>{}, std::integral_constant<int, kCount>{}, p * kCount);
+  }
+  if constexpr (kCount > 1) {
+    if (const std::int64_t i = packs * kCount + threadIdx.x; i < count) {
+      body(std::integral_constant<int, 1>{}, std::integral_constant<int, 1>{}, i);
+    }
+  }
+}
+
+template <int kPacks, int kCount, class T>
+__device__ __forceinline__ void load_packs(const T* from, Pack<T, kCount> (&packs)[kPacks]) {
+#pragma unroll
+  for (int p = 0; p < kPacks; ++p) {
+    packs[p] = load_pack<kCount>(from + p * kRowThreads * kCount);
+  }
+}
+
+template <int kCount, class T>
+__global__ void __launch_bounds__(kRowThreads)
+    row_statistics(const T* logits, const std::int32_t* labels, LossColumns columns,
+                   std::int64_t width, float* local_max, float* max, float* sum, float* target) {
+  __shared__ float scratch[kRowThreads / kWarpSize];
+  const std::int64_t row = blockIdx.x;
+  const T* x = logits + row * width;
+  Online<T> online;
+  for_packs<kCount>(columns.num_valid, [&](auto packs, auto count, std::int64_t start) {
+    Pack<T, count()> ahead[packs()];
+    load_packs(x + start, ahead);
+    online.add(ahead);
+  });
+  const float largest = block_max(online.max, scratch);
+  const float part =
+      online.max == largest ? online.sum : online.sum * exponential<T>(online.max - largest);
+  const float total = block_sum(part, scratch);
+  if (threadIdx.x == 0) {
+    const std::int64_t label = columns.of(labels[row]);
+    local_max[row] = largest;
+    max[row] = largest;
+    sum[row] = total;
+    target[row] = label >= 0 ? to_float(x[label]) : 0.0f;
+  }
+}
+
+struct GradientArguments {
+  const std::int32_t* labels;
+  LossColumns columns;
+  std::int64_t width;
+  const float *max, *sum, *mask, *inverse, *grad_scale;
+};
+
+template <int kCount, class T>
+__global__ void __launch_bounds__(kRowThreads) row_gradient(T* logits, GradientArguments k) {
+  const std::int64_t row = blockIdx.x;
+  T* x = logits + row * k.width;
+  const float weight =
+      mask_at(k.mask, row) * *k.inverse * (k.grad_scale != nullptr ? *k.grad_scale : 1.0f);
+  const bool counts = weight != 0.0f;
+  const float max = k.max[row], factor = counts ? weight / k.sum[row] : 0.0f;
+  const std::int64_t label = k.columns.of(k.labels[row]);
+  for_packs<kCount>(k.columns.num_valid, [&](auto packs, auto count, std::int64_t start) {
+    Pack<T, count()> values[packs()];
+    load_packs(x + start, values);
+#pragma unroll
+    for (int p = 0; p < packs(); ++p) {
+      const std::int64_t first = start + p * kRowThreads * count();
+#pragma unroll
+      for (int j = 0; j < count(); ++j) {
+        const float softmax = exponential<T>(to_float(values[p][j]) - max) * factor;
+        const float gradient = first + j == label ? softmax - weight : softmax;
+        values[p][j] = from_float<T>(counts ? gradient : 0.0f);
+      }
+      store_pack(x + first, values[p]);
+    }
+  });
+  for (std::int64_t i = k.columns.num_valid + threadIdx.x; i < k.width; i += kRowThreads) {
+    x[i] = from_float<T>(0.0f);
+  }
+}
+
+__global__ void rescale(const float* local_max, const float* max, float* sum, std::int64_t count) {
+  const std::int64_t t = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (t < count && local_max[t] != max[t]) {
+    sum[t] *= expf(local_max[t] - max[t]);
+  }
+}
+
+struct TokenArguments {
+  const float *max, *sum, *target, *mask;
+  const std::int32_t* labels;
+  std::int64_t vocabulary;
+};
+
+__global__ void token_losses(TokenArguments k, float* losses, std::int64_t count) {
+  const std::int64_t t = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (t >= count) {
+    return;
+  }
+  float loss = logf(k.sum[t]) + (k.max[t] - k.target[t]);
+  if (k.labels[t] < 0 || k.labels[t] >= k.vocabulary) {
+    loss = mask_at(k.mask, t) == 0.0f ? 0.0f : NAN;
+  }
+  losses[t] = loss;
+}
+
+__global__ void inverse_mask_sum(const float* mask, std::int64_t count, float* inverse) {
+  __shared__ double scratch[kReduceThreads / kWarpSize];
+  double sum = 0;
+  for (std::int64_t t = threadIdx.x; t < count; t += kReduceThreads) {
+    sum += mask_at(mask, t);
+  }
+  sum = block_sum(sum, scratch);
+  if (threadIdx.x == 0) {
+    *inverse = sum > 0 ? static_cast<float>(1 / sum) : 0.0f;
+  }
+}
+
+__global__ void mean_loss(const float* losses, const float* mask, std::int64_t count,
+                          const float* inverse, float* loss) {
+  __shared__ double scratch[kReduceThreads / kWarpSize];
+  double sum = 0;
+  for (std::int64_t t = threadIdx.x; t < count; t += kReduceThreads) {
+    const float weight = mask_at(mask, t);
+    sum += weight != 0.0f ? double{weight} * losses[t] : 0.0;
+  }
+  sum = block_sum(sum, scratch);
+  if (threadIdx.x == 0) {
+    *loss = static_cast<float>(sum * *inverse);
+  }
+}
+
+template <class T>
+__global__ void mask_columns(T* logits, std::int64_t width, std::int64_t num_valid) {
+  T* x = logits + blockIdx.x * width;
+  for (std::int64_t i = num_valid + threadIdx.x; i < width; i += blockDim.x) {
+    x[i] = from_float<T>(-INFINITY);
+  }
+}
+
+// Whether every row of a matrix starts on 16 bytes.
+bool packed_rows(const void* data, std::int64_t width, DType dtype) {
+  return reinterpret_cast<std::uintptr_t>(data) % 16 == 0 &&
+         width * static_cast<std::int64_t>(size_of(dtype)) % 16 == 0;
+}
+
+}  // namespace
+
+void run(OnCuda, Stream& stream, const LossMaskSum& k) {
+  inverse_mask_sum<<<1, kReduceThreads, 0, cuda_stream(stream)>>>(k.mask.as<float>(), k.num_tokens,
+                                                                  k.inverse.as<float>());
+  check_launch("loss mask sum");
+}
+
+void run(OnCuda, Stream& stream, const LossStatistics& k) {
+  const std::int64_t rows = k.logits.rows(), width = k.logits.columns();
+  if (rows == 0) {
+    return;
+  }
+  dispatch_device(k.logits.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const bool packed = packed_rows(k.logits.data, width, k.logits.dtype);
+    const auto kernel = packed ? row_statistics<kPackSize<T>, T> : row_statistics<1, T>;
+    kernel<<<static_cast<unsigned>(rows), kRowThreads, 0, cuda_stream(stream)>>>(
+        k.logits.as<T>(), k.labels.as<std::int32_t>(), k.columns, width, k.local_max.as<float>(),
+        k.max.as<float>(), k.sum.as<float>(), k.target.as<float>());
+  });
+  check_launch("loss statistics");
+}
+
+void run(OnCuda, Stream& stream, const LossRescale& k) {
+  const std::int64_t count = k.sum.numel();
+  rescale<<<num_blocks(count, kTokenThreads), kTokenThreads, 0, cuda_stream(stream)>>>(
+      k.local_max.as<float>(), k.max.as<float>(), k.sum.as<float>(), count);
+  check_launch("loss rescale");
+}
+
+void run(OnCuda, Stream& stream, const LossTokens& k) {
+  const std::int64_t count = k.losses.numel();
+  const TokenArguments arguments{k.max.as<float>(),           k.sum.as<float>(),
+                                 k.target.as<float>(),        k.mask.as<float>(),
+                                 k.labels.as<std::int32_t>(), k.vocabulary};
+  token_losses<<<num_blocks(count, kTokenThreads), kTokenThreads, 0, cuda_stream(stream)>>>(
+      arguments, k.losses.as<float>(), count);
+  check_launch("token losses");
+}
+
+void run(OnCuda, Stream& stream, const LossGradient& k) {
+  const std::int64_t rows = k.logits.rows(), width = k.logits.columns();
+  if (rows == 0) {
+    return;
+  }
+  const GradientArguments arguments{k.labels.as<std::int32_t>(),
+                                    k.columns,
+                                    width,
+                                    k.max.as<float>(),
+                                    k.sum.as<float>(),
+                                    k.mask.as<float>(),
+                                    k.inverse.as<float>(),
+                                    k.grad_scale.as<float>()};
+  dispatch_device(k.logits.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const bool packed = packed_rows(k.logits.data, width, k.logits.dtype);
+    const auto kernel = packed ? row_gradient<kPackSize<T>, T> : row_gradient<1, T>;
+    kernel<<<static_cast<unsigned>(rows), kRowThreads, 0, cuda_stream(stream)>>>(k.logits.as<T>(),
+                                                                                 arguments);
+  });
+  check_launch("loss gradient");
+}
+
+void run(OnCuda, Stream& stream, const LossMean& k) {
+  mean_loss<<<1, kReduceThreads, 0, cuda_stream(stream)>>>(k.losses.as<float>(), k.mask.as<float>(),
+                                                           k.losses.numel(), k.inverse.as<float>(),
+                                                           k.loss.as<float>());
+  check_launch("mean loss");
+}
+
+void run(OnCuda, Stream& stream, const MaskColumns& k) {
+  const std::int64_t rows = k.logits.rows(), width = k.logits.columns();
+  if (rows == 0 || k.num_valid >= width) {
+    return;
+  }
+  dispatch_device(k.logits.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    mask_columns<<<static_cast<unsigned>(rows), 128, 0, cuda_stream(stream)>>>(k.logits.as<T>(),
+                                                                               width, k.num_valid);
+  });
+  check_launch("mask columns");
+}
+
+}  // namespace bloomery

@@ -1,0 +1,4 @@
+add_op(
+  loss
+  CPU loss_cpu.cpp
+  CUDA loss_cuda.cu)

@@ -1,0 +1,39 @@
+#include "ops/matmul/choices.h"
+
+namespace bloomery {
+
+std::string MatmulKey::text() const {
+  return concat(m, 'x', n, 'x', k, ':', transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', ':',
+                input, ':', output, add ? "+" : "", ":e", epilogue, ":a", alignment);
+}
+
+MatmulChoices::MatmulChoices(Device& device)
+    : device_(device.kind() == DeviceKind::cuda ? "cuda:" : "cpu:") {}
+
+std::string MatmulChoices::find(const MatmulKey& key) const {
+  const auto found = choices_.find(device_ + key.text());
+  return found == choices_.end() ? std::string() : found->second;
+}
+
+void MatmulChoices::store(const MatmulKey& key, const std::string& choice) {
+  choices_[device_ + key.text()] = choice;
+}
+
+std::vector<std::string> MatmulChoices::lines() const {
+  std::vector<std::string> lines;
+  for (const auto& [key, choice] : choices_) {
+    lines.push_back(concat(key, ' ', choice));
+  }
+  return lines;
+}
+
+void MatmulChoices::load(const std::vector<std::string>& lines) {
+  for (const std::string& line : lines) {
+    const std::size_t space = line.find(' ');
+    check(space != std::string::npos && space > 0 && space + 1 < line.size(),
+          "matmul choices: the line '", line, "' is not 'KEY CHOICE'");
+    choices_[line.substr(0, space)] = line.substr(space + 1);
+  }
+}
+
+}  // namespace bloomery

@@ -1,0 +1,55 @@
+// Which library, algorithm and blocks serve which product. A job decides once (by timing, by rule,
+// or from what an earlier run stored), because another choice may give other bits.
+#pragma once
+
+#include <compare>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "device/device.h"
+#include "tensor/dtype.h"
+
+namespace bloomery {
+
+// What a choice may depend on.
+struct MatmulKey {
+  std::int64_t m = 0, n = 0, k = 0;
+  bool transpose_a = false, transpose_b = false, add = false;
+  DType input = DType::fp32, output = DType::fp32;
+  int epilogue = 0;   // cuBLASLt's number; 0 on the CPU, where it makes no difference
+  int alignment = 0;  // common alignment of the pointers in bytes; 0 on the CPU, likewise
+
+  auto operator<=>(const MatmulKey&) const = default;
+  std::string text() const;  // one word
+};
+
+// The choices of a device, as text: every device kind writes and reads its own. A service.
+class MatmulChoices {
+ public:
+  explicit MatmulChoices(Device& device);
+
+  // Off: a fixed rule decides, the same in every run. On: candidates are timed at first use.
+  bool timing = false;
+  // Lets fp32 products on CUDA round their inputs to 10 bits of mantissa.
+  bool allow_tf32 = false;
+
+  // The choice for a key, empty when there is none yet.
+  std::string find(const MatmulKey& key) const;
+  void store(const MatmulKey& key, const std::string& choice);
+  // Notes that a stored choice cannot be used here, so that resuming can say so.
+  void reject(const MatmulKey& key) { rejected_.push_back(key.text()); }
+  const std::vector<std::string>& rejected() const { return rejected_; }
+
+  // One line per choice, sorted: "KEY CHOICE". `load` adds to what is there; it comes before the
+  // first product, since shapes already planned keep their plan.
+  std::vector<std::string> lines() const;
+  void load(const std::vector<std::string>& lines);
+
+ private:
+  std::string device_;  // first word of keys: a choice for a CPU says nothing about a GPU
+  std::map<std::string, std::string> choices_;
+  std::vector<std::string> rejected_;
+};
+
+}  // namespace bloomery

@@ -1,0 +1,183 @@
+#include "ops/matmul/cpu_plans.h"
+
+#include <cblas.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <limits>
+#include <sstream>
+
+namespace bloomery {
+namespace {
+
+constexpr std::array<const char*, 3> kMethodNames{"openblas", "onednn", "onednn_bf16"};
+
+// Whether the processor multiplies bf16 (AVX-512 bf16; every processor with AMX has it too).
+bool multiplies_bf16() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512bf16") > 0;
+#else
+  return false;
+#endif
+}
+
+// Relative time of a product cut into blocks, averaged over pools of 2 to 16 threads. Blocks cost
+// what their library call copies (proportional to rows + columns where the product is to
+// rows * columns) and a fixed start; threads idle in the last round.
+double block_cost(const MatmulKey& key, std::int64_t rows, std::int64_t columns) {
+  constexpr double kCopyCost = 4, kStartOperations = 1e6;
+  const double start = kStartOperations / (2.0 * static_cast<double>(rows * columns * key.k));
+  const double overhead =
+      1 + kCopyCost / static_cast<double>(rows) + kCopyCost / static_cast<double>(columns) + start;
+  const std::int64_t count = ((key.m + rows - 1) / rows) * ((key.n + columns - 1) / columns);
+  const double wasted = static_cast<double>(count * rows * columns) /
+                        static_cast<double>(key.m * key.n);  // by smaller blocks at the edges
+  double rounds = 0;
+  for (const std::int64_t threads : {2, 3, 4, 6, 8, 12, 16}) {
+    rounds +=
+        static_cast<double>((count + threads - 1) / threads * threads) / static_cast<double>(count);
+  }
+  return overhead * wasted * rounds;
+}
+
+std::pair<std::int64_t, std::int64_t> best_blocks(const MatmulKey& key) {
+  constexpr std::array<std::int64_t, 8> kExtents{64, 96, 128, 192, 256, 384, 512, 1024};
+  std::pair<std::int64_t, std::int64_t> best{key.m, key.n};
+  double least = block_cost(key, key.m, key.n);
+  for (const std::int64_t rows : kExtents) {
+    for (const std::int64_t columns : kExtents) {
+      const std::int64_t used_rows = std::min(rows, key.m), used_columns = std::min(columns, key.n);
+      const double cost = block_cost(key, used_rows, used_columns);
+      if (cost < least) {
+        least = cost;
+        best = {used_rows, used_columns};
+      }
+    }
+  }
+  return best;
+}
+
+std::string text(const CpuMatmulPlan& plan) {
+  return concat(kMethodNames[static_cast<std::size_t>(plan.method)], ' ', plan.block_rows, ' ',
+                plan.block_columns);
+}
+
+std::optional<CpuMatmulPlan> parse(const std::string& line) {
+  std::istringstream words(line);
+  std::string method;
+  CpuMatmulPlan plan;
+  words >> method >> plan.block_rows >> plan.block_columns;
+  const auto found = std::find(kMethodNames.begin(), kMethodNames.end(), method);
+  if (!words || found == kMethodNames.end() || plan.block_rows < 1 || plan.block_columns < 1) {
+    return std::nullopt;
+  }
+  plan.method = static_cast<CpuMethod>(found - kMethodNames.begin());
+  return plan;
+}
+
+template <class Call>
+void call_blas(const ProductShape& s, const Call& gemm) {
+  check(std::max({s.m, s.n, s.k, s.lda, s.ldb, s.ldc}) <= std::numeric_limits<blasint>::max(),
+        "matmul: a ", s.m, "x", s.n, "x", s.k, " product is too large for OpenBLAS");
+  gemm(CblasRowMajor, s.transpose_a ? CblasTrans : CblasNoTrans,
+       s.transpose_b ? CblasTrans : CblasNoTrans, static_cast<blasint>(s.m),
+       static_cast<blasint>(s.n), static_cast<blasint>(s.k), static_cast<blasint>(s.lda),
+       static_cast<blasint>(s.ldb), static_cast<blasint>(s.ldc));
+}
+
+}  // namespace
+
+void openblas_multiply(const ProductShape& s, const float* a, const float* b, float* c) {
+  call_blas(
+      s, [&](auto order, auto ta, auto tb, auto m, auto n, auto k, auto lda, auto ldb, auto ldc) {
+        cblas_sgemm(order, ta, tb, m, n, k, 1.0f, a, lda, b, ldb, s.add ? 1.0f : 0.0f, c, ldc);
+      });
+}
+
+void openblas_multiply(const ProductShape& s, const double* a, const double* b, double* c) {
+  call_blas(
+      s, [&](auto order, auto ta, auto tb, auto m, auto n, auto k, auto lda, auto ldb, auto ldc) {
+        cblas_dgemm(order, ta, tb, m, n, k, 1.0, a, lda, b, ldb, s.add ? 1.0 : 0.0, c, ldc);
+      });
+}
+
+CpuMatmulPlans::CpuMatmulPlans(Device& device)
+    : choices_(device.service<MatmulChoices>()), onednn_(OneDnn::load()) {
+  openblas_set_num_threads(1);
+}
+
+std::vector<CpuMatmulPlan> CpuMatmulPlans::candidates(const MatmulKey& key) const {
+  // Below this the start of a oneDNN call outweighs its speed.
+  constexpr std::int64_t kSmall = 64 * 64 * 64;
+  const auto [rows, columns] = best_blocks(key);
+  std::vector<CpuMethod> methods{CpuMethod::openblas};
+  if (onednn_ && key.input != DType::fp64 && key.m * key.n * key.k > kSmall) {
+    // On blocks of GPT-2's shapes oneDNN's AVX-512 kernels run at 1.04 to 1.2 times OpenBLAS's
+    // rate; their AVX2 kernels are equal.
+    methods.insert(cpu_level() == 2 ? methods.begin() : methods.end(), CpuMethod::onednn);
+    if (key.input == DType::bf16 && multiplies_bf16()) {
+      methods.insert(methods.begin(), CpuMethod::onednn_bf16);
+    }
+  }
+  std::vector<CpuMatmulPlan> plans;
+  for (const CpuMethod method : methods) {
+    plans.push_back({method, rows, columns});
+  }
+  for (const CpuMethod method : methods) {
+    plans.push_back(
+        {method, std::min<std::int64_t>(128, key.m), std::min<std::int64_t>(384, key.n)});
+    plans.push_back(
+        {method, std::min<std::int64_t>(256, key.m), std::min<std::int64_t>(256, key.n)});
+  }
+  return plans;
+}
+
+std::optional<CpuMatmulPlan> CpuMatmulPlans::stored(const MatmulKey& key) {
+  const std::string line = choices_.find(key);
+  if (line.empty()) {
+    return std::nullopt;
+  }
+  const std::optional<CpuMatmulPlan> plan = parse(line);
+  const bool usable =
+      plan &&
+      (plan->method == CpuMethod::openblas ||
+       (onednn_ && key.input != DType::fp64 &&
+        (plan->method == CpuMethod::onednn || (key.input == DType::bf16 && multiplies_bf16()))));
+  if (!usable) {
+    choices_.reject(key);
+    return std::nullopt;
+  }
+  return plan;
+}
+
+const CpuMatmulPlan& CpuMatmulPlans::plan(const MatmulKey& key,
+                                          const std::function<void(const CpuMatmulPlan&)>& trial) {
+  const auto known = plans_.find(key);
+  if (known != plans_.end()) {
+    return known->second;
+  }
+  std::optional<CpuMatmulPlan> plan = stored(key);
+  if (!plan) {
+    const std::vector<CpuMatmulPlan> all = candidates(key);
+    plan = all.front();
+    double least = std::numeric_limits<double>::infinity();
+    for (const CpuMatmulPlan& candidate : choices_.timing ? all : std::vector<CpuMatmulPlan>{}) {
+      double best = std::numeric_limits<double>::infinity();
+      for (int i = 0; i < 3; ++i) {  // the first also compiles
+        const auto start = std::chrono::steady_clock::now();
+        trial(candidate);
+        const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+        best = std::min(best, elapsed.count());
+      }
+      if (best < least) {
+        least = best;
+        plan = candidate;
+      }
+    }
+  }
+  choices_.store(key, text(*plan));
+  return plans_.emplace(key, *plan).first->second;
+}
+
+}  // namespace bloomery

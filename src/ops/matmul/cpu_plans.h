@@ -1,0 +1,54 @@
+// How a product runs on the CPU: which library, and into which blocks it is cut. Each block is one
+// single-threaded library call, so that bits depend on the shape and the plan alone.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "ops/matmul/choices.h"
+#include "ops/matmul/onednn.h"
+
+namespace bloomery {
+
+enum class CpuMethod : std::uint8_t {
+  openblas,     // fp32 and fp64; 16-bit inputs are converted to fp32 by panels
+  onednn,       // fp32; 16-bit inputs likewise
+  onednn_bf16,  // bf16 inputs as they are
+};
+
+struct CpuMatmulPlan {
+  CpuMethod method = CpuMethod::openblas;
+  std::int64_t block_rows = 0, block_columns = 0;
+};
+
+// Plans by shape. A service of a CPU device.
+class CpuMatmulPlans {
+ public:
+  explicit CpuMatmulPlans(Device& device);
+
+  // The plan for a product. `trial` runs the product once without lasting effect; it is called
+  // only when timing is on and nothing is stored for this product.
+  const CpuMatmulPlan& plan(const MatmulKey& key,
+                            const std::function<void(const CpuMatmulPlan&)>& trial);
+
+  OneDnn* onednn() const { return onednn_.get(); }
+
+  // Candidates for a product, the one that the fixed rule takes first.
+  std::vector<CpuMatmulPlan> candidates(const MatmulKey& key) const;
+
+ private:
+  std::optional<CpuMatmulPlan> stored(const MatmulKey& key);
+
+  MatmulChoices& choices_;
+  std::unique_ptr<OneDnn> onednn_;
+  std::map<MatmulKey, CpuMatmulPlan> plans_;
+};
+
+// c [m, n] (+)= op(a) op(b) on the calling thread, fp32.
+void openblas_multiply(const ProductShape& shape, const float* a, const float* b, float* c);
+void openblas_multiply(const ProductShape& shape, const double* a, const double* b, double* c);
+
+}  // namespace bloomery

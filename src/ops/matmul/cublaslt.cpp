@@ -1,0 +1,277 @@
+#include "ops/matmul/cublaslt.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <source_location>
+#include <sstream>
+
+#include "device/cuda_check.h"
+
+namespace bloomery {
+namespace {
+
+constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;
+constexpr int kTimedCandidates = 16;
+constexpr int kMaxAlignment = 256;
+
+void check_cublas(cublasStatus_t status, const char* call,
+                  const std::source_location& at = std::source_location::current()) {
+  check(status == CUBLAS_STATUS_SUCCESS, "cuBLASLt: ", call,
+        " failed: ", cublasLtGetStatusString(status), place(at));
+}
+
+template <class Value>
+void set(cublasLtMatmulDesc_t description, cublasLtMatmulDescAttributes_t attribute,
+         const Value& value) {
+  check_cublas(cublasLtMatmulDescSetAttribute(description, attribute, &value, sizeof value),
+               "cublasLtMatmulDescSetAttribute");
+}
+
+template <class Value>
+void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t attribute,
+         const Value& value) {
+  check_cublas(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value),
+               "cublasLtMatmulPreferenceSetAttribute");
+}
+
+cudaDataType_t data_type(DType dtype) {
+  switch (dtype) {
+    case DType::fp32:
+      return CUDA_R_32F;
+    case DType::bf16:
+      return CUDA_R_16BF;
+    case DType::fp16:
+      return CUDA_R_16F;
+    default:
+      throw Error(concat("matmul: dtype ", name(dtype), " is not available on CUDA"));
+  }
+}
+
+// What the epilogue reads or writes besides d: bias or bias gradient, and the values before the
+// activation.
+void set_epilogue_pointers(cublasLtMatmulDesc_t description, const Matmul& p) {
+  if (p.bias || p.column_sums_of_a) {
+    const void* bias = p.bias ? p.bias.data : p.column_sums_of_a.data;
+    set(description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+  }
+  if (p.before || p.derivative_at) {
+    const void* aux = p.before ? p.before.data : p.derivative_at.data;
+    set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aux);
+  }
+}
+
+int common_alignment(const Matmul& p) {
+  std::uintptr_t bits = kMaxAlignment;
+  for (const void* pointer : {p.a.data, p.b.data, static_cast<const void*>(p.d.data), p.bias.data,
+                              static_cast<const void*>(p.before.data), p.derivative_at.data,
+                              static_cast<const void*>(p.column_sums_of_a.data)}) {
+    bits |= reinterpret_cast<std::uintptr_t>(pointer);
+  }
+  return 1 << std::countr_zero(bits);
+}
+
+bool is_capturing(Stream& stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  check_cuda(cudaStreamIsCapturing(cuda_stream(stream), &status), "cudaStreamIsCapturing");
+  return status != cudaStreamCaptureStatusNone;
+}
+
+// "cublaslt VERSION WORD..", the words of the opaque algorithm in hexadecimal.
+std::string text(const cublasLtMatmulAlgo_t& algorithm) {
+  std::ostringstream line;
+  line << "cublaslt " << cublasLtGetVersion() << std::hex;
+  for (const std::uint64_t word : algorithm.data) {
+    line << ' ' << word;
+  }
+  return line.str();
+}
+
+bool parse(const std::string& line, cublasLtMatmulAlgo_t& algorithm) {
+  std::istringstream words(line);
+  std::string library;
+  std::size_t version = 0;
+  words >> library >> version >> std::hex;
+  for (std::uint64_t& word : algorithm.data) {
+    words >> word;
+  }
+  return words && library == "cublaslt" && version == cublasLtGetVersion();
+}
+
+}  // namespace
+
+CublasLt::CublasLt(Device& device) : device_(device), choices_(device.service<MatmulChoices>()) {
+  cublasLtHandle_t handle = nullptr;
+  check_cublas(cublasLtCreate(&handle), "cublasLtCreate");
+  handle_.reset(handle);
+}
+
+void CublasLt::describe(Plan& plan, const MatmulKey& key, const Matmul& p) const {
+  const bool tf32 = key.input == DType::fp32 && choices_.allow_tf32;
+  cublasLtMatmulDesc_t description = nullptr;
+  check_cublas(
+      cublasLtMatmulDescCreate(
+          &description, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
+      "cublasLtMatmulDescCreate");
+  plan.description.reset(description);
+  set(description, CUBLASLT_MATMUL_DESC_TRANSA, key.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(description, CUBLASLT_MATMUL_DESC_TRANSB, key.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(description, CUBLASLT_MATMUL_DESC_EPILOGUE, static_cast<cublasLtEpilogue_t>(key.epilogue));
+  if (p.bias || p.column_sums_of_a) {
+    set(description, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE,
+        data_type(p.bias ? p.bias.dtype : p.column_sums_of_a.dtype));
+  }
+  if (p.before || p.derivative_at) {
+    set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, key.n);
+    set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, data_type(key.output));
+  }
+  set_epilogue_pointers(description, p);
+
+  const auto layout = [](DType dtype, std::int64_t stored_rows, std::int64_t stored_columns) {
+    cublasLtMatrixLayout_t made = nullptr;
+    check_cublas(cublasLtMatrixLayoutCreate(
+                     &made, data_type(dtype), static_cast<std::uint64_t>(stored_columns),
+                     static_cast<std::uint64_t>(stored_rows), stored_columns),
+                 "cublasLtMatrixLayoutCreate");
+    return Owned<cublasLtMatrixLayout_t>(made);
+  };
+  plan.a = key.transpose_b ? layout(key.input, key.n, key.k) : layout(key.input, key.k, key.n);
+  plan.b = key.transpose_a ? layout(key.input, key.k, key.m) : layout(key.input, key.m, key.k);
+  plan.d = layout(key.output, key.m, key.n);
+}
+
+// Only kernels whose sums have a fixed order: a split sum goes through the workspace.
+std::vector<CublasLt::Algorithm> CublasLt::candidates(const Plan& plan, const MatmulKey& key,
+                                                      int count) const {
+  cublasLtMatmulPreference_t made = nullptr;
+  check_cublas(cublasLtMatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate");
+  const Owned<cublasLtMatmulPreference_t> preference(made);
+  const std::uint32_t schemes =
+      CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
+  set(made, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspaceBytes);
+  set(made, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes);
+  for (const auto attribute :
+       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+    set(made, attribute, static_cast<std::uint32_t>(key.alignment));
+  }
+  std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<std::size_t>(count));
+  int found = 0;
+  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+      handle_.get(), plan.description.get(), plan.a.get(), plan.b.get(), plan.d.get(), plan.d.get(),
+      made, count, results.data(), &found);
+  std::vector<Algorithm> usable;
+  for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < found; ++i) {
+    const auto& result = results[static_cast<std::size_t>(i)];
+    if (result.state == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= kWorkspaceBytes) {
+      usable.push_back({result.algo, result.workspaceSize});
+    }
+  }
+  return usable;
+}
+
+bool CublasLt::stored(const Plan& plan, const MatmulKey& key, Algorithm& choice) {
+  const std::string line = choices_.find(key);
+  if (line.empty()) {
+    return false;
+  }
+  cublasLtMatmulHeuristicResult_t result{};
+  if (!parse(line, choice.algorithm) ||
+      cublasLtMatmulAlgoCheck(handle_.get(), plan.description.get(), plan.a.get(), plan.b.get(),
+                              plan.d.get(), plan.d.get(), &choice.algorithm,
+                              &result) != CUBLAS_STATUS_SUCCESS) {
+    choices_.reject(key);
+    return false;
+  }
+  choice.workspace_bytes = result.workspaceSize;
+  return true;
+}
+
+cublasStatus_t CublasLt::execute(Stream& stream, const Plan& plan, const Algorithm& choice,
+                                 const Matmul& p, void* d) const {
+  const Tensor workspace =
+      Tensor::empty(stream, DType::uint8,
+                    {static_cast<std::int64_t>(std::max<std::size_t>(choice.workspace_bytes, 1))});
+  const float alpha = 1, beta = p.add ? 1 : 0;
+  return cublasLtMatmul(handle_.get(), plan.description.get(), &alpha, p.b.data, plan.a.get(),
+                        p.a.data, plan.b.get(), &beta, d, plan.d.get(), d, plan.d.get(),
+                        &choice.algorithm, workspace.data(), choice.workspace_bytes,
+                        cuda_stream(stream));
+}
+
+// Times on the real operands; into scratch where running twice would change d.
+CublasLt::Algorithm CublasLt::fastest(Stream& stream, const Plan& plan,
+                                      const std::vector<Algorithm>& candidates,
+                                      const Matmul& p) const {
+  constexpr int kRuns = 5;
+  Tensor scratch;
+  if (p.add) {
+    scratch = Tensor::zeros(stream, p.d.dtype, p.d.shape);
+  }
+  void* const d = p.add ? scratch.data() : p.d.data;
+  Algorithm best = candidates.front();
+  double least = std::numeric_limits<double>::infinity();
+  for (const Algorithm& candidate : candidates) {
+    if (execute(stream, plan, candidate, p, d) != CUBLAS_STATUS_SUCCESS) {
+      continue;
+    }
+    Event start(device_), end(device_);
+    start.record(stream);
+    for (int i = 0; i < kRuns; ++i) {
+      check_cublas(execute(stream, plan, candidate, p, d), "cublasLtMatmul");
+    }
+    end.record(stream);
+    end.synchronize();
+    const double seconds = end.seconds_since(start);
+    if (seconds < least) {
+      least = seconds;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+CublasLt::Plan CublasLt::make_plan(Stream& stream, const MatmulKey& key, const Matmul& p) {
+  Plan plan;
+  describe(plan, key, p);
+  plan.usable = stored(plan, key, plan.choice);
+  if (plan.usable) {
+    return plan;
+  }
+  const bool timed = choices_.timing && !is_capturing(stream);
+  const std::vector<Algorithm> all = candidates(plan, key, timed ? kTimedCandidates : 1);
+  if (all.empty()) {
+    return plan;
+  }
+  plan.usable = true;
+  plan.choice = timed && all.size() > 1 ? fastest(stream, plan, all, p) : all.front();
+  choices_.store(key, text(plan.choice.algorithm));
+  return plan;
+}
+
+bool CublasLt::multiply(Stream& stream, const Matmul& p, const MatmulSizes& sizes,
+                        cublasLtEpilogue_t epilogue) {
+  const MatmulKey key{.m = sizes.m,
+                      .n = sizes.n,
+                      .k = sizes.k,
+                      .transpose_a = p.transpose_a,
+                      .transpose_b = p.transpose_b,
+                      .add = p.add,
+                      .input = p.a.dtype,
+                      .output = p.d.dtype,
+                      .epilogue = epilogue,
+                      .alignment = common_alignment(p)};
+  auto found = plans_.find(key);
+  if (found == plans_.end()) {
+    found = plans_.emplace(key, make_plan(stream, key, p)).first;
+  }
+  const Plan& plan = found->second;
+  if (!plan.usable) {
+    return false;
+  }
+  set_epilogue_pointers(plan.description.get(), p);
+  check_cublas(execute(stream, plan, plan.choice, p, p.d.data), "cublasLtMatmul");
+  return true;
+}
+
+}  // namespace bloomery

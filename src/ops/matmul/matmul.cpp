@@ -1,0 +1,41 @@
+#include "ops/matmul/matmul.h"
+
+namespace bloomery {
+namespace {
+
+bool fits(const ConstView& view, DType dtype, std::int64_t count) {
+  return !view || (view.dtype == dtype && view.numel() == count);
+}
+
+}  // namespace
+
+MatmulSizes checked_sizes(const Matmul& p) {
+  const MatmulSizes sizes{p.m > 0 ? p.m : (p.transpose_a ? p.a.columns() : p.a.rows()),
+                          p.n > 0 ? p.n : (p.transpose_b ? p.b.rows() : p.b.columns()),
+                          p.k > 0 ? p.k : (p.transpose_a ? p.a.rows() : p.a.columns())};
+  const auto [m, n, k] = sizes;
+  check(p.a.numel() == m * k && p.b.numel() == k * n && p.d.numel() == m * n, "matmul: a ",
+        p.a.shape, p.transpose_a ? " transposed" : "", " and b ", p.b.shape,
+        p.transpose_b ? " transposed" : "", " do not make d ", p.d.shape, ": sizes are m ", m,
+        ", n ", n, ", k ", k);
+  check(is_floating(p.a.dtype) && p.a.dtype == p.b.dtype &&
+            (p.d.dtype == p.a.dtype || p.d.dtype == accumulation_dtype(p.a.dtype)),
+        "matmul: cannot multiply ", p.a.dtype, " by ", p.b.dtype, " into ", p.d.dtype,
+        ": a and b need one dtype, d that one or ", accumulation_dtype(p.a.dtype));
+  check(fits(p.bias, p.a.dtype, n), "matmul: the bias must be ", p.a.dtype, " [", n, "], not ",
+        p.bias.dtype, p.bias.shape);
+  check(fits(p.before, p.d.dtype, m * n) && fits(p.derivative_at, p.d.dtype, m * n),
+        "matmul: `before` and `derivative_at` must look like d, ", p.d.dtype, p.d.shape);
+  check(p.derivative == Activation::none || p.derivative_at,
+        "matmul: a derivative needs the point at which to take it");
+  check(!(p.add && has_epilogue(p)) &&
+            !(p.derivative != Activation::none && (p.bias || p.activation != Activation::none)),
+        "matmul: forward epilogue, backward epilogue and add exclude each other");
+  check(!p.column_sums_of_a || (p.transpose_a && !has_epilogue(p) &&
+                                fits(p.column_sums_of_a, accumulation_dtype(p.a.dtype), m)),
+        "matmul: column sums of a need a transposed a, no epilogue and ",
+        accumulation_dtype(p.a.dtype), " [", m, "]");
+  return sizes;
+}
+
+}  // namespace bloomery

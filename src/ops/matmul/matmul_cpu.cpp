@@ -1,0 +1,235 @@
+#include <algorithm>
+#include <vector>
+
+#include "ops/common/convert.h"
+#include "ops/matmul/cpu_plans.h"
+#include "ops/matmul/matmul.h"
+
+namespace bloomery {
+namespace {
+
+// Inner extent of the panels that 16-bit inputs are converted by: two panels stay in the cache.
+constexpr std::int64_t kPanelDepth = 512;
+
+// A block of d: rows [i, i + rows), columns [j, j + columns).
+struct Block {
+  std::int64_t i, j, rows, columns;
+};
+
+template <class From, class To>
+void convert_rows(const From* from, std::int64_t ld, std::int64_t rows, std::int64_t columns,
+                  To* to) {
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const From* source = from + r * ld;
+    To* target = to + r * columns;
+    for (std::int64_t c = 0; c < columns; ++c) {
+      target[c] = load(source + c);
+    }
+  }
+}
+
+// One product: how its blocks are computed and finished.
+template <class In, class Out>
+class BlockedProduct {
+ public:
+  using Sum = Accumulator<In>;
+
+  BlockedProduct(Stream& stream, const Matmul& matmul, const MatmulSizes& sizes,
+                 const CpuMatmulPlan& plan)
+      : stream_(stream),
+        p_(matmul),
+        sizes_(sizes),
+        plan_(plan),
+        onednn_(stream.device().service<CpuMatmulPlans>().onednn()),
+        lda_(matmul.transpose_a ? sizes.m : sizes.k),
+        ldb_(matmul.transpose_b ? sizes.k : sizes.n) {}
+
+  void run() {
+    const std::int64_t row_blocks = (sizes_.m + plan_.block_rows - 1) / plan_.block_rows;
+    const std::int64_t column_blocks = (sizes_.n + plan_.block_columns - 1) / plan_.block_columns;
+    stream_.device().pool().for_each(row_blocks * column_blocks, [&](std::int64_t index) {
+      const std::int64_t i = index % row_blocks * plan_.block_rows;
+      const std::int64_t j = index / row_blocks * plan_.block_columns;
+      compute({i, j, std::min(plan_.block_rows, sizes_.m - i),
+               std::min(plan_.block_columns, sizes_.n - j)});
+    });
+  }
+
+ private:
+  // Straight into d where it has the accumulation dtype and nothing follows, else into a tile
+  // that is finished while in the cache.
+  void compute(const Block& block) {
+    if constexpr (std::is_same_v<Out, Sum>) {
+      if (!has_epilogue(p_)) {
+        return multiply(block, p_.d.template as<Sum>() + block.i * sizes_.n + block.j, sizes_.n,
+                        p_.add);
+      }
+    }
+    const Tensor tile = Tensor::empty(stream_, dtype_of<Sum>, {block.rows, block.columns});
+    multiply(block, static_cast<Sum*>(tile.data()), block.columns, false);
+    finish(block, static_cast<Sum*>(tile.data()));
+  }
+
+  const In* a_at(std::int64_t i, std::int64_t k) const {
+    return p_.a.template as<In>() + (p_.transpose_a ? k * lda_ + i : i * lda_ + k);
+  }
+  const In* b_at(std::int64_t k, std::int64_t j) const {
+    return p_.b.template as<In>() + (p_.transpose_b ? j * ldb_ + k : k * ldb_ + j);
+  }
+
+  void multiply(const Block& block, Sum* c, std::int64_t ldc, bool add) {
+    const ProductShape shape{.m = block.rows,
+                             .n = block.columns,
+                             .k = sizes_.k,
+                             .lda = lda_,
+                             .ldb = ldb_,
+                             .ldc = ldc,
+                             .transpose_a = p_.transpose_a,
+                             .transpose_b = p_.transpose_b,
+                             .add = add,
+                             .input = p_.a.dtype};
+    if (sizes_.k == 0) {
+      for (std::int64_t r = 0; r < (add ? 0 : block.rows); ++r) {
+        std::fill_n(c + r * ldc, block.columns, Sum(0));
+      }
+    } else if constexpr (std::is_same_v<In, Sum>) {
+      multiply_once(shape, a_at(block.i, 0), b_at(0, block.j), c);
+    } else {
+      if (plan_.method != CpuMethod::onednn_bf16 ||
+          !onednn_->multiply(stream_, shape, a_at(block.i, 0), b_at(0, block.j), c)) {
+        multiply_by_panels(block, shape, c);
+      }
+    }
+  }
+
+  void multiply_once(const ProductShape& shape, const Sum* a, const Sum* b, Sum* c) {
+    if constexpr (std::is_same_v<Sum, float>) {
+      if (plan_.method != CpuMethod::openblas && onednn_->multiply(stream_, shape, a, b, c)) {
+        return;
+      }
+    }
+    openblas_multiply(shape, a, b, c);
+  }
+
+  void multiply_by_panels(const Block& block, ProductShape shape, Sum* c) {
+    const std::int64_t depth = std::min(sizes_.k, kPanelDepth);
+    const Tensor panels =
+        Tensor::empty(stream_, dtype_of<Sum>, {(block.rows + block.columns) * depth});
+    Sum* const a = static_cast<Sum*>(panels.data());
+    Sum* const b = a + block.rows * depth;
+    shape.input = dtype_of<Sum>;
+    for (std::int64_t k = 0; k < sizes_.k; k += depth) {
+      shape.k = std::min(depth, sizes_.k - k);
+      shape.lda = p_.transpose_a ? block.rows : shape.k;
+      shape.ldb = p_.transpose_b ? shape.k : block.columns;
+      convert_rows(a_at(block.i, k), lda_, p_.transpose_a ? shape.k : block.rows, shape.lda, a);
+      convert_rows(b_at(k, block.j), ldb_, p_.transpose_b ? block.columns : shape.k, shape.ldb, b);
+      multiply_once(shape, a, b, c);
+      shape.add = true;
+    }
+  }
+
+  // Bias, activation or derivative, and the sum with what d holds; row by row.
+  void finish(const Block& block, Sum* tile) {
+    std::vector<Sum> bias(static_cast<std::size_t>(block.columns));
+    if (p_.bias) {
+      convert_rows(p_.bias.template as<In>() + block.j, 0, 1, block.columns, bias.data());
+    }
+    for (std::int64_t r = 0; r < block.rows; ++r) {
+      Sum* row = tile + r * block.columns;
+      const std::int64_t offset = (block.i + r) * sizes_.n + block.j;
+      if (p_.bias) {
+        for (std::int64_t c = 0; c < block.columns; ++c) {
+          row[c] += bias[static_cast<std::size_t>(c)];
+        }
+      }
+      if (p_.before) {
+        store_row(row, p_.before.template as<Out>() + offset, block.columns);
+      }
+      apply_activation(row, offset, block.columns);
+      Out* target = p_.d.template as<Out>() + offset;
+      if (p_.add) {
+        for (std::int64_t c = 0; c < block.columns; ++c) {
+          row[c] += static_cast<Sum>(load(target + c));
+        }
+      }
+      store_row(row, target, block.columns);
+    }
+  }
+
+  void apply_activation(Sum* row, std::int64_t offset, std::int64_t columns) {
+    if (p_.activation != Activation::none) {
+      dispatch_activation(p_.activation, [&](auto tag) {
+        for (std::int64_t c = 0; c < columns; ++c) {
+          row[c] = activate<decltype(tag)::value>(row[c]);
+        }
+      });
+    }
+    if (p_.derivative != Activation::none) {
+      const Out* at = p_.derivative_at.template as<Out>() + offset;
+      dispatch_activation(p_.derivative, [&](auto tag) {
+        for (std::int64_t c = 0; c < columns; ++c) {
+          row[c] *= activation_derivative<decltype(tag)::value>(static_cast<Sum>(load(at + c)));
+        }
+      });
+    }
+  }
+
+  static void store_row(const Sum* from, Out* to, std::int64_t columns) {
+    for (std::int64_t c = 0; c < columns; ++c) {
+      store(to + c, static_cast<Accumulator<Out>>(from[c]));
+    }
+  }
+
+  Stream& stream_;
+  const Matmul& p_;
+  const MatmulSizes& sizes_;
+  const CpuMatmulPlan plan_;
+  OneDnn* const onednn_;
+  const std::int64_t lda_, ldb_;
+};
+
+void multiply(Stream& stream, const Matmul& k, const MatmulSizes& sizes,
+              const CpuMatmulPlan& plan) {
+  dispatch_floating(k.a.dtype, [&](auto tag) {
+    using In = typename decltype(tag)::type;
+    if (k.d.dtype == k.a.dtype) {
+      BlockedProduct<In, In>(stream, k, sizes, plan).run();
+    } else {
+      BlockedProduct<In, Accumulator<In>>(stream, k, sizes, plan).run();
+    }
+  });
+}
+
+}  // namespace
+
+template <>
+void run(ThisCpu, Stream& stream, const Matmul& k) {
+  const MatmulSizes sizes = checked_sizes(k);
+  if (k.column_sums_of_a) {
+    ConstView a = k.a;
+    a.shape = {sizes.k, sizes.m};
+    bloomery::run(ThisCpu{}, stream, ColumnSum{.x = a, .sums = k.column_sums_of_a});
+  }
+  if (sizes.m == 0 || sizes.n == 0) {
+    return;
+  }
+  const MatmulKey key{.m = sizes.m,
+                      .n = sizes.n,
+                      .k = sizes.k,
+                      .transpose_a = k.transpose_a,
+                      .transpose_b = k.transpose_b,
+                      .add = k.add,
+                      .input = k.a.dtype,
+                      .output = k.d.dtype};
+  const auto trial = [&](const CpuMatmulPlan& candidate) {
+    const Tensor scratch = Tensor::empty(stream, k.d.dtype, {sizes.m, sizes.n});
+    Matmul product = k;
+    product.d = scratch;
+    product.before = {};
+    multiply(stream, product, sizes, candidate);
+  };
+  multiply(stream, k, sizes, stream.device().service<CpuMatmulPlans>().plan(key, trial));
+}
+
+}  // namespace bloomery

@@ -1,0 +1,308 @@
+#include "ops/matmul/matmul.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/random.h"
+#include "ops/matmul/choices.h"
+#include "ops/matmul/cpu_plans.h"
+
+namespace bloomery {
+namespace {
+
+using Numbers = std::vector<double>;
+
+Numbers random_numbers(const std::string& purpose, std::int64_t count) {
+  Numbers values(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < values.size(); ++i) {  // exact in every dtype
+    values[i] = std::floor(random_uniform(random_key(1, purpose), i) * 17.0 - 8.0) / 8.0;
+  }
+  return values;
+}
+
+// A device with what a test needs around it.
+struct Bench {
+  explicit Bench(DeviceKind kind, int num_threads = 2)
+      : device({.kind = kind, .num_threads = num_threads, .poison = true}), stream(device) {}
+
+  Tensor upload(DType dtype, const Shape& shape, const Numbers& values) {
+    return dispatch_floating(dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      std::vector<T> cast;
+      for (const double value : values) {
+        cast.push_back(T(static_cast<Accumulator<T>>(value)));
+      }
+      return Tensor::from_host(stream, cast, shape);
+    });
+  }
+  Numbers download(const Tensor& tensor) {
+    return dispatch_floating(tensor.dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      Numbers values;
+      for (const T value : tensor.to_host<T>(stream)) {
+        values.push_back(static_cast<Accumulator<T>>(value));
+      }
+      return values;
+    });
+  }
+
+  Device device;
+  Stream stream;
+};
+
+struct Problem {
+  std::int64_t m = 1, n = 1, k = 1;
+  bool transpose_a = false, transpose_b = false, add = false;
+  DType input = DType::fp32, output = DType::fp32;
+
+  Numbers a() const { return random_numbers("a", m * k); }
+  Numbers b() const { return random_numbers("b", k * n); }
+  Numbers earlier() const { return random_numbers("d", m * n); }
+
+  Numbers expected() const {
+    const Numbers left = a(), right = b();
+    Numbers d = add ? earlier() : Numbers(static_cast<std::size_t>(m * n));
+    for (std::int64_t i = 0; i < m; ++i) {
+      for (std::int64_t l = 0; l < k; ++l) {
+        const double factor = left[static_cast<std::size_t>(transpose_a ? l * m + i : i * k + l)];
+        for (std::int64_t j = 0; j < n; ++j) {
+          d[static_cast<std::size_t>(i * n + j)] +=
+              factor * right[static_cast<std::size_t>(transpose_b ? j * k + l : l * n + j)];
+        }
+      }
+    }
+    return d;
+  }
+
+  Numbers actual(Bench& bench) const {
+    const Tensor left = bench.upload(input, transpose_a ? Shape{k, m} : Shape{m, k}, a());
+    const Tensor right = bench.upload(input, transpose_b ? Shape{n, k} : Shape{k, n}, b());
+    const Tensor d =
+        add ? bench.upload(output, {m, n}, earlier()) : Tensor::empty(bench.stream, output, {m, n});
+    launch(bench.stream, Matmul{.a = left,
+                                .b = right,
+                                .d = d,
+                                .transpose_a = transpose_a,
+                                .transpose_b = transpose_b,
+                                .add = add});
+    return bench.download(d);
+  }
+};
+
+void expect_close(const Numbers& actual, const Numbers& expected, double tolerance) {
+  ASSERT_EQ(actual.size(), expected.size());
+  double difference = 0, size = 0;
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    difference += (actual[i] - expected[i]) * (actual[i] - expected[i]);
+    size += expected[i] * expected[i];
+  }
+  EXPECT_LE(std::sqrt(difference), tolerance * std::sqrt(size) + 1e-30);
+}
+
+double tolerance(DType dtype) {
+  return dtype == DType::bf16 ? 4e-3 : dtype == DType::fp16 ? 5e-4 : 1e-6;
+}
+
+class MatmulTest : public ::testing::TestWithParam<DeviceKind> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == DeviceKind::cuda && num_cuda_devices() == 0) {
+      GTEST_SKIP() << "no GPU in this build or machine";
+    }
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(devices, MatmulTest, ::testing::Values(DeviceKind::cpu, DeviceKind::cuda),
+                         [](const auto& info) {
+                           return info.param == DeviceKind::cpu ? "cpu" : "cuda";
+                         });
+
+TEST_P(MatmulTest, TransposesDtypesAndAdd) {
+  Bench bench(GetParam());
+  for (const auto& [m, n, k] :
+       {MatmulSizes{1, 1, 1}, MatmulSizes{3, 5, 7}, MatmulSizes{130, 67, 129},
+        MatmulSizes{32, 264, 1100}, MatmulSizes{4, 6, 0}}) {
+    for (int bits = 0; bits < 8; ++bits) {
+      for (const auto& [input, output] :
+           {std::pair{DType::fp32, DType::fp32}, std::pair{DType::bf16, DType::bf16},
+            std::pair{DType::bf16, DType::fp32}, std::pair{DType::fp16, DType::fp16},
+            std::pair{DType::fp16, DType::fp32}}) {
+        const Problem problem{m,     n,     k, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0,
+                              input, output};
+        SCOPED_TRACE(concat(m, "x", n, "x", k, " bits ", bits, " ", input, " to ", output));
+        expect_close(problem.actual(bench), problem.expected(), tolerance(output));
+      }
+    }
+  }
+}
+
+TEST_P(MatmulTest, EpiloguesKeepWhatBackwardNeeds) {
+  Bench bench(GetParam());
+  const std::int64_t m = 33, n = 72, k = 40;
+  for (const DType dtype : {DType::fp32, DType::bf16, DType::fp16}) {
+    for (const Activation activation :
+         {Activation::gelu_tanh, Activation::gelu_erf, Activation::silu, Activation::relu}) {
+      SCOPED_TRACE(concat(name(activation), " ", dtype));
+      const Problem problem{m, n, k, false, true, false, dtype, dtype};
+      const Tensor a = bench.upload(dtype, {m, k}, problem.a());
+      const Tensor b = bench.upload(dtype, {n, k}, problem.b());
+      const Numbers offsets = random_numbers("bias", n);
+      const Tensor bias = bench.upload(dtype, {n}, offsets);
+      const Tensor y = Tensor::empty(bench.stream, dtype, {m, n});
+      const Tensor before = Tensor::empty(bench.stream, dtype, {m, n});
+      launch(bench.stream, Matmul{.a = a,
+                                  .b = b,
+                                  .d = y,
+                                  .transpose_b = true,
+                                  .bias = bias,
+                                  .activation = activation,
+                                  .before = before});
+      Numbers expected_before = problem.expected(), expected = expected_before;
+      const Numbers kept = bench.download(before);
+      Numbers expected_grad = expected;
+      dispatch_activation(activation, [&](auto tag) {
+        for (std::size_t i = 0; i < expected.size(); ++i) {
+          expected_before[i] += offsets[i % static_cast<std::size_t>(n)];
+          expected[i] = activate<decltype(tag)::value>(expected_before[i]);
+          expected_grad[i] *= activation_derivative<decltype(tag)::value>(kept[i]);
+        }
+      });
+      expect_close(kept, expected_before, tolerance(dtype));
+      expect_close(bench.download(y), expected, 1.5 * tolerance(dtype));
+
+      const Tensor grad = Tensor::empty(bench.stream, dtype, {m, n});
+      launch(bench.stream, Matmul{.a = a,
+                                  .b = b,
+                                  .d = grad,
+                                  .transpose_b = true,
+                                  .derivative = activation,
+                                  .derivative_at = before});
+      expect_close(bench.download(grad), expected_grad, 1.5 * tolerance(dtype));
+    }
+  }
+}
+
+TEST_P(MatmulTest, ColumnSumsBesideTheProduct) {
+  Bench bench(GetParam());
+  for (const DType dtype : {DType::fp32, DType::bf16}) {
+    for (const bool add : {false, true}) {
+      const Problem problem{48, 24, 1500, true, false, add, dtype, DType::fp32};
+      SCOPED_TRACE(concat(dtype, add));
+      const Tensor a = bench.upload(dtype, {problem.k, problem.m}, problem.a());
+      const Tensor b = bench.upload(dtype, {problem.k, problem.n}, problem.b());
+      const Tensor d = bench.upload(DType::fp32, {problem.m, problem.n}, problem.earlier());
+      const Tensor sums = Tensor::empty(bench.stream, DType::fp32, {problem.m});
+      launch(
+          bench.stream,
+          Matmul{
+              .a = a, .b = b, .d = d, .transpose_a = true, .add = add, .column_sums_of_a = sums});
+      expect_close(bench.download(d), problem.expected(), 1e-6);
+      Numbers expected(static_cast<std::size_t>(problem.m));
+      const Numbers values = problem.a();
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        expected[i % expected.size()] += values[i];
+      }
+      expect_close(bench.download(sums), expected, 1e-6);
+    }
+  }
+}
+
+TEST_P(MatmulTest, ColumnSumOfEveryShape) {
+  Bench bench(GetParam());
+  for (const auto& [rows, columns] :
+       {std::pair{0, 3}, std::pair{1, 1}, std::pair{7, 13}, std::pair{2049, 8},
+        std::pair{515, 1031}, std::pair{1024, 2304}}) {
+    for (const DType dtype : {DType::fp32, DType::bf16, DType::fp16}) {
+      for (const bool add : {false, true}) {
+        SCOPED_TRACE(concat(rows, "x", columns, " ", dtype, " ", add));
+        const Numbers values = random_numbers("x", std::int64_t{rows} * columns);
+        const Tensor x = bench.upload(dtype, {rows, columns}, values);
+        Numbers expected = random_numbers("sums", columns);
+        const Tensor sums = bench.upload(DType::fp32, {columns}, expected);
+        if (!add) {
+          expected.assign(expected.size(), 0.0);
+        }
+        for (std::size_t i = 0; i < values.size(); ++i) {
+          expected[i % expected.size()] += values[i];
+        }
+        launch(bench.stream, ColumnSum{.x = x, .sums = sums, .add = add});
+        expect_close(bench.download(sums), expected, 1e-6);
+      }
+    }
+  }
+}
+
+TEST_P(MatmulTest, ChoicesAreMadeOnceAndTravelAsText) {
+  const Problem problem{200, 136, 264, true, false, true, DType::bf16, DType::fp32};
+  Bench timed(GetParam());
+  timed.device.service<MatmulChoices>().timing = true;
+  const Numbers result = problem.actual(timed);
+  expect_close(result, problem.expected(), 1e-6);
+  const std::vector<std::string> lines = timed.device.service<MatmulChoices>().lines();
+  ASSERT_EQ(lines.size(), 1u);
+
+  Bench resumed(GetParam());
+  resumed.device.service<MatmulChoices>().load(lines);
+  EXPECT_EQ(problem.actual(resumed), result);
+  EXPECT_EQ(resumed.device.service<MatmulChoices>().lines(), lines);
+  EXPECT_TRUE(resumed.device.service<MatmulChoices>().rejected().empty());
+
+  Bench foreign(GetParam());
+  const std::string key = lines[0].substr(0, lines[0].find(' '));
+  foreign.device.service<MatmulChoices>().load({key + " abacus 1 2"});
+  expect_close(problem.actual(foreign), problem.expected(), 1e-6);
+  EXPECT_EQ(foreign.device.service<MatmulChoices>().rejected().size(), 1u);
+  EXPECT_THROW(foreign.device.service<MatmulChoices>().load({"nonsense"}), Error);
+}
+
+TEST_P(MatmulTest, RefusesWhatDoesNotFit) {
+  Bench bench(GetParam());
+  const Tensor a = Tensor::zeros(bench.stream, DType::fp32, {4, 6});
+  const Tensor b = Tensor::zeros(bench.stream, DType::fp32, {5, 3});
+  const Tensor d = Tensor::zeros(bench.stream, DType::fp32, {4, 3});
+  const Tensor half = Tensor::zeros(bench.stream, DType::bf16, {6, 3});
+  EXPECT_THROW(launch(bench.stream, Matmul{.a = a, .b = b, .d = d}), Error);
+  EXPECT_THROW(launch(bench.stream, Matmul{.a = a, .b = half, .d = d}), Error);
+}
+
+// Every method and block size gives the same numbers, whatever a machine would choose.
+TEST(CpuMatmul, EveryMethodAgrees) {
+  for (const DType dtype : {DType::fp32, DType::bf16, DType::fp16}) {
+    const Problem problem{150, 210, 700, false, true, false, dtype, DType::fp32};
+    const Numbers expected = problem.expected();
+    Bench probe(DeviceKind::cpu);
+    const MatmulKey key{
+        .m = problem.m, .n = problem.n, .k = problem.k, .transpose_b = true, .input = dtype};
+    problem.actual(probe);
+    const std::string line = probe.device.service<MatmulChoices>().lines().at(0);
+    for (const CpuMatmulPlan& plan : probe.device.service<CpuMatmulPlans>().candidates(key)) {
+      for (const std::int64_t rows : {plan.block_rows, std::int64_t{37}}) {
+        Bench bench(DeviceKind::cpu, 3);
+        const char* methods[] = {"openblas", "onednn", "onednn_bf16"};
+        bench.device.service<MatmulChoices>().load(
+            {concat(line.substr(0, line.find(' ')), ' ', methods[static_cast<int>(plan.method)],
+                    ' ', rows, ' ', plan.block_columns)});
+        SCOPED_TRACE(bench.device.service<MatmulChoices>().lines().at(0));
+        expect_close(problem.actual(bench), expected, 1e-6);
+        EXPECT_TRUE(bench.device.service<MatmulChoices>().rejected().empty());
+      }
+    }
+  }
+}
+
+// Products of a pool of any size have the same bits.
+TEST(CpuMatmul, BitsDoNotDependOnThreads) {
+  for (const DType dtype : {DType::fp32, DType::bf16, DType::fp16}) {
+    const Problem problem{300, 410, 330, true, false, true, dtype, DType::fp32};
+    Bench one(DeviceKind::cpu, 1);
+    const Numbers expected = problem.actual(one);
+    for (const int threads : {2, 5}) {
+      Bench bench(DeviceKind::cpu, threads);
+      EXPECT_EQ(problem.actual(bench), expected) << dtype << " with " << threads << " threads";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace bloomery

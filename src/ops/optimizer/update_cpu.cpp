@@ -1,0 +1,146 @@
+#include <algorithm>
+#include <cmath>
+
+#include "ops/common/convert.h"
+#include "ops/optimizer/update.h"
+
+namespace bloomery {
+namespace {
+
+constexpr std::int64_t kUnitsPerItem = 128;
+// Weights that are rounded to the compute dtype while they are still in the first cache.
+constexpr std::int64_t kUnitsPerBlock = 8;
+
+template <class Real>
+struct Scalars {
+  Real grad_factor, step_size, inverse_sqrt_bias2, decay_factor, l2;
+
+  Scalars(const UpdateScalars& from, bool decays)
+      : grad_factor(static_cast<Real>(from.grad_factor)),
+        step_size(static_cast<Real>(from.step_size)),
+        inverse_sqrt_bias2(static_cast<Real>(from.inverse_sqrt_bias2)),
+        decay_factor(static_cast<Real>(decays ? from.decay_factor : 1.0)),
+        l2(static_cast<Real>(decays ? from.l2 : 0.0)) {}
+};
+
+// The rules are functors over elements [first, first + count), all with the same flags.
+template <class Real>
+struct Adam {
+  UpdateBuffers buffers;
+  Real beta1, rest1, beta2, rest2, epsilon;
+
+  explicit Adam(const AdamUpdate& k)
+      : buffers(k.buffers),
+        beta1(static_cast<Real>(k.beta1)),
+        rest1(static_cast<Real>(1.0 - k.beta1)),
+        beta2(static_cast<Real>(k.beta2)),
+        rest2(static_cast<Real>(1.0 - k.beta2)),
+        epsilon(static_cast<Real>(k.epsilon)) {}
+
+  void operator()(std::int64_t first, std::int64_t count, const Scalars<Real> s) const {
+    const Real* __restrict grad = buffers.grad.as<Real>() + first;
+    Real* __restrict master = buffers.master.as<Real>() + first;
+    Real* __restrict moment1 = buffers.moment1.as<Real>() + first;
+    Real* __restrict moment2 = buffers.moment2.as<Real>() + first;
+    const Real b1 = beta1, r1 = rest1, b2 = beta2, r2 = rest2, eps = epsilon;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const Real g = s.grad_factor * grad[i] + s.l2 * master[i];
+      const Real m = b1 * moment1[i] + r1 * g;
+      const Real v = b2 * moment2[i] + r2 * g * g;
+      const Real denominator = std::sqrt(v) * s.inverse_sqrt_bias2 + eps;
+      master[i] = s.decay_factor * master[i] - s.step_size * (m / denominator);
+      moment1[i] = m;
+      moment2[i] = v;
+    }
+  }
+};
+
+template <class Real>
+struct Momentum {
+  UpdateBuffers buffers;
+  Real momentum;
+
+  explicit Momentum(const MomentumUpdate& k)
+      : buffers(k.buffers), momentum(static_cast<Real>(k.momentum)) {}
+
+  void operator()(std::int64_t first, std::int64_t count, const Scalars<Real> s) const {
+    const Real* __restrict grad = buffers.grad.as<Real>() + first;
+    Real* __restrict master = buffers.master.as<Real>() + first;
+    Real* __restrict moment1 = buffers.moment1.as<Real>() + first;
+    const Real kept = momentum;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const Real g = s.grad_factor * grad[i] + s.l2 * master[i];
+      const Real m = kept * moment1[i] + g;
+      master[i] = s.decay_factor * master[i] - s.step_size * m;
+      moment1[i] = m;
+    }
+  }
+};
+
+template <class Value>
+void round_to(Value* __restrict value, const float* __restrict master, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    store(value + i, master[i]);
+  }
+}
+
+void publish(const UpdateBuffers& buffers, std::int64_t first, std::int64_t count) {
+  if (!buffers.value) {
+    return;
+  }
+  const float* master = buffers.master.as<float>() + first;
+  if (buffers.value.dtype == DType::bf16) {
+    round_to(buffers.value.as<bfloat16>() + first, master, count);
+  } else {
+    round_to(buffers.value.as<float16>() + first, master, count);
+  }
+}
+
+template <class Real, class Rule>
+void update(ThreadPool& pool, const UpdateScalars& scalars, const Rule& rule) {
+  const UpdateBuffers& buffers = rule.buffers;
+  const std::int64_t total = buffers.master.numel();
+  const auto* flags = buffers.unit_flags.template as<std::uint8_t>();
+  const auto decays = [flags](std::int64_t unit) { return (flags[unit] & kUnitDecays) != 0; };
+  const Scalars<Real> decaying(scalars, true), plain(scalars, false);
+  pool.for_ranges(num_units(total), kUnitsPerItem, [&](std::int64_t unit, std::int64_t end) {
+    while (unit < end) {
+      std::int64_t stop = unit + 1;
+      while (stop < end && stop < unit + kUnitsPerBlock && decays(stop) == decays(unit)) {
+        ++stop;
+      }
+      const std::int64_t first = unit * kUnitSize;
+      const std::int64_t count = std::min(stop * kUnitSize, total) - first;
+      rule(first, count, decays(unit) ? decaying : plain);
+      publish(buffers, first, count);
+      unit = stop;
+    }
+  });
+}
+
+template <template <class> class Rule, class Kernel>
+void dispatch(Stream& stream, const Kernel& k) {
+  if (k.scalars->skip != 0) {
+    return;
+  }
+  ThreadPool& pool = stream.device().pool();
+  if (k.buffers.master.dtype == DType::fp64) {
+    update<double>(pool, *k.scalars, Rule<double>(k));
+  } else {
+    update<float>(pool, *k.scalars, Rule<float>(k));
+  }
+}
+
+}  // namespace
+
+template <>
+void run(ThisCpu, Stream& stream, const AdamUpdate& k) {
+  dispatch<Adam>(stream, k);
+}
+
+template <>
+void run(ThisCpu, Stream& stream, const MomentumUpdate& k) {
+  dispatch<Momentum>(stream, k);
+}
+
+}  // namespace bloomery

@@ -1,0 +1,208 @@
+// A warp updates whole units, one 16-byte access per thread and buffer, two units at a time so
+// that eight loads are in flight.
+#include "device/cuda_check.h"
+#include "device/warp.cuh"
+#include "ops/optimizer/update.h"
+
+namespace bloomery {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kWarps = kThreads / kWarpSize;
+constexpr int kUnitsAtOnce = 2;
+static_assert(kUnitSize == 4 * kWarpSize, "a warp covers a unit with four elements per thread");
+
+struct NoCopy {};  // value type when the master weights are the value
+
+template <class Copy>
+struct Pointers {
+  const float* grad;
+  float* master;
+  float* moment1;
+  float* moment2;
+  Copy* value;
+  const std::uint8_t* flags;
+  std::int64_t count;
+};
+
+struct Scalars {
+  float grad_factor, step_size, inverse_sqrt_bias2, decay_factor, l2;
+};
+
+__device__ __forceinline__ Scalars scalars_of(const UpdateScalars& from) {
+  return {static_cast<float>(from.grad_factor), static_cast<float>(from.step_size),
+          static_cast<float>(from.inverse_sqrt_bias2), static_cast<float>(from.decay_factor),
+          static_cast<float>(from.l2)};
+}
+
+struct Adam {
+  static constexpr bool kHasMoment2 = true;
+  float beta1, rest1, beta2, rest2, epsilon;
+
+  explicit Adam(const AdamUpdate& k)
+      : beta1(static_cast<float>(k.beta1)),
+        rest1(static_cast<float>(1.0 - k.beta1)),
+        beta2(static_cast<float>(k.beta2)),
+        rest2(static_cast<float>(1.0 - k.beta2)),
+        epsilon(static_cast<float>(k.epsilon)) {}
+
+  __device__ __forceinline__ float operator()(float p, float g, float& m, float& v,
+                                              const Scalars& s) const {
+    m = beta1 * m + rest1 * g;
+    v = beta2 * v + rest2 * g * g;
+    return s.decay_factor * p - s.step_size * (m / (sqrtf(v) * s.inverse_sqrt_bias2 + epsilon));
+  }
+};
+
+struct Momentum {
+  static constexpr bool kHasMoment2 = false;
+  float momentum;
+
+  explicit Momentum(const MomentumUpdate& k) : momentum(static_cast<float>(k.momentum)) {}
+
+  __device__ __forceinline__ float operator()(float p, float g, float& m, float&,
+                                              const Scalars& s) const {
+    m = momentum * m + g;
+    return s.decay_factor * p - s.step_size * m;
+  }
+};
+
+// The weights of one thread: four elements of a unit, fewer at the end of the buffer.
+struct Part {
+  Pack<float, 4> grad, master, moment1, moment2;
+  bool decays;
+};
+
+template <bool kHasMoment2, class Copy>
+__device__ __forceinline__ Part load_part(const Pointers<Copy>& at, std::int64_t first) {
+  Part part{};
+  if (first >= at.count) {
+    return part;
+  }
+  part.decays = (at.flags[first / kUnitSize] & kUnitDecays) != 0;
+  if (first + 4 <= at.count) {
+    part.grad = load_pack<4>(at.grad + first);
+    part.master = load_pack<4>(at.master + first);
+    part.moment1 = load_pack<4>(at.moment1 + first);
+    if constexpr (kHasMoment2) {
+      part.moment2 = load_pack<4>(at.moment2 + first);
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {  // constant indices keep the pack in registers
+      if (first + i < at.count) {
+        part.grad[i] = at.grad[first + i];
+        part.master[i] = at.master[first + i];
+        part.moment1[i] = at.moment1[first + i];
+        if constexpr (kHasMoment2) {
+          part.moment2[i] = at.moment2[first + i];
+        }
+      }
+    }
+  }
+  return part;
+}
+
+template <class T>
+__device__ __forceinline__ void store_up_to(T* to, std::int64_t first, std::int64_t count,
+                                            const Pack<T, 4>& pack) {
+  if (first + 4 <= count) {
+    store_pack(to + first, pack);
+  } else {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if (first + i < count) {
+        to[first + i] = pack[i];
+      }
+    }
+  }
+}
+
+template <class Rule, class Copy>
+__device__ __forceinline__ void update_part(const Rule& rule, const Pointers<Copy>& at,
+                                            std::int64_t first, Part& part, Scalars s) {
+  if (first >= at.count) {
+    return;
+  }
+  if (!part.decays) {
+    s.decay_factor = 1;
+    s.l2 = 0;
+  }
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const float g = s.grad_factor * part.grad[i] + s.l2 * part.master[i];
+    part.master[i] = rule(part.master[i], g, part.moment1[i], part.moment2[i], s);
+  }
+  store_up_to(at.master, first, at.count, part.master);
+  store_up_to(at.moment1, first, at.count, part.moment1);
+  if constexpr (Rule::kHasMoment2) {
+    store_up_to(at.moment2, first, at.count, part.moment2);
+  }
+  if constexpr (!std::is_same_v<Copy, NoCopy>) {
+    Pack<Copy, 4> rounded;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      rounded[i] = from_float<Copy>(part.master[i]);
+    }
+    store_up_to(at.value, first, at.count, rounded);
+  }
+}
+
+template <class Rule, class Copy>
+__global__ void __launch_bounds__(kThreads)
+    update(Rule rule, Pointers<Copy> at, const UpdateScalars* scalars) {
+  const int warp = threadIdx.x / kWarpSize, lane = threadIdx.x % kWarpSize;
+  const std::int64_t unit = std::int64_t{blockIdx.x} * kWarps * kUnitsAtOnce + warp;
+  Part parts[kUnitsAtOnce];
+#pragma unroll
+  for (int j = 0; j < kUnitsAtOnce; ++j) {
+    parts[j] = load_part<Rule::kHasMoment2>(at, (unit + j * kWarps) * kUnitSize + lane * 4);
+  }
+  if (scalars->skip != 0) {  // after the loads, so that they do not wait for it
+    return;
+  }
+  const Scalars s = scalars_of(*scalars);
+#pragma unroll
+  for (int j = 0; j < kUnitsAtOnce; ++j) {
+    update_part(rule, at, (unit + j * kWarps) * kUnitSize + lane * 4, parts[j], s);
+  }
+}
+
+template <class Copy, class Rule>
+void launch_update(Stream& stream, const Rule& rule, const UpdateBuffers& buffers,
+                   const UpdateScalars* scalars) {
+  const Pointers<Copy> at{buffers.grad.as<float>(),    buffers.master.as<float>(),
+                          buffers.moment1.as<float>(), buffers.moment2.as<float>(),
+                          buffers.value.as<Copy>(),    buffers.unit_flags.as<std::uint8_t>(),
+                          buffers.master.numel()};
+  constexpr std::int64_t kPerBlock = kWarps * kUnitsAtOnce * kUnitSize;
+  const auto blocks = static_cast<unsigned>((at.count + kPerBlock - 1) / kPerBlock);
+  update<<<blocks, kThreads, 0, cuda_stream(stream)>>>(rule, at, scalars);
+  check_launch("optimizer update");
+}
+
+template <class Rule, class Kernel>
+void dispatch(Stream& stream, const Kernel& k) {
+  const UpdateBuffers& buffers = k.buffers;
+  check(buffers.master.dtype == DType::fp32, "optimizer: ", buffers.master.dtype,
+        " weights are not available on CUDA; use fp32, bf16 or fp16");
+  if (buffers.master.numel() == 0) {
+    return;
+  }
+  const Rule rule(k);
+  if (!buffers.value) {
+    launch_update<NoCopy>(stream, rule, buffers, k.scalars);
+  } else if (buffers.value.dtype == DType::bf16) {
+    launch_update<__nv_bfloat16>(stream, rule, buffers, k.scalars);
+  } else {
+    launch_update<__half>(stream, rule, buffers, k.scalars);
+  }
+}
+
+}  // namespace
+
+void run(OnCuda, Stream& stream, const AdamUpdate& k) { dispatch<Adam>(stream, k); }
+
+void run(OnCuda, Stream& stream, const MomentumUpdate& k) { dispatch<Momentum>(stream, k); }
+
+}  // namespace bloomery

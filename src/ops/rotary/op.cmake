@@ -1,0 +1,6 @@
+add_op(
+  rotary
+  SOURCES rotary.cpp
+  CPU rotary_cpu.cpp
+  CUDA rotary_cuda.cu
+  TESTS rotary_test.cpp)

@@ -1,0 +1,92 @@
+#include "ops/rotary/rotary.h"
+
+#include <cmath>
+
+#include "ops/arithmetic/arithmetic.h"
+
+namespace bloomery {
+namespace {
+
+std::int64_t rotary_dim(const RotaryOptions& o) { return o.dim == 0 ? o.head_dim : o.dim; }
+
+void check_rotary(std::string_view op, const Context& context, const Value& x,
+                  const RotaryOptions& o, std::int64_t heads) {
+  const std::int64_t dim = rotary_dim(o);
+  check(o.num_groups > 0 && o.heads_per_group > 0 && dim > 0 && dim % 2 == 0 && dim <= o.head_dim,
+        op, ": ", dim, " rotary channels in heads of ", o.head_dim,
+        "; it must be an even number that is not larger than the head");
+  check(dim <= 2 * kMaxRotaryPairs, op, ": at most ", 2 * kMaxRotaryPairs,
+        " channels of a head can turn, not ", dim);
+  check(o.base > 0 && o.interpolation > 0, op, ": base ", o.base, " and interpolation ",
+        o.interpolation, " must be positive");
+  const Batch& batch = context.batch;
+  const std::int64_t width = o.num_groups * heads * o.head_dim;
+  check(x.shape().rank() >= 2 && x.shape()[0] == batch.num_tokens() &&
+            x.data.numel() == batch.num_tokens() * width,
+        op, ": input of shape ", x.shape(), ", expected ", batch.num_tokens(), " tokens of ", width,
+        " numbers (", o.num_groups, " groups of ", heads, " heads of ", o.head_dim, ")");
+  check(batch.positions && batch.positions.dtype() == DType::int32 &&
+            batch.positions.numel() == batch.num_tokens(),
+        op, ": the batch must have int32 positions, one for each of its ", batch.num_tokens(),
+        " tokens");
+}
+
+Rotary make_kernel(const RotaryOptions& o, const Tensor& data, const Tensor& positions,
+                   std::int64_t heads, std::int64_t turned) {
+  const std::int64_t dim = rotary_dim(o);
+  Rotary kernel{.data = data,
+                .positions = positions,
+                .num_tokens = positions.numel(),
+                .num_groups = o.num_groups,
+                .heads = heads,
+                .turned = turned,
+                .head_dim = o.head_dim,
+                .num_pairs = dim / 2,
+                .interleaved = o.interleaved};
+  for (std::int64_t i = 0; i < dim / 2; ++i) {
+    const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(dim);
+    kernel.frequencies[i] = std::pow(o.base, exponent) / o.interpolation;
+  }
+  return kernel;
+}
+
+// The rotation is orthogonal, so its backward is the rotation by the opposite angle.
+Value turn(Context& context, std::string_view op, const Value& x, const RotaryOptions& options,
+           std::int64_t heads, std::int64_t turned) {
+  check_rotary(op, context, x, options, heads);
+  const Tensor positions = context.batch.positions;
+  launch(context.stream, make_kernel(options, x.data, positions, heads, turned));
+  Value y = context.wrap(x.data);
+  if (context.tape != nullptr) {
+    context.tape->record(
+        {.op = op,
+         .input_gradient =
+             [x = x.slot, y = y.slot, options, positions, heads, turned](Tape& tape) {
+               if (!tape.grad(y) || x == nullptr) {
+                 return;
+               }
+               Rotary back = make_kernel(options, tape.grad(y), positions, heads, turned);
+               back.inverse = true;
+               launch(tape.stream(), back);
+               if (!tape.adopt(x, y)) {
+                 write_grad(tape.stream(), tape.grad(y), tape.sink(x));
+               }
+             },
+         .shape = y.shape()});
+  }
+  return y;
+}
+
+}  // namespace
+
+Value rotary(Context& context, const Value& qkv, const RotaryOptions& options) {
+  return turn(context, "rotary", qkv, options, options.heads_per_group + 2,
+              options.heads_per_group + 1);
+}
+
+Value rotary_heads(Context& context, const Value& x, const RotaryOptions& options) {
+  return turn(context, "rotary_heads", x, options, options.heads_per_group,
+              options.heads_per_group);
+}
+
+}  // namespace bloomery

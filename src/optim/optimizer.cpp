@@ -1,0 +1,223 @@
+#include "optim/optimizer.h"
+
+#include <cstring>
+
+#include "ops/arithmetic/arithmetic.h"
+#include "ops/optimizer/gradient_norm.h"
+
+namespace bloomery {
+namespace {
+
+constexpr int kReportSlots = 4;
+
+bool starts_at_unit(const Tensor& tensor) {
+  return reinterpret_cast<std::uintptr_t>(tensor.data()) % 16 == 0;
+}
+
+void check_part(const FlatShard& shard, const Tensor& part, const char* what) {
+  check(part.dtype() == shard.master.dtype() && part.numel() == shard.master.numel(),
+        "optimizer: ", what, " is ", part.dtype(), part.shape(), " but the master weights are ",
+        shard.master.dtype(), shard.master.shape());
+  check(starts_at_unit(part), "optimizer: ", what, " must start at a multiple of 16 bytes");
+}
+
+void check_shard(const FlatShard& shard) {
+  const DType dtype = shard.master.dtype();
+  check(shard.master && (dtype == DType::fp32 || dtype == DType::fp64),
+        "optimizer: master weights must be fp32, not ", dtype);
+  check_part(shard, shard.master, "master");
+  check_part(shard, shard.grad, "the gradient");
+  check(shard.unit_flags.dtype() == DType::uint8 &&
+            shard.unit_flags.numel() == num_units(shard.master.numel()),
+        "optimizer: ", shard.master.numel(), " elements need ", num_units(shard.master.numel()),
+        " unit flags of one byte, not ", shard.unit_flags.dtype(), shard.unit_flags.shape());
+  if (shard.value) {
+    check(dtype == DType::fp32 &&
+              (shard.value.dtype() == DType::bf16 || shard.value.dtype() == DType::fp16),
+          "optimizer: no ", shard.value.dtype(), " copy of ", dtype,
+          " weights; values are bf16 or fp16 with fp32 master weights, or are the master weights");
+    check(shard.value.numel() == shard.master.numel() && starts_at_unit(shard.value),
+          "optimizer: value ", shard.value.shape(), " does not fit master weights ",
+          shard.master.shape(), " or does not start at a multiple of 16 bytes");
+  }
+}
+
+void check_options(const OptimizerOptions& options) {
+  const auto is_rate = [](double x) { return 0 <= x && x < 1; };
+  check(is_rate(options.beta1) && is_rate(options.beta2) && is_rate(options.momentum),
+        "optimizer: beta1 ", options.beta1, ", beta2 ", options.beta2, " and momentum ",
+        options.momentum, " must be at least 0 and below 1");
+  check(options.epsilon > 0, "optimizer: epsilon ", options.epsilon, " must be positive");
+  check(options.clip >= 0, "optimizer: the gradient norm cannot be clipped to ", options.clip,
+        "; use 0 to switch clipping off");
+  check_loss_scale(options.loss_scale);
+}
+
+StepReport report_of(const StepState& state) {
+  return {.skipped = state.update.skip != 0,
+          .num_steps = state.num_steps,
+          .num_samples = state.num_samples,
+          .num_skipped = state.num_skipped,
+          .grad_norm = state.grad_norm,
+          .clip_coefficient = state.clip_coefficient,
+          .learning_rate = state.learning_rate,
+          .next_learning_rate = state.next_learning_rate,
+          .weight_decay = state.weight_decay,
+          .loss_scale = state.loss_scale.scale};
+}
+
+void launch_update(Stream& stream, const OptimizerOptions& options, const FlatShard& shard,
+                   const UpdateScalars* scalars) {
+  const UpdateBuffers buffers{.grad = shard.grad,
+                              .master = shard.master,
+                              .value = shard.value,
+                              .moment1 = shard.moment1,
+                              .moment2 = shard.moment2,
+                              .unit_flags = shard.unit_flags};
+  if (options.kind == OptimizerKind::sgd) {
+    launch(stream,
+           MomentumUpdate{.buffers = buffers, .momentum = options.momentum, .scalars = scalars});
+  } else {
+    launch(stream, AdamUpdate{.buffers = buffers,
+                              .beta1 = options.beta1,
+                              .beta2 = options.beta2,
+                              .epsilon = options.epsilon,
+                              .scalars = scalars});
+  }
+}
+
+}  // namespace
+
+struct Optimizer::ReportSlot {
+  explicit ReportSlot(Device& device) : memory(device.kind(), sizeof(StepState)), arrived(device) {}
+  PinnedMemory memory;
+  Event arrived;
+};
+
+Optimizer::Optimizer(Stream& stream, const OptimizerOptions& options, std::vector<FlatShard> shards)
+    : stream_(&stream),
+      options_(options),
+      rules_{.kind = options.kind,
+             .beta1 = options.beta1,
+             .beta2 = options.beta2,
+             .clip = options.clip,
+             .schedule = make_schedule(options.schedule),
+             .loss_scale = options.loss_scale},
+      shards_(std::move(shards)) {
+  check_options(options);
+  std::int64_t num_partials = 0;
+  for (FlatShard& shard : shards_) {
+    check_shard(shard);
+    if (!shard.moment1) {
+      shard.moment1 = Tensor::zeros(stream, shard.master.dtype(), {shard.master.numel()});
+    }
+    check_part(shard, shard.moment1, "the first moment");
+    if (options.kind != OptimizerKind::sgd) {
+      if (!shard.moment2) {
+        shard.moment2 = Tensor::zeros(stream, shard.master.dtype(), {shard.master.numel()});
+      }
+      check_part(shard, shard.moment2, "the second moment");
+    }
+    num_partials += num_norm_partials(shard.master.numel());
+  }
+  partials_ = Tensor::empty(stream, DType::fp64, {num_partials});
+  squared_norm_ = Tensor::zeros(stream, DType::fp64, {1});
+  loss_scale_ = Tensor::empty(stream, DType::fp32, {1});
+  state_ = Tensor::empty(stream, DType::uint8, {static_cast<std::int64_t>(sizeof(StepState))});
+  set_state(initial_step_state(rules_));
+  for (int i = 0; i < kReportSlots; ++i) {
+    slots_.push_back(std::make_unique<ReportSlot>(stream.device()));
+  }
+}
+
+// Copies into the report slots may still be under way.
+Optimizer::~Optimizer() {
+  if (num_published_ > 0) {
+    slots_[static_cast<std::size_t>((num_published_ - 1) % kReportSlots)]->arrived.synchronize();
+  }
+}
+
+StepState* Optimizer::device_state() const { return static_cast<StepState*>(state_.data()); }
+
+const Tensor& Optimizer::squared_norm() {
+  std::int64_t first = 0;
+  for (const FlatShard& shard : shards_) {
+    const std::int64_t count = num_norm_partials(shard.grad.numel());
+    launch(*stream_, SquaredNormPartials{.grad = shard.grad,
+                                         .unit_flags = shard.unit_flags,
+                                         .partials = partials_.range(first, {count})});
+    first += count;
+  }
+  launch(*stream_, SumPartials{.partials = partials_, .sum = squared_norm_});
+  return squared_norm_;
+}
+
+void Optimizer::update(std::int64_t samples) {
+  launch(*stream_, StepPlan{.rules = rules_,
+                            .squared_norm = squared_norm_,
+                            .samples = samples,
+                            .state = device_state(),
+                            .loss_scale = loss_scale_});
+  for (const FlatShard& shard : shards_) {
+    launch_update(*stream_, options_, shard, &device_state()->update);
+  }
+}
+
+void Optimizer::publish_report() {
+  ReportSlot& slot = *slots_[static_cast<std::size_t>(num_published_ % kReportSlots)];
+  stream_->copy(slot.memory.data(), state_.data(), sizeof(StepState));
+  slot.arrived.record(*stream_);
+  ++num_published_;
+}
+
+void Optimizer::step(std::span<Communicator* const> groups, std::int64_t samples) {
+  squared_norm();
+  for (Communicator* group : groups) {
+    group->all_reduce(squared_norm_, Reduce::sum, *stream_);
+  }
+  update(samples);
+  publish_report();
+}
+
+StepReport Optimizer::report(int age) const {
+  check(0 <= age && age < kReportSlots && age < num_published_, "optimizer: no report of age ", age,
+        " after ", num_published_, " steps; the last ", kReportSlots, " are kept");
+  const auto index = static_cast<std::size_t>((num_published_ - 1 - age) % kReportSlots);
+  slots_[index]->arrived.synchronize();
+  StepState state;
+  std::memcpy(&state, slots_[index]->memory.data(), sizeof state);
+  return report_of(state);
+}
+
+Tensor Optimizer::grad_scale(std::int64_t num_parts) {
+  check(num_parts > 0, "optimizer: a gradient cannot be the mean of ", num_parts, " parts");
+  Tensor scale = Tensor::empty(*stream_, DType::fp32, {1});
+  launch(*stream_, ScaleAdd{.x = loss_scale_,
+                            .y = scale,
+                            .factor = static_cast<float>(1.0 / static_cast<double>(num_parts))});
+  return scale;
+}
+
+StepState Optimizer::state() const {
+  StepState state;
+  stream_->copy(&state, state_.data(), sizeof state);
+  stream_->synchronize();
+  return state;
+}
+
+void Optimizer::set_state(const StepState& state) {
+  const auto scale = static_cast<float>(state.loss_scale.scale);
+  stream_->copy(state_.data(), &state, sizeof state);
+  stream_->copy(loss_scale_.data(), &scale, sizeof scale);
+  stream_->synchronize();
+}
+
+std::size_t Optimizer::moment_bytes() const {
+  std::size_t bytes = 0;
+  for (const FlatShard& shard : shards_) {
+    bytes += shard.moment1.bytes() + (shard.moment2 ? shard.moment2.bytes() : 0);
+  }
+  return bytes;
+}
+
+}  // namespace bloomery

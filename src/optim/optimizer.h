@@ -1,0 +1,103 @@
+// The optimizer of one rank: rules over flat shards, from gradients to weights, on the device and
+// without a word from the host. A step is
+//
+//   optimizer.step(groups, samples);
+//
+// or, in pieces, squared_norm() -> sum over the ranks -> update() -> publish_report().
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "optim/step_plan.h"
+
+namespace bloomery {
+
+struct OptimizerOptions {
+  OptimizerKind kind = OptimizerKind::adamw;
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  // Adam
+  double momentum = 0.9;                              // SGD
+  double clip = 1.0;                                  // of the global gradient norm; 0: off
+  ScheduleOptions schedule;
+  LossScaleOptions loss_scale;
+};
+
+// A range of the flat buffers (zero/layout.h makes them), one-dimensional, starting at a unit.
+struct FlatShard {
+  Tensor value;       // bf16 or fp16, written after each step; null: master is the value
+  Tensor master;      // fp32 (fp64 for oracles)
+  Tensor grad;        // dtype of master; sum over micro-batches and ranks, times the loss scale
+  Tensor moment1;     // dtype of master; null: the optimizer makes it, zero
+  Tensor moment2;     // Adam only; likewise
+  Tensor unit_flags;  // uint8 [num_units(elements)], see ops/optimizer/units.h
+};
+
+// What one step did, as logs want it.
+struct StepReport {
+  bool skipped = false;           // gradients were not finite; nothing was changed
+  std::int64_t num_steps = 0;     // updates applied so far
+  std::int64_t num_samples = 0;   // position in the schedule
+  std::int64_t num_skipped = 0;   // steps skipped so far
+  double grad_norm = 0;           // before clipping, without the loss scale
+  double clip_coefficient = 1;    // what gradients were multiplied by
+  double learning_rate = 0;       // used in the step
+  double next_learning_rate = 0;  // what Megatron logs
+  double weight_decay = 0;
+  double loss_scale = 1;  // of the next step, as Megatron logs it
+};
+
+class Optimizer {
+ public:
+  // Everything runs on `stream`, which must outlive the optimizer.
+  Optimizer(Stream& stream, const OptimizerOptions& options, std::vector<FlatShard> shards);
+  ~Optimizer();
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  // The whole step. The squared norm is summed over each of the groups in turn; together they must
+  // count every element of the model once (kUnitUncounted marks copies). `samples` is how far the
+  // schedule advances.
+  void step(std::span<Communicator* const> groups, std::int64_t samples);
+
+  // fp64 [1] on the device: squared norm of the shards' gradients, not finite when one of them is
+  // not. To be summed over ranks in place, before update().
+  const Tensor& squared_norm();
+  // Decides and applies the step. May be captured in a graph.
+  void update(std::int64_t samples);
+  // Starts the copy that report() reads.
+  void publish_report();
+
+  // The published report before the last `age` ones. The host waits until the device has come
+  // that far: age 1, read after launching the next step, normally waits for nothing.
+  StepReport report(int age = 1) const;
+
+  // fp32 [1] on the device: the scale of the loss in the next step.
+  const Tensor& loss_scale() const { return loss_scale_; }
+  // Loss scale / num_parts as a device scalar, for Batch::grad_scale: the gradient of a mean over
+  // that many micro-batches (and data-parallel ranks).
+  Tensor grad_scale(std::int64_t num_parts);
+
+  const std::vector<FlatShard>& shards() const { return shards_; }
+  // For checkpoints; both wait for the device.
+  StepState state() const;
+  void set_state(const StepState& state);
+
+  std::size_t moment_bytes() const;
+
+ private:
+  struct ReportSlot;
+  StepState* device_state() const;
+
+  Stream* stream_;
+  OptimizerOptions options_;
+  StepRules rules_;
+  std::vector<FlatShard> shards_;
+  Tensor partials_, squared_norm_, state_, loss_scale_;
+  std::vector<std::unique_ptr<ReportSlot>> slots_;
+  std::int64_t num_published_ = 0;
+};
+
+}  // namespace bloomery

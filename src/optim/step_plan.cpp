@@ -1,0 +1,10 @@
+#include "optim/step_plan.h"
+
+namespace bloomery {
+
+void run_on_host(const StepPlan& k) {
+  plan_step(k.rules, *k.state, *k.squared_norm.as<double>(), k.samples);
+  *k.loss_scale.as<float>() = static_cast<float>(k.state->loss_scale.scale);
+}
+
+}  // namespace bloomery

@@ -1,0 +1,220 @@
+#include "parallel/head_loss.h"
+
+#include <algorithm>
+
+#include "comm/mesh.h"
+#include "ops/arithmetic/arithmetic.h"
+#include "ops/loss/loss.h"
+#include "ops/matmul/matmul.h"
+
+namespace bloomery {
+namespace {
+
+constexpr std::int64_t kMiB = 1 << 20;
+
+LossColumns columns_of(const Parameter& weight, const HeadOptions& options) {
+  const std::int64_t held = weight.value.shape()[0];
+  const std::int64_t real =
+      std::clamp<std::int64_t>(options.vocabulary - options.first_token, 0, held);
+  return {.first_token = options.first_token, .num_valid = options.padded_in_softmax ? held : real};
+}
+
+void check_head(const Value& x, const Parameter& weight, const HeadOptions& options) {
+  const Tensor& w = weight.value;
+  check(x.shape().rank() == 2 && w.shape().rank() == 2 && x.shape()[1] == w.shape()[1] &&
+            x.dtype() == w.dtype(),
+        "head: x ", x.dtype(), x.shape(), " and weight ", weight.name, " ", w.dtype(), w.shape(),
+        " must be [tokens, hidden] and [columns, hidden] of one dtype");
+  check(options.vocabulary > 0 && options.first_token >= 0, "head: vocabulary ", options.vocabulary,
+        " with first token ", options.first_token, ": give the global size of the vocabulary");
+}
+
+void check_batch(const Batch& batch, std::int64_t tokens) {
+  const Shape expected{tokens};
+  check(batch.labels && batch.labels.dtype() == DType::int32 && batch.labels.shape() == expected,
+        "head_loss: ", tokens, " tokens need int32 labels of shape ", expected, ", not ",
+        batch.labels.dtype(), batch.labels.shape());
+  check(!batch.loss_mask ||
+            (batch.loss_mask.dtype() == DType::fp32 && batch.loss_mask.shape() == expected),
+        "head_loss: the loss mask must be fp32", expected, ", not ", batch.loss_mask.dtype(),
+        batch.loss_mask.shape());
+}
+
+// Large enough that the products run at full speed although each chunk reads the weight twice and
+// updates its gradient once, small enough not to matter beside the activations. Equal chunks.
+std::int64_t choose_chunk(const Stream& stream, std::int64_t tokens, std::int64_t row_bytes) {
+  const std::int64_t bytes = stream.on_cuda() ? 1638 * kMiB : 32 * kMiB;
+  const std::int64_t least = stream.on_cuda() ? 8192 : 256, multiple = stream.on_cuda() ? 128 : 16;
+  const std::int64_t limit = std::max(least, bytes / std::max<std::int64_t>(1, row_bytes));
+  const std::int64_t num_chunks = std::max<std::int64_t>(1, (tokens + limit - 1) / limit);
+  const std::int64_t chunk = (tokens + num_chunks - 1) / num_chunks;
+  return (chunk + multiple - 1) / multiple * multiple;
+}
+
+Tensor slice(const Tensor& tensor, std::int64_t begin, std::int64_t end) {
+  return tensor ? tensor.slice(begin, end) : tensor;
+}
+
+// One forward pass over the chunks.
+class HeadPass {
+ public:
+  HeadPass(Context& context, const Value& x, Parameter& weight, const HeadOptions& options)
+      : context_(context),
+        stream_(context.stream),
+        tensor_(context.mesh.axis(Axis::tensor)),
+        x_(x.data),
+        weight_(weight),
+        columns_(columns_of(weight, options)),
+        vocabulary_(options.vocabulary),
+        sum_dtype_(accumulation_dtype(x.dtype())) {
+    const std::int64_t tokens = x.shape()[0];
+    inverse_ = Tensor::empty(stream_, sum_dtype_, {1});
+    losses_ = Tensor::empty(stream_, sum_dtype_, {tokens});
+    launch(stream_,
+           LossMaskSum{.mask = context.batch.loss_mask, .num_tokens = tokens, .inverse = inverse_});
+    if (context.tape != nullptr) {
+      weight_sink_ = context.tape->sink(weight);
+      if (x.wants_grad()) {
+        grad_x_ = Tensor::empty(stream_, x.dtype(), x.shape());
+      }
+    }
+  }
+
+  void run(std::int64_t chunk_tokens) {
+    const std::int64_t tokens = x_.shape()[0];
+    const Tensor buffer = Tensor::empty(stream_, x_.dtype(),
+                                        {std::min(tokens, chunk_tokens), weight_.value.shape()[0]});
+    for (std::int64_t begin = 0; begin < tokens; begin += chunk_tokens) {
+      const std::int64_t end = std::min(tokens, begin + chunk_tokens);
+      run_chunk(begin, end, buffer.slice(0, end - begin));
+    }
+    if (tokens == 0 && weight_sink_ && !weight_sink_.add) {
+      stream_.fill(weight_sink_.target.data(), 0, weight_sink_.target.bytes());
+    }
+    if (grad_x_) {
+      tensor_.all_reduce(grad_x_, Reduce::sum, stream_);  // each rank has only its columns' part
+    }
+  }
+
+  Tensor mean_loss() const {
+    Tensor loss = Tensor::empty(stream_, sum_dtype_, {1});
+    launch(stream_, LossMean{.losses = losses_,
+                             .mask = context_.batch.loss_mask,
+                             .inverse = inverse_,
+                             .loss = loss});
+    return loss;
+  }
+  const Tensor& token_losses() const { return losses_; }
+  const Tensor& grad_x() const { return grad_x_; }
+
+ private:
+  void run_chunk(std::int64_t begin, std::int64_t end, const Tensor& logits) {
+    const Tensor x = x_.slice(begin, end);
+    const Tensor labels = context_.batch.labels.slice(begin, end);
+    const Tensor mask = slice(context_.batch.loss_mask, begin, end);
+    launch(stream_, Matmul{.a = x, .b = weight_.value, .d = logits, .transpose_b = true});
+
+    const Tensor statistics = Tensor::empty(stream_, sum_dtype_, {4, end - begin});
+    const Tensor local_max = statistics.slice(0, 1), max = statistics.slice(1, 2);
+    const Tensor sum = statistics.slice(2, 3), target = statistics.slice(3, 4);
+    launch(stream_, LossStatistics{.logits = logits,
+                                   .labels = labels,
+                                   .columns = columns_,
+                                   .local_max = local_max,
+                                   .max = max,
+                                   .sum = sum,
+                                   .target = target});
+    tensor_.all_reduce(max, Reduce::max, stream_);
+    launch(stream_, LossRescale{.local_max = local_max, .max = max, .sum = sum});
+    tensor_.all_reduce(statistics.slice(2, 4), Reduce::sum, stream_);
+    launch(stream_, LossTokens{.max = max,
+                               .sum = sum,
+                               .target = target,
+                               .labels = labels,
+                               .mask = mask,
+                               .vocabulary = vocabulary_,
+                               .losses = losses_.slice(begin, end)});
+    if (weight_sink_) {
+      launch(stream_, LossGradient{.logits = logits,
+                                   .labels = labels,
+                                   .columns = columns_,
+                                   .max = max,
+                                   .sum = sum,
+                                   .mask = mask,
+                                   .inverse = inverse_,
+                                   .grad_scale = context_.batch.grad_scale});
+      multiply_gradient(logits, x, begin, end);
+    }
+  }
+
+  // dx = dlogits W and dW += dlogits^T x.
+  void multiply_gradient(const Tensor& grad_logits, const Tensor& x, std::int64_t begin,
+                         std::int64_t end) {
+    if (grad_x_) {
+      launch(stream_, Matmul{.a = grad_logits, .b = weight_.value, .d = grad_x_.slice(begin, end)});
+    }
+    launch(stream_, Matmul{.a = grad_logits,
+                           .b = x,
+                           .d = weight_sink_.target,
+                           .transpose_a = true,
+                           .add = weight_sink_.add});
+    weight_sink_.add = true;
+  }
+
+  Context& context_;
+  Stream& stream_;
+  Communicator& tensor_;
+  const Tensor x_;
+  Parameter& weight_;
+  const LossColumns columns_;
+  const std::int64_t vocabulary_;
+  const DType sum_dtype_;
+  Tensor inverse_, losses_, grad_x_;
+  Sink weight_sink_;  // null without a tape
+};
+
+void record(Tape& tape, const Slot& x, const Tensor& grad_x, Parameter& weight) {
+  tape.record({.op = "head_loss",
+               .input_gradient =
+                   [x, grad_x](Tape& tape) {
+                     if (x != nullptr && !x->grad) {
+                       tape.set_grad(x, grad_x);
+                     } else if (x != nullptr) {
+                       write_grad(tape.stream(), grad_x, tape.sink(x));
+                     }
+                   },
+               .parameters = {&weight},
+               .saved = {grad_x},
+               .shape = {1}});
+}
+
+}  // namespace
+
+HeadLoss head_loss(Context& context, const Value& x, Parameter& weight,
+                   const HeadOptions& options) {
+  check(!context.recomputing,
+        "head_loss: computes its gradients in the forward pass and cannot be recomputed; leave it "
+        "out of the segment");
+  check_head(x, weight, options);
+  check_batch(context.batch, x.shape()[0]);
+  const std::int64_t row_bytes =
+      weight.value.shape()[0] * static_cast<std::int64_t>(size_of(x.dtype()));
+  HeadPass pass(context, x, weight, options);
+  pass.run(options.chunk_tokens > 0 ? options.chunk_tokens
+                                    : choose_chunk(context.stream, x.shape()[0], row_bytes));
+  if (context.tape != nullptr) {
+    record(*context.tape, x.slot, pass.grad_x(), weight);
+  }
+  return {.loss = {pass.mean_loss(), nullptr}, .token_losses = pass.token_losses()};
+}
+
+Value head_logits(Context& context, const Value& x, Parameter& weight, const HeadOptions& options) {
+  check_head(x, weight, options);
+  Tensor logits = Tensor::empty(context.stream, x.dtype(), {x.shape()[0], weight.value.shape()[0]});
+  launch(context.stream, Matmul{.a = x.data, .b = weight.value, .d = logits, .transpose_b = true});
+  launch(context.stream,
+         MaskColumns{.logits = logits, .num_valid = columns_of(weight, options).num_valid});
+  return {std::move(logits), nullptr};
+}
+
+}  // namespace bloomery

@@ -1,0 +1,38 @@
+// The output projection and the softmax cross-entropy as one op, over chunks of tokens, with the
+// vocabulary split over the tensor axis: the logits of a micro-batch never exist as a whole.
+#pragma once
+
+#include "autograd/context.h"
+
+namespace bloomery {
+
+struct HeadOptions {
+  // Global size; columns at or past it are padding: they take no part in the softmax and get a
+  // gradient of zero.
+  std::int64_t vocabulary = 0;
+  std::int64_t first_token = 0;    // global index of this rank's first column
+  bool padded_in_softmax = false;  // padding columns count, as in Megatron
+  std::int64_t chunk_tokens = 0;   // 0: chosen by size
+};
+
+struct HeadLoss {
+  // In the accumulation dtype, [1]: sum(mask * loss) / sum(mask) over this micro-batch, 0 when the
+  // mask is all zeros. It has no gradient slot: see head_loss.
+  Value loss;
+  Tensor token_losses;  // accumulation dtype [tokens], not masked
+};
+
+// x: [tokens, hidden], the same on all ranks of the tensor axis; weight: [columns held here,
+// hidden]; labels and loss mask are the batch's, which must not be null respectively may.
+//
+// With a tape the gradients are computed in this forward pass, where the logits exist, for an
+// upstream gradient of batch.grad_scale: that of `weight` is written at once, that of x is kept
+// and handed over in the backward pass, when on_grad_ready also learns of `weight`. The op must
+// therefore not stand inside a recomputed segment.
+HeadLoss head_loss(Context& context, const Value& x, Parameter& weight, const HeadOptions& options);
+
+// [tokens, columns held here] without gradients; padding columns are -inf unless they count in the
+// softmax.
+Value head_logits(Context& context, const Value& x, Parameter& weight, const HeadOptions& options);
+
+}  // namespace bloomery

@@ -1,0 +1,46 @@
+// Token and position embedding with the vocabulary cut over the tensor ranks.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "autograd/context.h"
+#include "comm/mesh.h"
+
+namespace bloomery {
+
+struct VocabEmbeddingOptions {
+  std::int64_t vocabulary = 0;
+  std::int64_t divisible_by = 128;  // each rank's rows are a multiple of this
+  std::int64_t hidden = 0;
+  std::int64_t max_positions = 0;  // 0: no position table
+  Init init;
+  std::optional<DType> output_dtype;  // the table's, or its accumulation dtype
+};
+
+// Megatron's rule: the next multiple of divisible_by * num_tensor_ranks.
+std::int64_t padded_vocabulary(std::int64_t vocabulary, std::int64_t divisible_by,
+                               int num_tensor_ranks);
+
+class VocabEmbedding {
+ public:
+  // Parameters "<name>.tokens.weight" [vocabulary, hidden], of which this rank holds the rows from
+  // first_token() (rows beyond the vocabulary are padding of the local buffer, always zero and
+  // outside the box), and "<name>.positions.weight" [max_positions, hidden], whole on every rank.
+  VocabEmbedding(const Mesh& mesh, const std::string& name, const VocabEmbeddingOptions& options);
+
+  Value operator()(Context& context) const;  // [tokens, hidden], for the batch of the context
+  void collect(ParameterList& parameters) const;
+
+  std::int64_t first_token() const { return first_token_; }
+  const std::shared_ptr<Parameter>& table() const { return table_; }  // for a tied output
+
+ private:
+  VocabEmbeddingOptions options_;
+  std::int64_t first_token_;
+  std::shared_ptr<Parameter> table_;
+  std::unique_ptr<Parameter> positions_;
+};
+
+}  // namespace bloomery

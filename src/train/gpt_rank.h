@@ -1,0 +1,76 @@
+// One rank that trains a GPT: model, flat buffers, optimizer, and a step of one or more
+// micro-batches. What tests and `bloomery bench gpt` run.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "models/gpt.h"
+#include "optim/optimizer.h"
+#include "zero/layout.h"
+
+namespace bloomery {
+
+// Host copies of a micro-batch.
+struct HostBatch {
+  std::int64_t num_sequences = 0, length = 0;
+  std::vector<std::int32_t> tokens, labels, positions, key_begin;  // [sequences * length]
+  std::vector<float> loss_mask;
+  std::vector<std::int64_t> samples;  // [sequences]
+
+  Batch upload(Stream& stream) const;
+};
+
+// Random tokens; positions count from 0; samples are numbered from `first_sample`.
+HostBatch random_batch(std::int64_t num_sequences, std::int64_t length, std::int64_t vocabulary,
+                       std::uint64_t seed, std::int64_t first_sample);
+
+struct RankOptions {
+  GptOptions model;
+  OptimizerOptions optimizer;
+  DType dtype = DType::fp32;
+  DeviceOptions device;
+  std::uint64_t seed = 1234;
+  bool training = true;  // dropout is active
+};
+
+class GptRank {
+ public:
+  GptRank(const RankOptions& options, const MeshDegrees& degrees,
+          std::unique_ptr<Communicator> world);
+
+  struct Result {
+    double loss = 0;
+    double grad_norm = 0;
+  };
+  // Gradients of the micro-batches, averaged; returns their mean loss. Waits for the device.
+  double accumulate(std::span<const HostBatch> micro_batches);
+  Result step(std::span<const HostBatch> micro_batches);  // and one optimizer update
+
+  // The same on batches that are on the device already, without waiting: the losses stay there.
+  std::vector<Tensor> enqueue_gradients(std::span<const Batch> micro_batches);
+  void enqueue_update(std::int64_t num_samples);
+
+  Stream& stream() { return *stream_; }
+  Gpt& model() { return *model_; }
+  FlatLayout& layout() { return *layout_; }
+  Context context(const Batch& batch, Tape* tape);
+  const std::string& tape_report() const { return tape_report_; }  // of the last micro-batch
+  std::size_t saved_bytes() const { return saved_bytes_; }
+  Optimizer& optimizer() { return *optimizer_; }
+
+ private:
+  RankOptions options_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<Mesh> mesh_;
+  std::unique_ptr<Gpt> model_;
+  std::unique_ptr<FlatLayout> layout_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::string tape_report_;
+  std::size_t saved_bytes_ = 0;
+};
+
+}  // namespace bloomery

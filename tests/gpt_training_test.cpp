@@ -1,0 +1,207 @@
+// Whole training steps across modules: tensor parallelism equals one rank, micro-batches add up,
+// recomputation changes no bit, bf16 learns, mistakes are explained.
+#include <gtest/gtest.h>
+
+#include <mutex>
+
+#include "comm/threads.h"
+#include "train/gpt_rank.h"
+
+namespace bloomery::testing {
+namespace {
+
+RankOptions tiny(DType dtype, float dropout) {
+  RankOptions options;
+  options.model.num_layers = 3;
+  options.model.hidden_size = 48;
+  options.model.num_heads = 4;
+  options.model.vocabulary = 93;
+  options.model.make_vocabulary_divisible_by = 8;
+  options.model.max_positions = 32;
+  options.model.attention_dropout = dropout;
+  options.model.hidden_dropout = dropout;
+  options.model.init_std = 0.1;
+  options.dtype = dtype;
+  options.device = {.num_threads = 1, .poison = true};
+  options.optimizer.schedule.learning_rate = 1e-3;
+  options.optimizer.schedule.decay_style = DecayStyle::constant;
+  return options;
+}
+
+std::vector<HostBatch> step_batches(int step, int num_micro_batches, std::int64_t sequences) {
+  std::vector<HostBatch> batches;
+  for (int m = 0; m < num_micro_batches; ++m) {
+    batches.push_back(
+        random_batch(sequences, 20, 93, 7, (step * num_micro_batches + m) * sequences));
+  }
+  return batches;
+}
+
+std::vector<GptRank::Result> train(const RankOptions& options, int num_steps, int num_micro_batches,
+                                   std::int64_t sequences) {
+  GptRank rank(options, {}, make_self_communicator());
+  std::vector<GptRank::Result> results;
+  for (int step = 0; step < num_steps; ++step) {
+    results.push_back(rank.step(step_batches(step, num_micro_batches, sequences)));
+  }
+  return results;
+}
+
+std::vector<GptRank::Result> train_tensor_parallel(const RankOptions& options, int tensor,
+                                                   int num_steps) {
+  std::vector<GptRank::Result> results;
+  std::mutex mutex;
+  run_ranks(tensor, [&](int rank, std::unique_ptr<Communicator> world) {
+    GptRank one(options, {.tensor = tensor}, std::move(world));
+    for (int step = 0; step < num_steps; ++step) {
+      const GptRank::Result result = one.step(step_batches(step, 2, 2));
+      if (rank == 0) {
+        const std::lock_guard lock(mutex);
+        results.push_back(result);
+      }
+    }
+  });
+  return results;
+}
+
+void expect_close(const std::vector<GptRank::Result>& a, const std::vector<GptRank::Result>& b,
+                  double tolerance) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    EXPECT_NEAR(a[i].loss, b[i].loss, tolerance * b[i].loss) << "step " << i;
+    EXPECT_NEAR(a[i].grad_norm, b[i].grad_norm, tolerance * b[i].grad_norm) << "step " << i;
+  }
+}
+
+TEST(TensorParallel, TwoRanksEqualOne) {
+  for (const float dropout : {0.0f, 0.1f}) {
+    const RankOptions options = tiny(DType::fp32, dropout);
+    expect_close(train_tensor_parallel(options, 2, 10), train(options, 10, 2, 2), 1e-5);
+  }
+}
+
+TEST(TensorParallel, FourRanksWithGroupedQueriesAndGatedMlp) {
+  RankOptions options = tiny(DType::fp32, 0.1f);
+  options.model.num_heads = 8;
+  options.model.num_key_value_heads = 4;
+  options.model.gated = true;
+  options.model.activation = Activation::silu;
+  options.model.positions = PositionKind::rotary;
+  options.model.rotary_fraction = 2.0 / 3.0;
+  options.model.tied = false;
+  expect_close(train_tensor_parallel(options, 4, 5), train(options, 5, 2, 2), 1e-5);
+}
+
+TEST(TensorParallel, TwoRanksOnOneGpu) {
+  if (num_cuda_devices() == 0) {
+    GTEST_SKIP() << "no GPU on this machine";
+  }
+  RankOptions options = tiny(DType::fp32, 0.1f);
+  options.device.kind = DeviceKind::cuda;
+  expect_close(train_tensor_parallel(options, 2, 10), train(options, 10, 2, 2), 1e-5);
+}
+
+TEST(Dropout, DoesNotDependOnTheMicroBatchSize) {
+  const RankOptions options = tiny(DType::fp32, 0.2f);
+  expect_close(train(options, 5, 4, 1), train(options, 5, 1, 4), 1e-5);
+}
+
+TEST(Cuda, StepsEqualCpuWithDropout) {
+  if (num_cuda_devices() == 0) {
+    GTEST_SKIP() << "no GPU on this machine";
+  }
+  RankOptions options = tiny(DType::fp32, 0.1f);
+  const std::vector<GptRank::Result> cpu = train(options, 10, 2, 2);
+  options.device.kind = DeviceKind::cuda;
+  expect_close(train(options, 10, 2, 2), cpu, 1e-4);
+}
+
+// All gradients of one step, as bytes, and what the tape kept.
+struct Gradients {
+  std::vector<float> values;
+  std::size_t saved_bytes;
+};
+Gradients gradients(const RankOptions& options) {
+  GptRank rank(options, {}, make_self_communicator());
+  rank.accumulate(step_batches(0, 2, 2));
+  return {rank.layout().grads().to_host<float>(rank.stream()), rank.saved_bytes()};
+}
+
+void check_recompute(DeviceKind device) {
+  using Method = RecomputeOptions::Method;
+  for (const DType dtype : {DType::fp32, DType::bf16}) {
+    RankOptions options = tiny(dtype, 0.1f);
+    options.device.kind = device;
+    const Gradients plain = gradients(options);
+    for (const RecomputeOptions recompute :
+         {RecomputeOptions{Method::uniform, 1}, RecomputeOptions{Method::uniform, 2},
+          RecomputeOptions{Method::block, 2}}) {
+      options.model.recompute = recompute;
+      const Gradients repeated = gradients(options);
+      EXPECT_TRUE(repeated.values == plain.values) << dtype;
+      EXPECT_LT(repeated.saved_bytes, plain.saved_bytes);
+    }
+  }
+}
+
+TEST(Recompute, SameBitsAndLessMemory) { check_recompute(DeviceKind::cpu); }
+
+TEST(Recompute, SameBitsAndLessMemoryOnCuda) {
+  if (num_cuda_devices() == 0) {
+    GTEST_SKIP() << "no GPU on this machine";
+  }
+  check_recompute(DeviceKind::cuda);
+}
+
+TEST(Bf16, LearnsAFixedBatch) {
+  for (const bool fp32_residual : {false, true}) {
+    RankOptions options = tiny(DType::bf16, 0.0f);
+    options.model.fp32_residual = fp32_residual;
+    GptRank rank(options, {}, make_self_communicator());
+    const std::vector<HostBatch> batches = step_batches(0, 1, 2);
+    const double first = rank.step(batches).loss;
+    double last = first;
+    for (int i = 0; i < 60; ++i) {
+      last = rank.step(batches).loss;
+    }
+    EXPECT_LT(last, 0.6 * first);
+  }
+}
+
+TEST(Bf16, TheSameRunTwiceGivesTheSameBits) {
+  const RankOptions options = tiny(DType::bf16, 0.1f);
+  RankOptions threads = options;
+  threads.device.num_threads = 3;
+  const std::vector<GptRank::Result> a = train(options, 3, 2, 2), b = train(threads, 3, 2, 2);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(a[i].loss, b[i].loss);
+    EXPECT_EQ(a[i].grad_norm, b[i].grad_norm);
+  }
+}
+
+TEST(Fp16, DynamicLossScaleTrains) {
+  RankOptions options = tiny(DType::fp16, 0.0f);
+  options.optimizer.loss_scale.dynamic = true;
+  options.optimizer.loss_scale.initial = 65536.0;
+  GptRank rank(options, {}, make_self_communicator());
+  const std::vector<HostBatch> batches = step_batches(0, 1, 2);
+  const double first = rank.step(batches).loss;
+  double last = first;
+  for (int i = 0; i < 60; ++i) {
+    last = rank.step(batches).loss;
+  }
+  EXPECT_LT(last, 0.7 * first);
+}
+
+TEST(GptMistakes, AreExplained) {
+  GptOptions options;
+  options.num_heads = 5;
+  options.num_key_value_heads = 3;
+  options.hidden_dropout = 1.5f;
+  EXPECT_EQ(problems(options, {.tensor = 2}).size(), 4u);
+  Mesh mesh = Mesh::single();
+  EXPECT_THROW(Gpt(options, mesh, DType::fp32), Error);
+}
+
+}  // namespace
+}  // namespace bloomery::testing
