@@ -193,7 +193,8 @@ void compare(const std::string& stem, const OpCase& op_case, const RunOptions& r
     double limit = given != op_case.tolerance.end() ? given->second
                                                     : default_tolerance(run.dtype);
     if (torch >= 0) {
-      limit = 1.5 * torch + 1e-2 * epsilon(run.dtype);
+      // One rounding in fp32 is no difference in quality: on small tensors PyTorch's error may be 0.
+      limit = 1.5 * torch + epsilon(DType::fp32);
     }
     if (run.add) {
       limit += epsilon(run.dtype);  // the sum is rounded to the dtype once more
