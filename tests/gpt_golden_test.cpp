@@ -8,8 +8,8 @@
 
 #include "build_config.h"
 #include "harness/golden_errors.h"
-#include "train/gpt_rank.h"
 #include "tensor/safetensors.h"
+#include "train/gpt_rank.h"
 
 namespace bloomery::testing {
 namespace {
@@ -215,8 +215,8 @@ TEST_P(GptGolden, FollowsTorchOver50StepsOnCuda) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, GptGolden,
-                         ::testing::Values("gpt2", "llama", "neox_like", "interleaved",
-                                           "post_norm", "geglu_gqa", "documents"),
+                         ::testing::Values("gpt2", "llama", "neox_like", "interleaved", "post_norm",
+                                           "geglu_gqa", "documents"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

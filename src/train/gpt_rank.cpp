@@ -67,14 +67,17 @@ GptRank::GptRank(const RankOptions& options, const MeshDegrees& degrees,
 }
 
 Context GptRank::context(const Batch& batch, Tape* tape) {
-  return Context{.stream = *stream_, .mesh = *mesh_, .batch = batch, .tape = tape,
-                 .seed = options_.seed, .training = options_.training};
+  return Context{.stream = *stream_,
+                 .mesh = *mesh_,
+                 .batch = batch,
+                 .tape = tape,
+                 .seed = options_.seed,
+                 .training = options_.training};
 }
 
 std::vector<Tensor> GptRank::enqueue_gradients(std::span<const Batch> micro_batches) {
   layout_->begin_accumulation();
-  const Tensor grad_scale =
-      optimizer_->grad_scale(static_cast<std::int64_t>(micro_batches.size()));
+  const Tensor grad_scale = optimizer_->grad_scale(static_cast<std::int64_t>(micro_batches.size()));
   std::vector<Tensor> losses;
   for (Batch batch : micro_batches) {
     batch.grad_scale = grad_scale;
