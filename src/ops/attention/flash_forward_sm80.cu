@@ -4,6 +4,9 @@
 namespace bloomery::attention_cuda {
 
 void flash_run(Stream& stream, const AttentionForward& k) {
+  if (flash_run_sm90(stream, k)) {
+    return;
+  }
   const AttentionProblem& problem = k.problem;
   const FlashForward args{.k = k,
                           .scale_log2 = problem.scale * kLog2E,
