@@ -26,6 +26,7 @@ bool flash_run_sm90(Stream& stream, const AttentionForward& k) {
                                                              Kernel::kQueries, Keys::kPanel}),
                               .keys = map_keys(k.k),
                               .values = map_keys(k.v),
+                              .dropout_keys = DropoutKeys(problem.dropout_key),
                               .scale_log2 = problem.scale * kLog2E,
                               .dropout_scale = dropout_scale(problem.dropout_threshold)};
     const std::int64_t tiles = (problem.query_length + Kernel::kQueries - 1) / Kernel::kQueries;

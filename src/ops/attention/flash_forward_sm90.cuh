@@ -4,6 +4,7 @@
 // of one tile and the keys of the next, a consumer draws the dropout bits of the next.
 #pragma once
 
+#include "ops/attention/dropout_bits_sm90.cuh"
 #include "ops/attention/flash_common_sm80.cuh"
 #include "ops/attention/pipeline_sm90.cuh"
 
@@ -12,6 +13,7 @@ namespace bloomery::attention_cuda {
 struct FlashForward90 {
   AttentionForward k;
   CUtensorMap queries, keys, values;
+  DropoutKeys dropout_keys;
   float scale_log2;     // score scale times log2(e)
   float dropout_scale;  // one without dropout
 };
@@ -140,8 +142,7 @@ struct FlashConsumer90 {
   const int lane;
   typename Block::Output out;
   float row_max[2], row_sum[2];  // sum: of this thread's elements only
-  std::int32_t places[2];        // for dropout
-  std::int64_t sample;
+  QueryDropout dropout[2];
 
   __device__ __forceinline__ FlashConsumer90(const Block& block_, int number)
       : block(block_),
@@ -160,11 +161,10 @@ struct FlashConsumer90 {
       row_max[r] = -INFINITY;
       row_sum[r] = 0;
       if constexpr (Block::kDropout) {
-        places[r] = problem.places.places[min(query(r), last)];
+        dropout[r] = QueryDropout(block.args.dropout_keys, problem.places.samples[block.sequence],
+                                  problem.places.places[min(query(r), last)],
+                                  static_cast<std::uint32_t>(problem.first_head + block.head));
       }
-    }
-    if constexpr (Block::kDropout) {
-      sample = problem.places.samples[block.sequence];
     }
   }
 
@@ -220,27 +220,28 @@ struct FlashConsumer90 {
     const float scale = block.args.scale_log2;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      float maximum = row_max[r];
+      float highest[2] = {row_max[r], row_max[r]};  // two chains, which run side by side
 #pragma unroll
       for (int j = 0; j < kKeyPieces; ++j) {
-        maximum = fmaxf(maximum, fmaxf(scores[4 * j + 2 * r], scores[4 * j + 2 * r + 1]));
+        highest[0] = fmaxf(highest[0], scores[4 * j + 2 * r]);
+        highest[1] = fmaxf(highest[1], scores[4 * j + 2 * r + 1]);
       }
-      maximum = quad_max(maximum);
+      const float maximum = quad_max(fmaxf(highest[0], highest[1]));
       // A row that has seen no key keeps the maximum -inf and must not subtract it.
       const float shift = maximum == -INFINITY ? 0.0f : maximum * scale;
       const float correction = exp2_approximate(row_max[r] * scale - shift);
       row_max[r] = maximum;
-      float sum = row_sum[r] * correction;
+      float sums[2] = {row_sum[r] * correction, 0};
 #pragma unroll
       for (int j = 0; j < kKeyPieces; ++j) {
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
           float& score = scores[4 * j + 2 * r + e];
           score = exp2_approximate(score * scale - shift);
-          sum += score;
+          sums[e] += score;
         }
       }
-      row_sum[r] = sum;
+      row_sum[r] = sums[0] + sums[1];
 #pragma unroll
       for (int j = 0; j < kDimPieces; ++j) {
         out[4 * j + 2 * r] *= correction;
@@ -250,14 +251,12 @@ struct FlashConsumer90 {
   }
 
   __device__ __forceinline__ void draw(Bits& bits, int first_key) const {
-    const auto dropout_head = static_cast<std::uint32_t>(problem.first_head + block.head);
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
 #pragma unroll
       for (int n = 0; n < kKeys / 32; ++n) {
         const auto key = static_cast<std::uint32_t>(first_key + 32 * n + lane % 4 * 2);
-        bits[r][n] = dropout_block(problem.dropout_key, sample, places[r], dropout_head,
-                                   attention_dropout_block(key));
+        bits[r][n] = dropout[r](block.args.dropout_keys, attention_dropout_block(key));
       }
     }
   }
@@ -269,10 +268,8 @@ struct FlashConsumer90 {
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
         const std::uint32_t word = bits[r][j / 4][j % 4];
-        float& low = scores[4 * j + 2 * r];
-        float& high = scores[4 * j + 2 * r + 1];
-        low = (word << 16) < shifted_threshold ? 0.0f : low;
-        high = word < shifted_threshold ? 0.0f : high;
+        zero_if_less(scores[4 * j + 2 * r], word << 16, shifted_threshold);
+        zero_if_less(scores[4 * j + 2 * r + 1], word, shifted_threshold);
       }
     }
   }

@@ -69,6 +69,12 @@ struct SharedBarrier {
                  "r"(bytes)
                  : "memory");
   }
+  // Announces bytes of the current phase, in which this thread has yet to arrive.
+  __device__ __forceinline__ void expect(int bytes) const {
+    asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;\n" ::"r"(address),
+                 "r"(bytes)
+                 : "memory");
+  }
   // Until phase number `phase` (0, 1, ...) is complete; it must be the current or the previous one.
   __device__ __forceinline__ void wait(int phase) const {
     asm volatile(
