@@ -1,6 +1,6 @@
 // What the flash backward kernels share: their arguments, the order of their work, and dQ. A Kernel
-// here has kThreads threads that hold kQueryDown x ... warps' parts of a tile of dQ (kQueries x
-// kDim), kQueryRows x kQueryColumns each, as QueryGrad of kPieces accumulator pieces.
+// here has kThreads threads whose warps hold kQueryRows x kQueryColumns of a tile of dQ each, as a
+// QueryGrad of kPieces accumulator pieces; kQueryDown of them, one below the other, hold kQueries.
 #pragma once
 
 #include "ops/attention/flash_common_sm80.cuh"
@@ -10,12 +10,16 @@ namespace bloomery::attention_cuda {
 struct FlashBackward {
   AttentionBackward k;
   const float* delta;  // [sequences, heads, query_length], divided by the dropout scale
-  float*
-      partial;  // dQ in the order of the threads' accumulators, [splits, sequences, heads, tiles]
+  // dQ in the order of the threads' accumulators, [splits, sequences, heads, tiles].
+  float* partial;
   int splits;
   float scale_log2;     // score scale times log2(e)
   float dropout_scale;  // one without dropout
 };
+
+// Of a tile of dQ: what the threads hold together.
+template <class Kernel>
+inline constexpr std::int64_t kPartialElements = 4 * Kernel::kThreads * Kernel::kPieces;
 
 // Query tiles with a query that sees a key of [first_key, first_key + kKeys): a range, because both
 // ends of what queries see are non-decreasing.
@@ -88,8 +92,7 @@ __global__ void __launch_bounds__(Kernel::kThreads)
     const std::int64_t at =
         ((split * problem.num_sequences + sequence) * problem.num_heads + head) * tiles + tile;
     const float4* partial =
-        reinterpret_cast<const float4*>(args.partial + at * (Kernel::kQueries * Kernel::kDim)) +
-        threadIdx.x;
+        reinterpret_cast<const float4*>(args.partial + at * kPartialElements<Kernel>) + threadIdx.x;
 #pragma unroll
     for (int n = 0; n < Kernel::kPieces; ++n) {
       const float4 piece = partial[n * Kernel::kThreads];

@@ -193,7 +193,8 @@ struct FlashBackwardConsumer90 {
             query_tiles +
         query_tile;
     // Blocks take key tiles downwards in steps of `splits`.
-    return {reinterpret_cast<float4*>(block.args.partial + tile * (kQueries * kDim)) + threadIdx.x,
+    return {reinterpret_cast<float4*>(block.args.partial + tile * kPartialElements<Block>) +
+                threadIdx.x,
             !sees || key_tile + splits > (any.end - 1) / kKeys,
             splits == 1 && key_tile == any.begin / kKeys, sees};
   }

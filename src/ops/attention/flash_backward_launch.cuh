@@ -45,7 +45,7 @@ void run_backward(Stream& stream, const AttentionBackward& k, const Launch& laun
   const std::int64_t key_tiles = (problem.key_length + Kernel::kKeys - 1) / Kernel::kKeys;
   const std::int64_t owners = problem.num_sequences * problem.num_groups;
   const std::int64_t tiles = problem.num_sequences * problem.num_heads * query_tiles;
-  const std::int64_t elements = tiles * Kernel::kQueries * Kernel::kDim;
+  const std::int64_t elements = tiles * kPartialElements<Kernel>;
   const int splits = choose_splits(owners, key_tiles, kProcessors * Kernel::kBlocksPerProcessor,
                                    elements * static_cast<std::int64_t>(sizeof(float)));
   const Tensor partial = Tensor::empty(stream, DType::fp32, {splits * elements});

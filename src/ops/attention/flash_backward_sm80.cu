@@ -1,7 +1,9 @@
+#include "ops/attention/attention_settings.h"
 #include "ops/attention/flash_backward_launch.cuh"
 #include "ops/attention/flash_backward_sm80.cuh"
 
 namespace bloomery::attention_cuda {
+
 bool flash_applies(Stream& stream, const AttentionProblem& problem) {
   if ((problem.dtype != DType::bf16 && problem.dtype != DType::fp16) || problem.head_dim > 128 ||
       !(problem.scale > 0)) {
@@ -18,7 +20,7 @@ bool flash_applies(Stream& stream, const AttentionProblem& problem) {
 }
 
 void flash_run(Stream& stream, const AttentionBackward& k) {
-  if (flash_run_sm90(stream, k)) {
+  if (!stream.device().service<AttentionSettings>().only_sm80 && flash_run_sm90(stream, k)) {
     return;
   }
   const bool vectors = vector_access(k.problem, {k.q, k.k, k.v, k.grad_q, k.grad_k, k.grad_v},

@@ -234,7 +234,8 @@ struct FlashBackwardKernel {
     const std::int64_t heads = problem.num_heads, sequences = problem.num_sequences;
     const std::int64_t tile =
         ((split * sequences + sequence) * heads + head) * query_tiles + query_tile;
-    return reinterpret_cast<float4*>(args.partial + tile * (kQueries * kDim)) + threadIdx.x;
+    return reinterpret_cast<float4*>(args.partial + tile * kPartialElements<FlashBackwardKernel>) +
+           threadIdx.x;
   }
 
   // dV += P^T dO, dQ += dS K, dK += dS^T Q for one pair of tiles.

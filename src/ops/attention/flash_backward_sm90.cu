@@ -45,12 +45,8 @@ bool flash_run_sm90(Stream& stream, const AttentionBackward& k) {
                      {k.out.data, k.grad_out.data})) {
     return false;
   }
-  dispatch_flash<Kernel90>(problem, true, [&]<class Kernel>() {
-    if constexpr (Kernel::kDim != 96) {
-      run_kernel<Kernel>(stream, k);
-    }
-  });
-  return problem.head_dim <= 64 || problem.head_dim > 96;
+  dispatch_flash<Kernel90>(problem, true, [&]<class Kernel>() { run_kernel<Kernel>(stream, k); });
+  return true;
 }
 
 }  // namespace bloomery::attention_cuda

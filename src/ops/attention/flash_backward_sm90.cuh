@@ -20,18 +20,19 @@ struct FlashBackward90 {
 template <class T_, int kDim_, bool kDropout_>
 struct FlashBackwardKernel90 {
   using T = T_;
-  static constexpr int kDim = kDim_;  // head_dim rounded up: 64 or 128
+  static constexpr int kDim = kDim_;                      // head_dim rounded up
+  static constexpr int kColumns = kDim == 64 ? 64 : 128;  // of the tiles: whole panels of 64
   static constexpr bool kDropout = kDropout_;
   static constexpr bool kVectors = true;
   static constexpr int kQueries = kDim == 64 ? 128 : 64, kKeys = 128;
   static constexpr int kThreads = 2 * kWarpgroup, kBlockThreads = 3 * kWarpgroup;  // consumers, all
   static constexpr int kBlocksPerProcessor = 1;
-  // Warps' shares of dQ: each warpgroup 64 queries and 64 channels.
+  // Warps' shares of dQ: each warpgroup 64 queries and 64 channels, of which some may not exist.
   static constexpr int kQueryDown = kQueries / 16, kQueryRows = 16, kQueryColumns = 64;
   static constexpr int kPieces = kQueryColumns / 8;
   using QueryGrad = float[1][kPieces][4];
-  using KeyTile = PanelTile<kKeys, kDim>;
-  using QueryTile = PanelTile<kQueries, kDim>;
+  using KeyTile = PanelTile<kKeys, kColumns>;
+  using QueryTile = PanelTile<kQueries, kColumns>;
   using ScoreTile = PanelTile<kKeys, kQueries>;
 
   // Dropout bits, [block of keys][lane % 4][queries that such a lane holds], one byte each: bit i

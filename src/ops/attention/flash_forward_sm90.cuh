@@ -1,7 +1,7 @@
 // Flash attention, forward, for sm_90a: a block owns 64 queries per consumer warpgroup of one head.
-// One warp of a further warpgroup keeps the copy engine busy; the consumers walk the keys in tiles
-// with an online softmax, as in flash_forward_sm80.cuh. While the tensor cores work on the values
-// of one tile and the keys of the next, a consumer draws the dropout bits of the next.
+// One thread of a further warpgroup keeps the copy engine busy; the consumers walk the keys in
+// tiles with an online softmax, as in flash_forward_sm80.cuh. While the tensor cores work on the
+// values of one tile, a consumer draws the dropout bits of the next.
 #pragma once
 
 #include "ops/attention/dropout_bits_sm90.cuh"
@@ -23,8 +23,17 @@ struct FlashForwardKernel90 {
   using T = T_;
   static constexpr int kDim = kDim_;  // head_dim rounded up
   static constexpr bool kDropout = kDropout_;
-  static constexpr int kConsumers = 2, kQueries = 64 * kConsumers, kKeys = 128, kStages = 2;
+  // Where little is to be multiplied per tile, two small blocks hide more of each other's waits.
+  static constexpr int kBlocksPerProcessor = kDim == 64 ? 2 : 1;
+  static constexpr int kConsumers = kDim == 64 ? 1 : 2, kQueries = 64 * kConsumers;
+  static constexpr int kKeys = 128, kStages = 2;
   static constexpr int kThreads = kWarpgroup * (kConsumers + 1);
+  // Of the registers that each thread starts with, the producers keep a few; the consumers share
+  // the rest. All counts are multiples of eight.
+  static constexpr int kRegisters = 65536 / (kThreads * kBlocksPerProcessor) / 8 * 8;
+  static constexpr int kProducerRegisters = 24;
+  static constexpr int kConsumerRegisters =
+      (kRegisters * (kConsumers + 1) - kProducerRegisters) / kConsumers / 8 * 8;
   static constexpr int kKeyPieces = kKeys / 8, kDimPieces = kDim / 8;
   using QueryTile = PanelTile<kQueries, kDim>;
   using KeyTile = PanelTile<kKeys, kDim>;
@@ -319,16 +328,28 @@ struct FlashConsumer90 {
     }
   }
 
-  // Waits for the products with the keys of `step`, which are the last ones, and draws meanwhile.
-  __device__ __forceinline__ void finish_keys(Scores& scores, Bits& bits, int step) {
+  // Multiplies by the keys of `step` and waits for all products. The dropout bits are drawn first,
+  // while the products before this one run: they are pinned to the near side of the barrier,
+  // because the compiler would rather draw where it has nothing else to do.
+  __device__ __forceinline__ void multiply_keys(Scores& scores, Bits& bits, int step) {
+    const int stage = step % kStages;
     if constexpr (Block::kDropout) {
       draw(bits, (block.tiles.begin + step) * kKeys);
+#pragma unroll
+      for (int i = 0; i < kKeys / 4; ++i) {
+        asm volatile("" : "+r"(bits[i / (kKeys / 8)][i / 4 % (kKeys / 32)][i % 4])::"memory");
+      }
     }
+    block.keys_there(stage).wait(step / kStages);
+    pin(scores);
+    fence_products();
+    start_keys(scores, stage);
+    commit_products();
     wait_products();
     pin(scores);
     pin(out);
     if (lane == 0) {
-      block.keys_free(step % kStages).arrive();
+      block.keys_free(stage).arrive();
     }
   }
 
@@ -342,11 +363,7 @@ struct FlashConsumer90 {
     Bits bits;
     if (begin < end) {
       block.queries_there().wait(0);
-      block.keys_there(begin % kStages).wait(begin / kStages);
-      fence_products();
-      start_keys(scores, begin % kStages);
-      commit_products();
-      finish_keys(scores, bits, begin);
+      multiply_keys(scores, bits, begin);
     }
     for (int step = begin; step < end; ++step) {
       const int stage = step % kStages, first_key = (block.tiles.begin + step) * kKeys;
@@ -365,13 +382,7 @@ struct FlashConsumer90 {
       start_values(probabilities, stage);
       commit_products();
       if (step + 1 < end) {
-        const int next = (step + 1) % kStages;
-        block.keys_there(next).wait((step + 1) / kStages);
-        pin(scores);
-        fence_products();
-        start_keys(scores, next);
-        commit_products();
-        finish_keys(scores, bits, step + 1);
+        multiply_keys(scores, bits, step + 1);
       } else {
         wait_products();
         pin(out);
@@ -386,7 +397,7 @@ struct FlashConsumer90 {
 };
 
 template <class Kernel>
-__global__ void __launch_bounds__(Kernel::kThreads, 1)
+__global__ void __launch_bounds__(Kernel::kThreads, Kernel::kBlocksPerProcessor)
     flash_forward_90(const __grid_constant__ FlashForward90 args) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ unsigned char shared[];
@@ -401,12 +412,12 @@ __global__ void __launch_bounds__(Kernel::kThreads, 1)
                       (shared_address(shared) + 1023) / 1024 * 1024);
   kernel.initialise_barriers();
   if (threadIdx.x < kWarpgroup) {
-    keep_registers<24>();
+    keep_registers<Kernel::kProducerRegisters>();
     if (threadIdx.x == 0) {
       kernel.produce();
     }
   } else {
-    take_registers<240>();
+    take_registers<Kernel::kConsumerRegisters>();
     FlashConsumer90<Kernel>(kernel, static_cast<int>(threadIdx.x) / kWarpgroup - 1).run();
   }
 #endif

@@ -35,8 +35,8 @@ __device__ __forceinline__ void pin(float (&c)[kCount]) {
   }
 }
 
-// The instruction for N columns, by element type. kTransposed...: the operand's rows run along K in
-// memory, instead of its K along rows. !add_to: C = A * B.
+// The instruction for N columns, by element type. kTransposed...: K runs down the rows of the
+// operand's tile (PanelTile::down_rows), else along them (along_rows). !add_to: C = A * B.
 template <class T, int kColumns>
 struct WarpgroupProduct;
 
