@@ -21,8 +21,8 @@ struct Batch {
   Tensor key_begin, key_end;  // int32 [tokens]
 
   // Coordinates for dropout: never functions of rank or micro-batch number.
-  Tensor samples;    // int64 [num_sequences], index of the consumed sample
-  Tensor places;     // int32 [length], position in the whole sequence of each local position
+  Tensor samples;  // int64 [num_sequences], index of the consumed sample
+  Tensor places;   // int32 [length], position in the whole sequence of each local position
 
   // fp32 [1]: loss scale / number of micro-batches, by which the loss gradient is multiplied;
   // null: one.

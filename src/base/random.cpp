@@ -15,8 +15,8 @@ double to_unit(std::uint32_t high, std::uint32_t low) {
 }
 
 RandomBlock block(RandomKey key, std::uint64_t index) {
-  return philox(key, {static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32),
-                      0u, 0u});
+  return philox(
+      key, {static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), 0u, 0u});
 }
 
 }  // namespace

@@ -27,10 +27,9 @@ constexpr RandomBlock philox(RandomKey key, RandomBlock counter) {
   for (int round = 0; round < kRounds; ++round) {
     const std::uint64_t p0 = std::uint64_t{0xD2511F53u} * counter[0];
     const std::uint64_t p1 = std::uint64_t{0xCD9E8D57u} * counter[2];
-    counter = RandomBlock{static_cast<std::uint32_t>(p1 >> 32) ^ counter[1] ^ k0,
-                          static_cast<std::uint32_t>(p1),
-                          static_cast<std::uint32_t>(p0 >> 32) ^ counter[3] ^ k1,
-                          static_cast<std::uint32_t>(p0)};
+    counter = RandomBlock{
+        static_cast<std::uint32_t>(p1 >> 32) ^ counter[1] ^ k0, static_cast<std::uint32_t>(p1),
+        static_cast<std::uint32_t>(p0 >> 32) ^ counter[3] ^ k1, static_cast<std::uint32_t>(p0)};
     k0 += 0x9E3779B9u;
     k1 += 0xBB67AE85u;
   }

@@ -104,8 +104,8 @@ std::vector<std::string> problems(const GptOptions& o, const MeshDegrees& mesh) 
   const std::int64_t ffn = or_else(o.ffn_hidden_size, 4 * o.hidden_size);
   require(o.head_dim > 0 || o.hidden_size % o.num_heads == 0, "hidden size ", o.hidden_size,
           " is not a multiple of ", o.num_heads, " attention heads");
-  require(o.num_heads % groups == 0, o.num_heads, " attention heads are not a multiple of ",
-          groups, " key/value heads");
+  require(o.num_heads % groups == 0, o.num_heads, " attention heads are not a multiple of ", groups,
+          " key/value heads");
   require(groups % mesh.tensor == 0, groups, " key/value heads cannot be divided among ",
           mesh.tensor, " tensor-parallel ranks");
   require(ffn % mesh.tensor == 0, "feed-forward size ", ffn, " cannot be divided among ",
@@ -138,8 +138,7 @@ Gpt::Gpt(const GptOptions& options, const Mesh& mesh, DType dtype)
           .init = weight_init(layer, layer.weight_init, options.vocabulary, options.hidden_size),
           .output_dtype = stream_dtype_});
   for (int i = 0; i < options.num_layers; ++i) {
-    blocks_.push_back(
-        std::make_unique<GptBlock>(i, layer, options.post_norm_residual, mesh));
+    blocks_.push_back(std::make_unique<GptBlock>(i, layer, options.post_norm_residual, mesh));
   }
   std::shared_ptr<Parameter> weight = embedding_->table();
   if (options.tied) {
@@ -148,20 +147,19 @@ Gpt::Gpt(const GptOptions& options, const Mesh& mesh, DType dtype)
     weight = std::make_shared<Parameter>(*weight);
     weight->name = "head.weight";
   }
-  head_ = std::make_unique<Head>(options.hidden_size, options.norm, std::move(weight),
-                                 HeadOptions{.vocabulary = options.vocabulary,
-                                             .first_token = embedding_->first_token(),
-                                             .padded_in_softmax =
-                                                 options.padded_vocabulary_in_softmax});
+  head_ = std::make_unique<Head>(
+      options.hidden_size, options.norm, std::move(weight),
+      HeadOptions{.vocabulary = options.vocabulary,
+                  .first_token = embedding_->first_token(),
+                  .padded_in_softmax = options.padded_vocabulary_in_softmax});
 }
 
 State Gpt::body(Context& context) const {
   State state;
   state.stream = (*embedding_)(context);
   if (context.training) {
-    state.stream =
-        dropout(context, state.stream,
-                {options_.hidden_dropout, random_key(context.seed, embedding_dropout_)});
+    state.stream = dropout(context, state.stream,
+                           {options_.hidden_dropout, random_key(context.seed, embedding_dropout_)});
   }
   return run_blocks(context, std::move(state), blocks_, options_.recompute);
 }

@@ -9,8 +9,8 @@ namespace {
 
 std::int64_t local_groups(const TransformerOptions& options, const Mesh& mesh) {
   const int tensor = mesh.degree(Axis::tensor);
-  check(options.num_groups > 0 && options.num_heads % options.num_groups == 0, "attention: ",
-        options.num_heads, " heads cannot be shared by ", options.num_groups,
+  check(options.num_groups > 0 && options.num_heads % options.num_groups == 0,
+        "attention: ", options.num_heads, " heads cannot be shared by ", options.num_groups,
         " key/value heads: choose a divisor with --num-key-value-heads");
   check(options.num_groups % tensor == 0, "attention: ", options.num_groups,
         " key/value heads cannot be divided among ", tensor,
@@ -31,8 +31,8 @@ SelfAttention::SelfAttention(const std::string& name, int layer, const Transform
            options.hidden, options.bias,
            weight_init(options, options.weight_init, options.hidden,
                        (options.num_heads + 2 * options.num_groups) * options.head_dim)),
-      projection_(mesh, name + ".projection", options.hidden,
-                  options.num_heads * options.head_dim, options.bias,
+      projection_(mesh, name + ".projection", options.hidden, options.num_heads * options.head_dim,
+                  options.bias,
                   weight_init(options, options.output_init, options.num_heads * options.head_dim,
                               options.hidden)) {}
 
@@ -48,16 +48,15 @@ Value SelfAttention::operator()(Context& context, const Value& x) const {
                   .base = options_.rotary_base,
                   .interleaved = options_.rotary_interleaved});
   }
-  const Value mixed =
-      attention(context, qkv,
-                {.num_heads = num_local_groups_ * per_group,
-                 .num_groups = num_local_groups_,
-                 .head_dim = options_.head_dim,
-                 .scale = 1.0f / std::sqrt(static_cast<float>(options_.head_dim)),
-                 .causal = options_.causal,
-                 .dropout = {.probability = options_.attention_dropout,
-                             .key = random_key(context.seed, dropout_purpose_)},
-                 .first_head = first_group_ * per_group});
+  const Value mixed = attention(context, qkv,
+                                {.num_heads = num_local_groups_ * per_group,
+                                 .num_groups = num_local_groups_,
+                                 .head_dim = options_.head_dim,
+                                 .scale = 1.0f / std::sqrt(static_cast<float>(options_.head_dim)),
+                                 .causal = options_.causal,
+                                 .dropout = {.probability = options_.attention_dropout,
+                                             .key = random_key(context.seed, dropout_purpose_)},
+                                 .first_head = first_group_ * per_group});
   return projection_(context, mixed);
 }
 

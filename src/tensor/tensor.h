@@ -34,8 +34,7 @@ struct BasicView {
     }
   }
   operator BasicView<const void*>() const
-    requires(!std::is_const_v<std::remove_pointer_t<Pointer>>)
-  {
+      requires(!std::is_const_v<std::remove_pointer_t<Pointer>>) {
     return {data, dtype, shape};
   }
 };
@@ -76,7 +75,7 @@ class Tensor {
   const std::shared_ptr<Storage>& storage() const { return storage_; }
 
   Tensor slice(std::int64_t begin, std::int64_t end) const;  // of dimension 0
-  Tensor reshape(const Shape& shape) const;                   // same number of elements
+  Tensor reshape(const Shape& shape) const;                  // same number of elements
   // `count` elements from `first` of a one-dimensional tensor, with another shape.
   Tensor range(std::int64_t first, const Shape& shape) const;
 

@@ -14,6 +14,8 @@ Batch HostBatch::upload(Stream& stream) const {
   batch.positions = Tensor::from_host(stream, positions, tokens_shape);
   if (!key_begin.empty()) {
     batch.key_begin = Tensor::from_host(stream, key_begin, tokens_shape);
+    const std::vector<std::int32_t> key_end(key_begin.size(), static_cast<std::int32_t>(length));
+    batch.key_end = Tensor::from_host(stream, key_end, tokens_shape);
   }
   if (!loss_mask.empty()) {
     batch.loss_mask = Tensor::from_host(stream, loss_mask, tokens_shape);
@@ -65,14 +67,17 @@ GptRank::GptRank(const RankOptions& options, const MeshDegrees& degrees,
 }
 
 Context GptRank::context(const Batch& batch, Tape* tape) {
-  return Context{.stream = *stream_, .mesh = *mesh_, .batch = batch, .tape = tape,
-                 .seed = options_.seed, .training = options_.training};
+  return Context{.stream = *stream_,
+                 .mesh = *mesh_,
+                 .batch = batch,
+                 .tape = tape,
+                 .seed = options_.seed,
+                 .training = options_.training};
 }
 
 std::vector<Tensor> GptRank::enqueue_gradients(std::span<const Batch> micro_batches) {
   layout_->begin_accumulation();
-  const Tensor grad_scale =
-      optimizer_->grad_scale(static_cast<std::int64_t>(micro_batches.size()));
+  const Tensor grad_scale = optimizer_->grad_scale(static_cast<std::int64_t>(micro_batches.size()));
   std::vector<Tensor> losses;
   for (Batch batch : micro_batches) {
     batch.grad_scale = grad_scale;

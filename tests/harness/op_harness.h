@@ -25,10 +25,10 @@ struct Input {
   std::string name;
   Role role = Role::value;
   Shape shape;
-  double mean = 0, deviation = 1;       // of the normal distribution it is drawn from
-  std::int64_t limit = 1;               // of integers
-  std::vector<std::int64_t> integers;   // given instead of drawn
-  std::vector<double> reals;            // given instead of drawn
+  double mean = 0, deviation = 1;      // of the normal distribution it is drawn from
+  std::int64_t limit = 1;              // of integers
+  std::vector<std::int64_t> integers;  // given instead of drawn
+  std::vector<double> reals;           // given instead of drawn
 };
 
 // The inputs of a case on a device.
@@ -65,12 +65,12 @@ using Results = std::map<std::string, std::vector<double>>;
 
 struct RunOptions {
   DeviceKind device = DeviceKind::cpu;
-  DType dtype = DType::fp64;      // in which the op computes
-  DType rounded_to = DType::fp64; // to which inputs and output gradients are rounded first
+  DType dtype = DType::fp64;       // in which the op computes
+  DType rounded_to = DType::fp64;  // to which inputs and output gradients are rounded first
   int num_threads = 2;
-  bool add = false;               // gradients exist already and the op adds to them
-  std::string export_to;          // write inputs, output gradients and results to this file
-  std::string nudged;             // finite differences: this input moves by nudge * direction
+  bool add = false;       // gradients exist already and the op adds to them
+  std::string export_to;  // write inputs, output gradients and results to this file
+  std::string nudged;     // finite differences: this input moves by nudge * direction
   double nudge = 0;
 };
 Results run_case(const std::string& op, const OpCase& op_case, const RunOptions& options);

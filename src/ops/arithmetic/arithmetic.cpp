@@ -15,24 +15,22 @@ Value add(Context& context, const Value& a, const Value& b) {
   launch(context.stream, ScaleAdd{.x = a.data, .y = y.data});
   launch(context.stream, ScaleAdd{.x = b.data, .y = y.data, .add = true});
   if (context.tape != nullptr) {
-    context.tape->record(
-        {.op = "add",
-         .input_gradient =
-             [a = a.slot, b = b.slot, y = y.slot](Tape& tape) {
-               write_grad(tape.stream(), tape.grad(y), tape.sink(b));
-               if (!tape.adopt(a, y)) {
-                 write_grad(tape.stream(), tape.grad(y), tape.sink(a));
-               }
-             },
-         .shape = y.shape()});
+    context.tape->record({.op = "add",
+                          .input_gradient =
+                              [a = a.slot, b = b.slot, y = y.slot](Tape& tape) {
+                                write_grad(tape.stream(), tape.grad(y), tape.sink(b));
+                                if (!tape.adopt(a, y)) {
+                                  write_grad(tape.stream(), tape.grad(y), tape.sink(a));
+                                }
+                              },
+                          .shape = y.shape()});
   }
   return y;
 }
 
 namespace {
 
-Value scale_to(Context& context, const Value& x, float factor, DType dtype,
-               std::string_view op) {
+Value scale_to(Context& context, const Value& x, float factor, DType dtype, std::string_view op) {
   Value y = context.output(dtype, x.shape());
   launch(context.stream, ScaleAdd{.x = x.data, .y = y.data, .factor = factor});
   if (context.tape != nullptr) {

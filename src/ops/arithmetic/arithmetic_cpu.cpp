@@ -8,8 +8,8 @@ constexpr std::int64_t kGrain = 16384;
 
 template <class From, class To>
 void scale_add(ThreadPool& pool, const From* x, To* y, std::int64_t count, float factor, bool add) {
-  using Sum = std::conditional_t<std::is_same_v<From, double> || std::is_same_v<To, double>, double,
-                                 float>;
+  using Sum =
+      std::conditional_t<std::is_same_v<From, double> || std::is_same_v<To, double>, double, float>;
   pool.for_ranges(count, kGrain, [=](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       Sum value = static_cast<Sum>(factor) * static_cast<Sum>(load(x + i));

@@ -40,10 +40,10 @@ void run(OnCuda, Stream& stream, const ScaleAdd& k) {
       using From = typename decltype(from)::type;
       using To = typename decltype(to)::type;
       constexpr int kCount = 4;
-      const bool aligned = count % kCount == 0 &&
-                           reinterpret_cast<std::uintptr_t>(k.x.data) % (kCount * sizeof(From)) ==
-                               0 &&
-                           reinterpret_cast<std::uintptr_t>(k.y.data) % (kCount * sizeof(To)) == 0;
+      const bool aligned =
+          count % kCount == 0 &&
+          reinterpret_cast<std::uintptr_t>(k.x.data) % (kCount * sizeof(From)) == 0 &&
+          reinterpret_cast<std::uintptr_t>(k.y.data) % (kCount * sizeof(To)) == 0;
       const auto kernel = aligned ? scale_add<kCount, From, To> : scale_add<1, From, To>;
       const unsigned blocks = num_blocks(count, kThreads * (aligned ? kCount : 1));
       kernel<<<blocks, kThreads, 0, cuda_stream(stream)>>>(k.x.as<From>(), k.y.as<To>(), count,

@@ -1,5 +1,6 @@
-#include "harness/op_harness.h"
 #include "ops/arithmetic/arithmetic.h"
+
+#include "harness/op_harness.h"
 
 namespace bloomery::testing {
 namespace {
@@ -29,8 +30,8 @@ std::vector<OpCase> scale_cases() {
   return cases;
 }
 
-const bool kRegistered = register_op_tests("add", add_cases()) &&
-                         register_op_tests("scale", scale_cases());
+const bool kRegistered =
+    register_op_tests("add", add_cases()) && register_op_tests("scale", scale_cases());
 
 }  // namespace
 }  // namespace bloomery::testing

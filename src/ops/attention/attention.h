@@ -13,7 +13,7 @@ struct AttentionOptions {
   std::int64_t num_heads = 1;   // query heads held here
   std::int64_t num_groups = 1;  // key/value heads held here; divides num_heads
   std::int64_t head_dim = 1;
-  float scale = 1;              // of the scores, usually 1/sqrt(head_dim)
+  float scale = 1;  // of the scores, usually 1/sqrt(head_dim)
   bool causal = true;
   DropoutOptions dropout;       // of the probabilities; active while training
   std::int64_t first_head = 0;  // global index of the first head held here (for dropout)
@@ -49,7 +49,7 @@ struct AttentionProblem {
   const std::int32_t *key_begin = nullptr, *key_end = nullptr;
   std::uint32_t dropout_threshold = 0;  // 0: none
   RandomKey dropout_key = 0;
-  DropoutPlaces places;                  // of the queries
+  DropoutPlaces places;  // of the queries
   std::int64_t first_head = 0;
 
   std::int64_t heads_per_group() const { return num_heads / num_groups; }
@@ -59,7 +59,8 @@ struct AttentionForward {
   AttentionProblem problem;
   HeadView q, k, v;
   View out;  // [sequences * query_length, num_heads * head_dim]
-  View lse;  // accumulation dtype [sequences, num_heads, query_length]: log-sum-exp of scaled scores
+  View
+      lse;  // accumulation dtype [sequences, num_heads, query_length]: log-sum-exp of scaled scores
 };
 template <int kLevel>
 void run(OnCpu<kLevel>, Stream&, const AttentionForward&);

@@ -6,7 +6,8 @@
 
 namespace bloomery::attention_cuda {
 
-// cuDNN, if this build has it. False: this build or this cuDNN cannot do the problem, and nothing was launched.
+// cuDNN, if this build has it. False: this build or this cuDNN cannot do the problem, and nothing
+// was launched.
 bool cudnn_built();
 bool cudnn_run(Stream& stream, const AttentionForward& k);
 bool cudnn_run(Stream& stream, const AttentionBackward& k);

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "harness/op_harness.h"
-#include "ops/attention/attention_cuda_case.h"
+#include "ops/attention/attention_cuda_case_test.h"
 #include "ops/attention/attention_settings.h"
 
 namespace bloomery::testing {

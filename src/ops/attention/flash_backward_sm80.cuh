@@ -126,29 +126,40 @@ struct FlashBackwardKernel {
     commit_copies();
   }
 
-  // The log-sum-exp in units of log2 and delta of this thread's rows. Queries without keys, and
-  // rows past the end, get +inf, so that their probabilities are zero.
-  __device__ __forceinline__ void load_statistics(float (&lse)[kRowsHeld],
-                                                  float (&delta)[kRowsHeld], int head,
-                                                  int first_query) const {
-    const std::int64_t row = (sequence * problem.num_heads + head) * problem.query_length;
-    const float* all_lse = static_cast<const float*>(args.k.lse.data) + row;
+  // Query of this thread's row r of its warp's scores.
+  __device__ static __forceinline__ int score_query(int first_query, int r) {
+    return first_query + score_row() + 8 * r + lane() / 4;
+  }
+
+  __device__ __forceinline__ std::int64_t statistics_row(int head) const {
+    return (sequence * problem.num_heads + head) * problem.query_length;
+  }
+  // The log-sum-exp of this thread's rows in units of log2. Queries without keys, and rows past the
+  // end, get +inf, so that their probabilities are zero.
+  __device__ __forceinline__ void load_lse(float (&lse)[kRowsHeld], int head,
+                                           int first_query) const {
+    const float* all = static_cast<const float*>(args.k.lse.data) + statistics_row(head);
 #pragma unroll
     for (int r = 0; r < kRowsHeld; ++r) {
-      const int query = first_query + score_row() + 8 * r + lane() / 4;
-      const bool exists = query < problem.query_length;
-      const float value = exists ? all_lse[query] : -INFINITY;
+      const int query = score_query(first_query, r);
+      const float value = query < problem.query_length ? all[query] : -INFINITY;
       lse[r] = value == -INFINITY ? INFINITY : value * kLog2E;
-      delta[r] = exists ? args.delta[row + query] : 0.0f;
+    }
+  }
+  __device__ __forceinline__ void load_delta(float (&delta)[kRowsHeld], int head,
+                                             int first_query) const {
+    const float* all = args.delta + statistics_row(head);
+#pragma unroll
+    for (int r = 0; r < kRowsHeld; ++r) {
+      const int query = score_query(first_query, r);
+      delta[r] = query < problem.query_length ? all[query] : 0.0f;
     }
   }
 
-  // Scores become probabilities; what dropout drops becomes its own negative.
-  __device__ __forceinline__ void softmax(Scores& scores, const float (&lse)[kRowsHeld], int head,
-                                          int first_query, int first_key, bool masked) const {
+  // Scores become probabilities.
+  __device__ __forceinline__ void softmax(Scores& scores, const float (&lse)[kRowsHeld]) const {
 #pragma unroll
     for (int r = 0; r < kRowsHeld; ++r) {
-      const int query = first_query + score_row() + 8 * r + lane() / 4;
 #pragma unroll
       for (int j = 0; j < kScoreColumns / 8; ++j) {
 #pragma unroll
@@ -157,31 +168,43 @@ struct FlashBackwardKernel {
           score = exp2_approximate(score * args.scale_log2 - lse[r]);
         }
       }
-      if (masked) {
-        const KeyRange range =
-            query < problem.query_length ? visible_keys(problem, sequence, query) : KeyRange{0, 0};
+    }
+  }
+
+  // Probabilities of keys that a query does not see become zero.
+  __device__ __forceinline__ void mask(Scores& scores, int first_query, int first_key) const {
 #pragma unroll
-        for (int j = 0; j < kScoreColumns / 8; ++j) {
+    for (int r = 0; r < kRowsHeld; ++r) {
+      const int query = score_query(first_query, r);
+      const KeyRange range =
+          query < problem.query_length ? visible_keys(problem, sequence, query) : KeyRange{0, 0};
 #pragma unroll
-          for (int e = 0; e < 2; ++e) {
-            const int key = first_key + score_column() + 8 * j + lane() % 4 * 2 + e;
-            float& score = scores[r / 2][j][r % 2 * 2 + e];
-            score = key >= range.begin && key < range.end ? score : 0.0f;
-          }
+      for (int j = 0; j < kScoreColumns / 8; ++j) {
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          const int key = first_key + score_column() + 8 * j + lane() % 4 * 2 + e;
+          float& score = scores[r / 2][j][r % 2 * 2 + e];
+          score = key >= range.begin && key < range.end ? score : 0.0f;
         }
       }
-      if constexpr (kDropout) {
-        const RowDropout dropout(problem, sequence, head);
-        const int last = static_cast<int>(problem.query_length) - 1;
-        const std::int32_t place = problem.places.places[min(query, last)];
+    }
+  }
+
+  // Probabilities that dropout drops become their own negatives.
+  __device__ __forceinline__ void drop(Scores& scores, int head, int first_query,
+                                       int first_key) const {
+    const RowDropout dropout(problem, sequence, head);
+    const int last = static_cast<int>(problem.query_length) - 1;
 #pragma unroll
-        for (int j = 0; j < kScoreColumns / 8; j += 4) {
-          dropout.apply(place, first_key + score_column() + 8 * j,
-                        [&](int column, int which, bool dropped) {
-                          float& score = scores[r / 2][j + column][r % 2 * 2 + which];
-                          score = dropped ? -score : score;
-                        });
-        }
+    for (int r = 0; r < kRowsHeld; ++r) {
+      const std::int32_t place = problem.places.places[min(score_query(first_query, r), last)];
+#pragma unroll
+      for (int j = 0; j < kScoreColumns / 8; j += 4) {
+        dropout.apply(place, first_key + score_column() + 8 * j,
+                      [&](int column, int which, bool dropped) {
+                        float& score = scores[r / 2][j + column][r % 2 * 2 + which];
+                        score = dropped ? -score : score;
+                      });
       }
     }
   }
@@ -206,18 +229,29 @@ struct FlashBackwardKernel {
   __device__ __forceinline__ void compute_scores(int head, int first_query, int first_key,
                                                  std::uint32_t buffer) const {
     float lse[kRowsHeld], delta[kRowsHeld];
-    load_statistics(lse, delta, head, first_query);
+    load_lse(lse, head, first_query);
+    if constexpr (kDropout) {  // here or further down: where each instance needs no spilling
+      load_delta(delta, head, first_query);
+    }
     Scores scores;
     clear(scores);
     warp_multiply<T, kDim, Side::plain, Side::plain>(scores, Tile{queries.base + buffer},
                                                      score_row(), 0, keys, score_column(), 0);
     const KeyRange every = seen_by_every(problem, sequence, first_query, kQueries);
-    softmax(scores, lse, head, first_query, first_key,
-            first_key < every.begin || first_key + kKeys > every.end);
+    softmax(scores, lse);
+    if (first_key < every.begin || first_key + kKeys > every.end) {
+      mask(scores, first_query, first_key);
+    }
+    if constexpr (kDropout) {
+      drop(scores, head, first_query, first_key);
+    }
     store_scores(probabilities, [&](int r, int j, int e) {
       const float p = scores[r / 2][j][r % 2 * 2 + e];
       return kDropout ? fmaxf(p, 0.0f) : p;
     });
+    if constexpr (!kDropout) {
+      load_delta(delta, head, first_query);
+    }
     Scores grads;
     clear(grads);
     warp_multiply<T, kDim, Side::plain, Side::plain>(grads, Tile{grads_out.base + buffer},
@@ -320,31 +354,29 @@ struct FlashBackwardKernel {
     clear(grad_k);
     clear(grad_v);
     const int per_head = max(tiles.end - tiles.begin, 0), steps = per_head * heads_per_group;
+    // Up and down in turn: what was added to dQ last is still in the cache when it comes first.
+    const bool up = key_tile / args.splits % 2 == 0;
+    const int start = up ? tiles.begin : tiles.end - 1, direction = up ? 1 : -1;
+    const auto query_tile = [&](int step) { return start + direction * (step % per_head); };
     __syncthreads();  // all are done with the keys and values of the tile before
     if (steps > 0) {
       load_tile<kKeys, kThreads, kVectors>(
           keys, key_rows<const T>(args.k.k, problem, sequence, group), first_key);
       load_tile<kKeys, kThreads, kVectors>(
           values, key_rows<const T>(args.k.v, problem, sequence, group), first_key);
-      load_queries(0, 0, tiles.begin);
+      load_queries(0, 0, query_tile(0));
     }
-    int head_in_group = 0, query_tile = tiles.begin;
     for (int step = 0; step < steps; ++step) {
-      const bool head_ends = query_tile + 1 == tiles.end;
-      const int next_head = head_in_group + (head_ends ? 1 : 0);
-      const int next_tile = head_ends ? tiles.begin : query_tile + 1;
       wait_copies();
       __syncthreads();  // the tiles are there for all, and all are done with the step before
       if (step + 1 < steps) {
-        load_queries(step + 1, next_head, next_tile);
+        load_queries(step + 1, (step + 1) / per_head, query_tile(step + 1));
       }
-      const int head = group * heads_per_group + head_in_group;
+      const int head = group * heads_per_group + step / per_head;
       const std::uint32_t buffer = step % 2 * kQueryBytes;
-      compute_scores(head, query_tile * kQueries, first_key, buffer);
+      compute_scores(head, query_tile(step) * kQueries, first_key, buffer);
       __syncthreads();
-      add_products(head, query_tile, key_tile, buffer);
-      head_in_group = next_head;
-      query_tile = next_tile;
+      add_products(head, query_tile(step), key_tile, buffer);
     }
     store_key_grads(first_key);
   }

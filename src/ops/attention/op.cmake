@@ -8,7 +8,7 @@ if(EXISTS ${BLOOMERY_HEADERS}/cudnn_frontend/include/cudnn_frontend.h)
 endif()
 set(attention_cuda_tests)
 if(WITH_CUDA)
-  set(attention_cuda_tests attention_cuda_case.cpp attention_cuda_test.cpp)
+  set(attention_cuda_tests attention_cuda_case_test.cpp attention_cuda_test.cpp)
 endif()
 add_op(
   attention

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "ops/common/convert.h"
+#include "ops/common/row_lanes.h"
 #include "ops/dropout/dropout.h"
 #include "ops/dropout/mask_cpu.h"
 
@@ -12,12 +13,21 @@ constexpr std::int64_t kGrain = 16384;  // elements per item of work
 
 template <class From, class To>
 void apply_row(const From* x, const float* factors, To* y, std::int64_t columns, bool add) {
-  using Sum =
-      std::conditional_t<std::is_same_v<From, double> || std::is_same_v<To, double>, double, float>;
-  for (std::int64_t c = 0; c < columns; ++c) {
-    const Sum earlier = add ? static_cast<Sum>(load(y + c)) : Sum{0};
-    const Sum value = earlier + static_cast<Sum>(factors[c]) * static_cast<Sum>(load(x + c));
-    store(y + c, static_cast<Accumulator<To>>(value));
+  if constexpr (std::is_same_v<Accumulator<From>, float> &&
+                std::is_same_v<Accumulator<To>, float>) {
+    for_lanes<float>(columns, [=](std::int64_t c, auto part) {
+      Lanes<float> value = load_lanes(factors + c) * load_lanes(x + c, part);
+      if (add) {
+        value += load_lanes(y + c, part);
+      }
+      store_lanes(y + c, value, part);
+    });
+  } else {
+    for (std::int64_t c = 0; c < columns; ++c) {
+      const double earlier = add ? static_cast<double>(load(y + c)) : 0.0;
+      const double value = earlier + double{factors[c]} * static_cast<double>(load(x + c));
+      store(y + c, static_cast<Accumulator<To>>(value));
+    }
   }
 }
 

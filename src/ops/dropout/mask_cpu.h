@@ -2,44 +2,81 @@
 // instruction-set level needs its own.
 #pragma once
 
+#include <cstring>
+
 #include "ops/dropout/dropout.h"
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
 
 namespace bloomery {
 
-// Philox of kMaskBlocks neighbouring blocks, eight channels each; the same numbers as
-// dropout_block, computed side by side.
-inline constexpr int kMaskBlocks = 16;
-inline constexpr int kMaskChannels = 8 * kMaskBlocks;
+// Channels whose mask is made at a time.
+inline constexpr int kMaskChannels = 128;
 
+#if defined(__AVX512F__)
+inline constexpr int kPhiloxBytes = 64;
+#elif defined(__AVX2__)
+inline constexpr int kPhiloxBytes = 32;
+#else
+inline constexpr int kPhiloxBytes = 16;
+#endif
+typedef std::uint64_t PhiloxPairs __attribute__((vector_size(kPhiloxBytes)));
+typedef std::uint32_t PhiloxWords __attribute__((vector_size(kPhiloxBytes)));
+
+// Products of the low halves of 64-bit lanes.
+[[gnu::always_inline]] static inline void multiply_low(PhiloxPairs& product, const PhiloxPairs& a,
+                                                       const PhiloxPairs& b) {
+#if defined(__AVX512F__)
+  product = (PhiloxPairs)_mm512_maskz_mul_epu32(0xFF, (__m512i)a, (__m512i)b);
+#elif defined(__AVX2__)
+  product = (PhiloxPairs)_mm256_mul_epu32((__m256i)a, (__m256i)b);
+#elif defined(__SSE2__)
+  product = (PhiloxPairs)_mm_mul_epu32((__m128i)a, (__m128i)b);
+#else
+  product = (a & 0xFFFFFFFFu) * (b & 0xFFFFFFFFu);
+#endif
+}
+
+// dropout_block of kMaskChannels / 8 neighbouring blocks, the first of which is `start`. A block is
+// two 64-bit lanes, (c0 | c1 << 32) and (c2 | c3 << 32); a round is then
+//   lanes = reverse 32-bit words of (low halves * multipliers) ^ (lanes >> 32) ^ keys
+// and the result lies in memory as the sixteen bits of channel after channel.
 static inline void random_channels(RandomKey key, const RandomBlock& start,
                                    std::uint16_t* __restrict__ halves) {
-  std::uint32_t c[4][kMaskBlocks];
-  for (int i = 0; i < kMaskBlocks; ++i) {
-    c[0][i] = start[0];
-    c[1][i] = start[1];
-    c[2][i] = start[2];
-    c[3][i] = start[3] + static_cast<std::uint32_t>(i);
+  constexpr int kPairs = kPhiloxBytes / 8;
+  constexpr int kVectors = kMaskChannels * 2 / kPhiloxBytes;
+  PhiloxPairs state[kVectors] = {}, multipliers{}, keys{};
+  PhiloxWords reversed{};
+  for (int i = 0; i < kPairs; ++i) {
+    multipliers[i] = i % 2 == 0 ? 0xD2511F53u : 0xCD9E8D57u;
+    reversed[2 * i] = static_cast<std::uint32_t>(4 * (i / 2) + 3 - 2 * (i % 2));
+    reversed[2 * i + 1] = reversed[2 * i] - 1;
+  }
+  for (int vector = 0; vector < kVectors; ++vector) {
+    for (int i = 0; i < kPairs; ++i) {
+      const auto block = start[3] + static_cast<std::uint32_t>((vector * kPairs + i) / 2);
+      state[vector][i] = i % 2 == 0 ? start[0] | std::uint64_t{start[1]} << 32
+                                    : start[2] | std::uint64_t{block} << 32;
+    }
   }
   auto k0 = static_cast<std::uint32_t>(key);
   auto k1 = static_cast<std::uint32_t>(key >> 32);
   for (int round = 0; round < kDropoutRounds; ++round) {
-    for (int i = 0; i < kMaskBlocks; ++i) {
-      const std::uint64_t p0 = std::uint64_t{0xD2511F53u} * c[0][i];
-      const std::uint64_t p1 = std::uint64_t{0xCD9E8D57u} * c[2][i];
-      c[0][i] = static_cast<std::uint32_t>(p1 >> 32) ^ c[1][i] ^ k0;
-      c[1][i] = static_cast<std::uint32_t>(p1);
-      c[2][i] = static_cast<std::uint32_t>(p0 >> 32) ^ c[3][i] ^ k1;
-      c[3][i] = static_cast<std::uint32_t>(p0);
+    for (int i = 0; i < kPairs; ++i) {
+      keys[i] = i % 2 == 0 ? k0 : k1;
+    }
+    for (PhiloxPairs& lanes : state) {
+      PhiloxPairs product;
+      multiply_low(product, lanes, multipliers);
+      const auto swapped = (PhiloxPairs)__builtin_shuffle((PhiloxWords)product, reversed);
+      lanes = swapped ^ (lanes >> 32) ^ keys;
     }
     k0 += 0x9E3779B9u;
     k1 += 0xBB67AE85u;
   }
-  for (int i = 0; i < kMaskBlocks; ++i) {
-    for (int word = 0; word < 4; ++word) {
-      halves[8 * i + 2 * word] = static_cast<std::uint16_t>(c[word][i]);
-      halves[8 * i + 2 * word + 1] = static_cast<std::uint16_t>(c[word][i] >> 16);
-    }
-  }
+  std::memcpy(halves, state, sizeof state);
 }
 
 // factors[c] = the scale where channel c of row `row` is kept, else 0. There must be room for

@@ -10,6 +10,26 @@ namespace {
 constexpr std::int64_t kRows = 512;
 constexpr std::int64_t kColumns = 1024;
 
+// total[c] += sum of rows [begin, end) of x, eight rows at a time as a tree: fewer passes over
+// `total` and smaller rounding errors than row by row.
+template <class T>
+void add_rows(const T* x, std::int64_t stride, std::int64_t begin, std::int64_t end,
+              std::int64_t columns, Accumulator<T>* total) {
+  std::int64_t row = begin;
+  for (; row + 8 <= end; row += 8) {
+    const T* v = x + row * stride;
+    for (std::int64_t c = 0; c < columns; ++c) {
+      const auto at = [&](int i) { return load(v + i * stride + c); };
+      total[c] += ((at(0) + at(1)) + (at(2) + at(3))) + ((at(4) + at(5)) + (at(6) + at(7)));
+    }
+  }
+  for (; row < end; ++row) {
+    for (std::int64_t c = 0; c < columns; ++c) {
+      total[c] += load(x + row * stride + c);
+    }
+  }
+}
+
 template <class T>
 void column_sum(Stream& stream, const ColumnSum& k) {
   using Sum = Accumulator<T>;
@@ -28,12 +48,7 @@ void column_sum(Stream& stream, const ColumnSum& k) {
     const std::int64_t columns = std::min(kColumns, n - first);
     Sum* total = parts + part * n + first;
     std::fill_n(total, columns, Sum(0));
-    for (std::int64_t row = part * kRows; row < std::min(m, (part + 1) * kRows); ++row) {
-      const T* values = x + row * n + first;
-      for (std::int64_t c = 0; c < columns; ++c) {
-        total[c] += load(values + c);
-      }
-    }
+    add_rows(x + first, n, part * kRows, std::min(m, (part + 1) * kRows), columns, total);
   });
   pool.for_ranges(n, kColumns, [=](std::int64_t begin, std::int64_t end) {
     if (!k.add) {

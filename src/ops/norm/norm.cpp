@@ -49,6 +49,10 @@ void choose_targets(Tape& tape, const NormRecord& record, NormBackward& kernel) 
   Sink stream, pending;
   if (record.out == record.stream) {
     stream = tape.sink(record.stream);
+    if (stream.add) {  // one rounding of the sum, as when there is a branch to add
+      kernel.later = stream.target;
+      stream.add = false;
+    }
   } else {
     kernel.later = tape.grad(record.out);
     const bool in_place =

@@ -20,7 +20,7 @@ class Backward {
     Sum* d_gain = k_.partials.as<Sum>() + index * width * columns_;
     std::fill_n(d_gain, width * columns_, Sum{0});
     RowFactors factors(k_.d_pending ? k_.mask : DropoutMask{}, columns_);
-    std::vector<Sum> total(static_cast<std::size_t>(columns_));
+    std::vector<Sum> total(padded(columns_));
     for (std::int64_t row = begin; row < end; ++row) {
       const Row at = row_at(row);
       Sum* d_bias = width == 2 ? d_gain + columns_ : nullptr;
@@ -53,20 +53,19 @@ class Backward {
   std::array<Sum, 2> sums(const Row& row, Sum* d_gain, Sum* d_bias, Sum* g) const {
     const auto [x, dy, mean, inverse, later] = row;
     const Sum* gain = gain_.data();
-    const auto add_terms = [=](std::int64_t c, Sum& sum_g, Sum& sum_gh) {
-      const Sum h = (load(x + c) - mean) * inverse, upstream = load(dy + c);
-      g[c] = upstream * gain[c];
-      sum_g += g[c];
-      sum_gh += g[c] * h;
-      d_gain[c] += upstream * h;
-    };
-    if (d_bias == nullptr) {
-      return two_sums<Sum>(columns_, add_terms);
-    }
-    return two_sums<Sum>(columns_, [=](std::int64_t c, Sum& sum_g, Sum& sum_gh) {
-      add_terms(c, sum_g, sum_gh);
-      d_bias[c] += load(dy + c);
-    });
+    return two_sums<Sum>(
+        columns_, [=](std::int64_t c, Lanes<Sum>& sum_g, Lanes<Sum>& sum_gh, auto part) {
+          const Lanes<Sum> h = (load_lanes(x + c, part) - mean) * inverse;
+          const Lanes<Sum> upstream = load_lanes(dy + c, part);
+          const Lanes<Sum> scaled = upstream * load_lanes(gain + c);
+          store_lanes(g + c, scaled);
+          sum_g += scaled;
+          sum_gh += scaled * h;
+          store_lanes(d_gain + c, load_lanes(d_gain + c, part) + upstream * h, part);
+          if (d_bias != nullptr) {
+            store_lanes(d_bias + c, load_lanes(d_bias + c, part) + upstream, part);
+          }
+        });
   }
 
   // total = dx + later, in place of g.
@@ -75,45 +74,44 @@ class Backward {
     const auto count = static_cast<Sum>(columns_);
     const Sum mean_g = k_.options.kind == NormKind::rms ? Sum{0} : sum_g / count;
     const Sum mean_gh = sum_gh / count;
-    const auto dx = [=](std::int64_t c) {
-      const Sum h = (load(x + c) - mean) * inverse;
-      return inverse * (total[c] - mean_g - h * mean_gh);
-    };
-    if (later != nullptr) {
-      for (std::int64_t c = 0; c < columns_; ++c) {
-        total[c] = dx(c) + load(later + c);
+    for_lanes<Sum>(columns_, [=](std::int64_t c, auto part) {
+      const Lanes<Sum> h = (load_lanes(x + c, part) - mean) * inverse;
+      Lanes<Sum> dx = inverse * (load_lanes(total + c) - mean_g - h * mean_gh);
+      if (later != nullptr) {
+        dx += load_lanes(later + c, part);
       }
-    } else {
-      for (std::int64_t c = 0; c < columns_; ++c) {
-        total[c] = dx(c);
-      }
-    }
+      store_lanes(total + c, dx);
+    });
   }
 
   void write(std::int64_t row, const Sum* total, RowFactors& factors) const {
-    if (k_.d_stream) {
-      emit(total, nullptr, k_.d_stream.as<Stored>() + row * columns_, k_.add_stream);
+    Stored* const stream = k_.d_stream ? k_.d_stream.as<Stored>() + row * columns_ : nullptr;
+    if (stream != nullptr) {
+      emit(total, nullptr, stream, k_.add_stream);
     }
     if (k_.d_pending) {
-      emit(total, factors.of(row), k_.d_pending.as<Branch>() + row * columns_, k_.add_pending);
+      Branch* const pending = k_.d_pending.as<Branch>() + row * columns_;
+      if (stream != nullptr && !k_.add_stream) {
+        emit(stream, factors.of(row), pending, k_.add_pending);  // rounded, as settle reads it
+      } else {
+        emit(total, factors.of(row), pending, k_.add_pending);
+      }
     }
   }
 
-  // to (+)= factors * total; null factors mean one.
-  template <class To>
-  void emit(const Sum* total, const float* factors, To* __restrict__ to, bool add) const {
-    const auto term = [=](std::int64_t c) {
-      return factors != nullptr ? static_cast<Sum>(factors[c]) * total[c] : total[c];
-    };
-    if (add) {
-      for (std::int64_t c = 0; c < columns_; ++c) {
-        store(to + c, load(to + c) + term(c));
+  // to (+)= factors * from; null factors mean one.
+  template <class From, class To>
+  void emit(const From* from, const float* factors, To* to, bool add) const {
+    for_lanes<Sum>(columns_, [=](std::int64_t c, auto part) {
+      Lanes<Sum> term = load_lanes(from + c, part);
+      if (factors != nullptr) {
+        term *= load_factors<Sum>(factors + c);
       }
-    } else {
-      for (std::int64_t c = 0; c < columns_; ++c) {
-        store(to + c, term(c));
+      if (add) {
+        term += load_lanes(to + c, part);
       }
-    }
+      store_lanes(to + c, term, part);
+    });
   }
 
   const NormBackward& k_;

@@ -139,7 +139,8 @@ __device__ __forceinline__ void row_backward(const Arguments<Stored, Branch>& a,
       for (int j = 0; j < kOctet; ++j) {
         const float h = (part.x[i][j] - mean) * inverse;
         const float g = a.g(part.dy[i][j], gain[j]);
-        total[j] = fmaf(inverse, g - means.x - h * means.y, part.later[i][j]);
+        const float sum = fmaf(inverse, g - means.x - h * means.y, part.later[i][j]);
+        total[j] = to_float(from_float<Stored>(sum));  // as settle would read it
       }
       write_total(a, row * a.columns + column, column, mask, total);
     }
@@ -236,8 +237,9 @@ __global__ void norm_backward_by_element(Arguments<Stored, Branch> a) {
       const std::int64_t at = first + c;
       const float h = (to_float(a.x[at]) - mean) * inverse;
       const float g = a.g(to_float(a.dy[at]), to_float(a.gain[c]));
-      const float total = fmaf(inverse, g - means.x - h * means.y,
-                               a.later != nullptr ? to_float(a.later[at]) : 0.0f);
+      const float sum = fmaf(inverse, g - means.x - h * means.y,
+                             a.later != nullptr ? to_float(a.later[at]) : 0.0f);
+      const float total = to_float(from_float<Stored>(sum));  // as settle would read it
       if (a.d_stream != nullptr) {
         a.d_stream[at] =
             from_float<Stored>(total + (a.add_stream ? to_float(a.d_stream[at]) : 0.0f));

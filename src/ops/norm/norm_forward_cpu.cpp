@@ -19,21 +19,27 @@ struct Statistics {
 
 // The mean is found by a first sum and corrected by the sum of what is left over, so that an
 // offset far larger than the deviation costs no accuracy.
-template <class Sum>
-Statistics<Sum> row_statistics(const Sum* row, std::int64_t columns, const NormOptions& options) {
+template <class Stored, class Sum = Accumulator<Stored>>
+Statistics<Sum> row_statistics(const Stored* row, std::int64_t columns,
+                               const NormOptions& options) {
   const auto count = static_cast<Sum>(columns);
   const auto epsilon = static_cast<Sum>(options.epsilon);
   if (options.kind == NormKind::rms) {
     const auto [squares, unused] =
-        two_sums<Sum>(columns, [=](std::int64_t c, Sum& sum, Sum&) { sum += row[c] * row[c]; });
+        two_sums<Sum>(columns, [=](std::int64_t c, Lanes<Sum>& sum, Lanes<Sum>&, auto part) {
+          const Lanes<Sum> x = load_lanes(row + c, part);
+          sum += x * x;
+        });
     return {0, 0, 1 / std::sqrt(squares / count + epsilon)};
   }
   const auto [total, unused] =
-      two_sums<Sum>(columns, [=](std::int64_t c, Sum& sum, Sum&) { sum += row[c]; });
+      two_sums<Sum>(columns, [=](std::int64_t c, Lanes<Sum>& sum, Lanes<Sum>&, auto part) {
+        sum += load_lanes(row + c, part);
+      });
   const Sum mean = total / count;
-  const auto [rest, squares] =
-      two_sums<Sum>(columns, [=](std::int64_t c, Sum& sum, Sum& sum_of_squares) {
-        const Sum centred = row[c] - mean;
+  const auto [rest, squares] = two_sums<Sum>(
+      columns, [=](std::int64_t c, Lanes<Sum>& sum, Lanes<Sum>& sum_of_squares, auto part) {
+        const Lanes<Sum> centred = inside<Sum>(load_lanes(row + c, part) - mean, part);
         sum += centred;
         sum_of_squares += centred * centred;
       });
@@ -54,7 +60,6 @@ class Forward {
 
   void rows(std::int64_t begin, std::int64_t end) const {
     RowFactors factors(k_.mask, columns_);
-    std::vector<Sum> buffer(static_cast<std::size_t>(columns_));
     for (std::int64_t row = begin; row < end; ++row) {
       const Stored* x = k_.stream.as<Stored>() + row * columns_;
       if (k_.pending) {
@@ -62,31 +67,20 @@ class Forward {
         settle_row(x, k_.pending.as<Branch>() + row * columns_, factors.of(row), out, columns_);
         x = out;
       }
-      const Sum* wide = widened_row(x, buffer.data());
-      const Statistics<Sum> statistics = row_statistics(wide, columns_, k_.options);
-      write(wide, statistics, k_.y.as<Branch>() + row * columns_);
+      const Statistics<Sum> statistics = row_statistics(x, columns_, k_.options);
+      write(x, statistics, k_.y.as<Branch>() + row * columns_);
       keep(statistics, row);
     }
   }
 
  private:
-  const Sum* widened_row(const Stored* x, Sum* buffer) const {
-    if constexpr (std::is_same_v<Stored, Sum>) {
-      return x;
-    } else {
-      for (std::int64_t c = 0; c < columns_; ++c) {
-        buffer[c] = load(x + c);
-      }
-      return buffer;
-    }
-  }
-
-  void write(const Sum* row, const Statistics<Sum>& statistics, Branch* __restrict__ y) const {
+  void write(const Stored* row, const Statistics<Sum>& statistics, Branch* y) const {
     const auto [mean, shift, inverse] = statistics;
     const Sum *gain = gain_.data(), *bias = bias_.data();
-    for (std::int64_t c = 0; c < columns_; ++c) {
-      store(y + c, (row[c] - mean - shift) * inverse * gain[c] + bias[c]);
-    }
+    for_lanes<Sum>(columns_, [=](std::int64_t c, auto part) {
+      const Lanes<Sum> h = (load_lanes(row + c, part) - mean - shift) * inverse;
+      store_lanes(y + c, h * load_lanes(gain + c) + load_lanes(bias + c), part);
+    });
   }
 
   void keep(const Statistics<Sum>& statistics, std::int64_t row) const {

@@ -7,33 +7,49 @@
 #include <vector>
 
 #include "ops/common/convert.h"
+#include "ops/common/row_lanes.h"
 #include "ops/dropout/mask_cpu.h"
 #include "ops/norm/norm.h"
 
 namespace bloomery {
 
-// Sums of two terms over a row, in lanes that the compiler keeps in vector registers; the order of
-// summation is fixed by the length. add_terms(i, first, second) adds the terms of element i.
+// Rows that kernels keep for themselves have room for whole vectors.
+static inline std::size_t padded(std::int64_t columns) {
+  return static_cast<std::size_t>((columns + kRowLanes<float> - 1) / kRowLanes<float> *
+                                  kRowLanes<float>);
+}
+
+// A mask (which is fp32) as factors of a row.
+template <class Sum>
+[[gnu::always_inline]] static inline Lanes<Sum> load_factors(const float* factors) {
+  if constexpr (std::is_same_v<Sum, float>) {
+    return load_lanes(factors);
+  } else {
+    Lanes<Sum> lanes;
+    for (int i = 0; i < kRowLanes<Sum>; ++i) {
+      lanes[i] = static_cast<Sum>(factors[i]);
+    }
+    return lanes;
+  }
+}
+
+// Sums of two terms over a row; the order of summation is fixed by the length.
+// add_terms(first element, first sums, second sums, lanes inside the row) adds a vector of terms.
 template <class Sum, class AddTerms>
-static inline std::array<Sum, 2> two_sums(std::int64_t count, const AddTerms& add_terms) {
-  constexpr int kLanes = 128 / static_cast<int>(sizeof(Sum));
-  Sum first[kLanes] = {}, second[kLanes] = {};
-  std::int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    for (int lane = 0; lane < kLanes; ++lane) {
-      add_terms(i + lane, first[lane], second[lane]);
-    }
+[[gnu::always_inline]] static inline std::array<Sum, 2> two_sums(std::int64_t columns,
+                                                                 const AddTerms& add_terms) {
+  // Two chains of each sum, so that an addition need not wait for the one before it.
+  Lanes<Sum> first[2] = {}, second[2] = {};
+  constexpr int kStep = 2 * kRowLanes<Sum>;
+  const std::int64_t even = columns / kStep * kStep;
+  for (std::int64_t c = 0; c < even; c += kStep) {
+    add_terms(c, first[0], second[0], AllLanes{});
+    add_terms(c + kRowLanes<Sum>, first[1], second[1], AllLanes{});
   }
-  for (int lane = 0; i < count; ++i, ++lane) {
-    add_terms(i, first[lane], second[lane]);
-  }
-  for (int half = kLanes / 2; half > 0; half /= 2) {
-    for (int lane = 0; lane < half; ++lane) {
-      first[lane] += first[lane + half];
-      second[lane] += second[lane + half];
-    }
-  }
-  return {first[0], second[0]};
+  for_lanes<Sum>(columns - even, [&](std::int64_t c, auto part) {
+    add_terms(even + c, first[0], second[0], part);
+  });
+  return {sum_of_lanes<Sum>(first[0] + first[1]), sum_of_lanes<Sum>(second[0] + second[1])};
 }
 
 // out[c] = round(stream[c] + factors[c] * pending[c]); null factors mean one.
@@ -41,15 +57,13 @@ template <class Stored, class Branch>
 static inline void settle_row(const Stored* stream, const Branch* pending, const float* factors,
                               Stored* out, std::int64_t columns) {
   using Sum = Accumulator<Stored>;
-  if (factors != nullptr) {
-    for (std::int64_t c = 0; c < columns; ++c) {
-      store(out + c, load(stream + c) + static_cast<Sum>(factors[c]) * load(pending + c));
+  for_lanes<Sum>(columns, [=](std::int64_t c, auto part) {
+    Lanes<Sum> addend = load_lanes(pending + c, part);
+    if (factors != nullptr) {
+      addend *= load_factors<Sum>(factors + c);
     }
-  } else {
-    for (std::int64_t c = 0; c < columns; ++c) {
-      store(out + c, load(stream + c) + load(pending + c));
-    }
-  }
+    store_lanes(out + c, load_lanes(stream + c, part) + addend, part);
+  });
 }
 
 // The mask of a row, or null when nothing is dropped.
@@ -75,7 +89,7 @@ class RowFactors {
 template <class T>
 static inline std::vector<Accumulator<T>> widened(ConstView values, std::int64_t columns,
                                                   Accumulator<T> plus) {
-  std::vector<Accumulator<T>> wide(static_cast<std::size_t>(columns), plus);
+  std::vector<Accumulator<T>> wide(padded(columns), plus);
   if (values) {
     for (std::int64_t c = 0; c < columns; ++c) {
       wide[c] += load(values.as<T>() + c);

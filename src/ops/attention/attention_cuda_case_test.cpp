@@ -1,4 +1,4 @@
-#include "ops/attention/attention_cuda_case.h"
+#include "ops/attention/attention_cuda_case_test.h"
 
 #include <algorithm>
 #include <cmath>
