@@ -44,6 +44,9 @@ target_compile_options(
             "$<$<COMPILE_LANGUAGE:CUDA>:-Wno-deprecated-gpu-targets;--expt-relaxed-constexpr;--expt-extended-lambda;-lineinfo;-Xcompiler=-Wall,-Wextra>")
 if(BLOOMERY_PORTABLE)
   target_link_options(bloomery_settings INTERFACE -static-libstdc++ -static-libgcc)
+  # Kernels shrink to a ninth; they are unpacked when first used.
+  target_compile_options(bloomery_settings
+                         INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:--compress-mode=size>")
 endif()
 if(BLOOMERY_SANITIZE)
   target_compile_options(bloomery_settings

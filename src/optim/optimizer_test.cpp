@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/random.h"
+#include "comm/threads.h"
 #include "harness/device_test.h"
 #include "ops/optimizer/units.h"
 
@@ -192,43 +193,32 @@ TEST_P(OptimizerTest, ShardsAddUpToTheWhole) {
   EXPECT_EQ(to_bytes(machine.stream, whole.value), to_bytes(machine.stream, copy.value));
 }
 
-// Doubles what it is given, as two ranks with equal gradients do.
-class TwinCommunicator final : public Communicator {
- public:
-  int rank() const override { return 0; }
-  int size() const override { return 2; }
-  void all_reduce(View data, Reduce reduce, Stream& stream) override {
-    ASSERT_EQ(reduce, Reduce::sum);
-    ASSERT_EQ(data.dtype, DType::fp64);
-    double sum = 0;
-    stream.copy(&sum, data.data, sizeof sum);
-    stream.synchronize();
-    sum *= 2;
-    stream.copy(data.data, &sum, sizeof sum);
-    stream.synchronize();
+// Three ranks hold the same parameter and one of them counts it; each has one of its own.
+TEST_P(OptimizerTest, RanksCountSharedElementsOnceAndSkipTogether) {
+  constexpr int kRanks = 3;
+  double square = 0;
+  for (const double x : drawn("grad", kCount)) {
+    square += static_cast<float>(x) * static_cast<double>(static_cast<float>(x));
   }
-  void all_gather(ConstView, View, Stream&) override { unused(); }
-  void reduce_scatter(ConstView, View, Reduce, Stream&) override { unused(); }
-  void broadcast(View, int, Stream&) override { unused(); }
-  void all_to_all(ConstView, View, const Counts&, Stream&) override { unused(); }
-  void exchange(std::span<const Transfer>, Stream&) override { unused(); }
-  std::unique_ptr<Communicator> split(int, int) override { return nullptr; }
-  void barrier() override {}
-  void abort() noexcept override {}
+  const double expected = std::sqrt(square * (kRanks + 1));
+  run_ranks(kRanks, [&](int rank, std::unique_ptr<Communicator> world) {
+    Machine machine(GetParam());
+    const std::uint8_t shared_flag = rank == 1 ? 0 : kUnitUncounted;
+    Optimizer optimizer(machine.stream, constant_rate(),
+                        {make_shard(machine.stream, DType::bf16, kCount, shared_flag),
+                         make_shard(machine.stream, DType::bf16)});
+    const std::vector<Communicator*> groups = {world.get()};
+    optimizer.step(groups, 1);
+    EXPECT_NEAR(optimizer.report(0).grad_norm, expected, 1e-12 * expected);
 
- private:
-  static void unused() { throw Error("the optimizer needs all_reduce only"); }
-};
-
-TEST_P(OptimizerTest, SumsTheNormOverTheGroups) {
-  Machine machine(GetParam());
-  TwinCommunicator twins;
-  Optimizer alone(machine.stream, constant_rate(), {make_shard(machine.stream, DType::fp32)});
-  Optimizer both(machine.stream, constant_rate(), {make_shard(machine.stream, DType::fp32)});
-  alone.step({}, 1);
-  const std::vector<Communicator*> groups = {&twins, &twins};
-  both.step(groups, 1);
-  EXPECT_NEAR(both.report(0).grad_norm, 2 * alone.report(0).grad_norm, 1e-12);
+    const auto before = bits(machine.stream, optimizer.shards()[0]);
+    if (rank == 2) {
+      set_grad(machine.stream, optimizer.shards()[1], std::vector<double>(kCount, kInfinity));
+    }
+    optimizer.step(groups, 1);
+    EXPECT_TRUE(optimizer.report(0).skipped);
+    EXPECT_EQ(bits(machine.stream, optimizer.shards()[0]), before);
+  });
 }
 
 TEST_P(OptimizerTest, ReportsArriveAStepLater) {

@@ -1,6 +1,9 @@
 #include "ops/matmul/cpu_plans.h"
 
 #include <cblas.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include <algorithm>
 #include <array>
@@ -22,14 +25,31 @@ bool multiplies_bf16() {
 #endif
 }
 
+// Whether it has the tile multipliers, beside which copying is ten times as dear.
+bool has_amx_bf16() {
+#if defined(__x86_64__)
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d >> 22 & 1u) != 0;
+#else
+  return false;
+#endif
+}
+
+// Products run this many times as fast as in fp32, by order of magnitude.
+double speed_of(CpuMethod method) {
+  return method != CpuMethod::onednn_bf16 ? 1 : has_amx_bf16() ? 10 : 2;
+}
+
 // Relative time of a product cut into blocks, averaged over pools of 2 to 16 threads. Blocks cost
 // what their library call copies (proportional to rows + columns where the product is to
 // rows * columns) and a fixed start; threads idle in the last round.
-double block_cost(const MatmulKey& key, std::int64_t rows, std::int64_t columns) {
+double block_cost(const MatmulKey& key, double speed, std::int64_t rows, std::int64_t columns) {
   constexpr double kCopyCost = 4, kStartOperations = 1e6;
-  const double start = kStartOperations / (2.0 * static_cast<double>(rows * columns * key.k));
+  const double copy = kCopyCost * speed;
+  const double start =
+      kStartOperations * speed / (2.0 * static_cast<double>(rows * columns * key.k));
   const double overhead =
-      1 + kCopyCost / static_cast<double>(rows) + kCopyCost / static_cast<double>(columns) + start;
+      1 + copy / static_cast<double>(rows) + copy / static_cast<double>(columns) + start;
   const std::int64_t count = ((key.m + rows - 1) / rows) * ((key.n + columns - 1) / columns);
   const double wasted = static_cast<double>(count * rows * columns) /
                         static_cast<double>(key.m * key.n);  // by smaller blocks at the edges
@@ -41,14 +61,14 @@ double block_cost(const MatmulKey& key, std::int64_t rows, std::int64_t columns)
   return overhead * wasted * rounds;
 }
 
-std::pair<std::int64_t, std::int64_t> best_blocks(const MatmulKey& key) {
-  constexpr std::array<std::int64_t, 8> kExtents{64, 96, 128, 192, 256, 384, 512, 1024};
+std::pair<std::int64_t, std::int64_t> best_blocks(const MatmulKey& key, double speed) {
+  constexpr std::array<std::int64_t, 10> kExtents{64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048};
   std::pair<std::int64_t, std::int64_t> best{key.m, key.n};
-  double least = block_cost(key, key.m, key.n);
+  double least = block_cost(key, speed, key.m, key.n);
   for (const std::int64_t rows : kExtents) {
     for (const std::int64_t columns : kExtents) {
       const std::int64_t used_rows = std::min(rows, key.m), used_columns = std::min(columns, key.n);
-      const double cost = block_cost(key, used_rows, used_columns);
+      const double cost = block_cost(key, speed, used_rows, used_columns);
       if (cost < least) {
         least = cost;
         best = {used_rows, used_columns};
@@ -110,7 +130,6 @@ CpuMatmulPlans::CpuMatmulPlans(Device& device)
 std::vector<CpuMatmulPlan> CpuMatmulPlans::candidates(const MatmulKey& key) const {
   // Below this the start of a oneDNN call outweighs its speed.
   constexpr std::int64_t kSmall = 64 * 64 * 64;
-  const auto [rows, columns] = best_blocks(key);
   std::vector<CpuMethod> methods{CpuMethod::openblas};
   if (onednn_ && key.input != DType::fp64 && key.m * key.n * key.k > kSmall) {
     // On blocks of GPT-2's shapes oneDNN's AVX-512 kernels run at 1.04 to 1.2 times OpenBLAS's
@@ -122,13 +141,25 @@ std::vector<CpuMatmulPlan> CpuMatmulPlans::candidates(const MatmulKey& key) cons
   }
   std::vector<CpuMatmulPlan> plans;
   for (const CpuMethod method : methods) {
+    const auto [rows, columns] = best_blocks(key, speed_of(method));
     plans.push_back({method, rows, columns});
   }
-  for (const CpuMethod method : methods) {
-    plans.push_back(
-        {method, std::min<std::int64_t>(128, key.m), std::min<std::int64_t>(384, key.n)});
-    plans.push_back(
-        {method, std::min<std::int64_t>(256, key.m), std::min<std::int64_t>(256, key.n)});
+  // Timing also tries other cuts with the method that the rule prefers.
+  const auto piece = [](std::int64_t extent, std::int64_t parts) {
+    return std::max<std::int64_t>(64, (extent / parts + 63) / 64 * 64);
+  };
+  for (const auto& [rows, columns] : {std::pair<std::int64_t, std::int64_t>{128, 384},
+                                      {256, 256},
+                                      {512, 512},
+                                      {256, 1024},
+                                      {1024, 256},
+                                      {1024, 1024},
+                                      {piece(key.m, 4), key.n},
+                                      {piece(key.m, 2), key.n},
+                                      {key.m, piece(key.n, 4)},
+                                      {key.m, piece(key.n, 2)},
+                                      {piece(key.m, 2), piece(key.n, 2)}}) {
+    plans.push_back({methods.front(), std::min(rows, key.m), std::min(columns, key.n)});
   }
   return plans;
 }

@@ -147,7 +147,7 @@ std::vector<CublasLt::Algorithm> CublasLt::candidates(const Plan& plan, const Ma
   check_cublas(cublasLtMatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate");
   const Owned<cublasLtMatmulPreference_t> preference(made);
   const std::uint32_t schemes =
-      CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
+      CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;  // partial sums are never rounded to 16 bits
   set(made, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspaceBytes);
   set(made, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes);
   for (const auto attribute :

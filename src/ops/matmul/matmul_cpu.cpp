@@ -56,7 +56,7 @@ class BlockedProduct {
   }
 
  private:
-  // Straight into d where it has the accumulation dtype and nothing follows, else into a tile
+  // Straight into d where nothing follows and the library can write its dtype, else into a tile
   // that is finished while in the cache.
   void compute(const Block& block) {
     if constexpr (std::is_same_v<Out, Sum>) {
@@ -65,9 +65,37 @@ class BlockedProduct {
                         p_.add);
       }
     }
+    if (multiply_to_bf16(block)) {
+      return;
+    }
     const Tensor tile = Tensor::empty(stream_, dtype_of<Sum>, {block.rows, block.columns});
     multiply(block, static_cast<Sum*>(tile.data()), block.columns, false);
     finish(block, static_cast<Sum*>(tile.data()));
+  }
+
+  bool multiply_to_bf16(const Block& block) {
+    if constexpr (std::is_same_v<In, bfloat16> && std::is_same_v<Out, bfloat16>) {
+      if (plan_.method == CpuMethod::onednn_bf16 && !has_epilogue(p_) && !p_.add && sizes_.k > 0) {
+        ProductShape shape = shape_of(block, sizes_.n, false);
+        shape.output = DType::bf16;
+        return onednn_->multiply(stream_, shape, a_at(block.i, 0), b_at(0, block.j),
+                                 p_.d.template as<Out>() + block.i * sizes_.n + block.j);
+      }
+    }
+    return false;
+  }
+
+  ProductShape shape_of(const Block& block, std::int64_t ldc, bool add) const {
+    return {.m = block.rows,
+            .n = block.columns,
+            .k = sizes_.k,
+            .lda = lda_,
+            .ldb = ldb_,
+            .ldc = ldc,
+            .transpose_a = p_.transpose_a,
+            .transpose_b = p_.transpose_b,
+            .add = add,
+            .input = p_.a.dtype};
   }
 
   const In* a_at(std::int64_t i, std::int64_t k) const {
@@ -78,16 +106,7 @@ class BlockedProduct {
   }
 
   void multiply(const Block& block, Sum* c, std::int64_t ldc, bool add) {
-    const ProductShape shape{.m = block.rows,
-                             .n = block.columns,
-                             .k = sizes_.k,
-                             .lda = lda_,
-                             .ldb = ldb_,
-                             .ldc = ldc,
-                             .transpose_a = p_.transpose_a,
-                             .transpose_b = p_.transpose_b,
-                             .add = add,
-                             .input = p_.a.dtype};
+    const ProductShape shape = shape_of(block, ldc, add);
     if (sizes_.k == 0) {
       for (std::int64_t r = 0; r < (add ? 0 : block.rows); ++r) {
         std::fill_n(c + r * ldc, block.columns, Sum(0));

@@ -184,7 +184,7 @@ struct OneDnn::Primitive {
       : api(functions),
         a(api, s.m, s.k, s.lda, s.transpose_a, s.input == DType::bf16 ? kBf16 : kFp32),
         b(api, s.k, s.n, s.ldb, s.transpose_b, s.input == DType::bf16 ? kBf16 : kFp32),
-        c(api, s.m, s.n, s.ldc, false, kFp32),
+        c(api, s.m, s.n, s.ldc, false, s.output == DType::bf16 ? kBf16 : kFp32),
         plan(api.plan_destroy),
         primitive(api.primitive_destroy) {}
 
@@ -265,7 +265,7 @@ const OneDnn::Primitive* OneDnn::primitive(const ProductShape& shape) {
 }
 
 bool OneDnn::multiply(Stream& stream, const ProductShape& shape, const void* a, const void* b,
-                      float* c) {
+                      void* c) {
   api_->stay_single_threaded();
   const Primitive* made = primitive(shape);
   if (made == nullptr) {

@@ -12,12 +12,13 @@
 
 namespace bloomery {
 
-// A product of one library call: fp32 c [m, n] (+)= op(a) op(b). Leading dimensions count elements
+// A product of one library call: c [m, n] (+)= op(a) op(b). Leading dimensions count elements
 // of the matrices as stored.
 struct ProductShape {
   std::int64_t m = 0, n = 0, k = 0, lda = 0, ldb = 0, ldc = 0;
   bool transpose_a = false, transpose_b = false, add = false;
   DType input = DType::fp32;
+  DType output = DType::fp32;  // of c; bf16 only with oneDNN, bf16 inputs and no add
 
   auto operator<=>(const ProductShape&) const = default;
 };
@@ -30,7 +31,7 @@ class OneDnn {
 
   // One product on the calling thread. False, and nothing done, when the library has no fast
   // implementation. May be called from several threads. Inputs are fp32 or bf16.
-  bool multiply(Stream& stream, const ProductShape& shape, const void* a, const void* b, float* c);
+  bool multiply(Stream& stream, const ProductShape& shape, const void* a, const void* b, void* c);
 
  private:
   struct Api;
