@@ -19,7 +19,8 @@ struct FlashBackward {
 
 // Of a tile of dQ: what the threads hold together.
 template <class Kernel>
-inline constexpr std::int64_t kPartialElements = 4 * Kernel::kThreads * Kernel::kPieces;
+inline constexpr std::int64_t kPartialElements =
+    std::int64_t{Kernel::kThreads} * Kernel::kPieces * 4;
 
 // Query tiles with a query that sees a key of [first_key, first_key + kKeys): a range, because both
 // ends of what queries see are non-decreasing.
