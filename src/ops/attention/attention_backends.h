@@ -17,6 +17,12 @@ bool flash_applies(Stream& stream, const AttentionProblem& problem);
 void flash_run(Stream& stream, const AttentionForward& k);
 void flash_run(Stream& stream, const AttentionBackward& k);
 
+// The same for sm_90a, with its own instructions; flash_run prefers them. False: not in this build,
+// not for this GPU or not for this problem, and nothing was launched. To be called where
+// flash_applies.
+bool flash_run_sm90(Stream& stream, const AttentionForward& k);
+bool flash_run_sm90(Stream& stream, const AttentionBackward& k);
+
 // fp32 arithmetic without tensor cores.
 void simple_run(Stream& stream, const AttentionForward& k);
 void simple_run(Stream& stream, const AttentionBackward& k);

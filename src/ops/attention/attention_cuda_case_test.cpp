@@ -270,6 +270,7 @@ Results run_attention(const AttentionCase& c, const AttentionRun& run) {
     contents("q", b.q);
   }
   set_views(b, c);
+  settings.only_sm80 = run.only_sm80;
   settings.backend = run.forward;
   launch(stream, b.forward());
   settings.backend = run.backward;

@@ -33,6 +33,7 @@ struct AttentionRun {
   DType rounded_to = DType::fp64;  // of the inputs
   AttentionBackend forward = AttentionBackend::automatic;
   AttentionBackend backward = AttentionBackend::automatic;
+  bool only_sm80 = false;  // see AttentionSettings
 };
 // "out", "lse" and the gradients of the input buffers.
 Results run_attention(const AttentionCase& c, const AttentionRun& run);

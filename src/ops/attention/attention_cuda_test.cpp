@@ -45,6 +45,7 @@ struct Variant {
   AttentionCase shape;
   DType dtype;
   AttentionBackend backend;
+  bool only_sm80 = false;
 };
 
 const char* backend_name(AttentionBackend backend) {
@@ -142,6 +143,7 @@ std::vector<Variant> variants() {
       }
       list.push_back({c, dtype, AttentionBackend::flash});
     }
+    list.push_back({c, DType::bf16, AttentionBackend::flash, true});
     list.push_back({c, DType::fp32, AttentionBackend::simple});
   }
   for (const std::int64_t dim : {160, 257}) {  // only the simple kernels take these
@@ -176,7 +178,8 @@ TEST_P(CudaAttention, AgreesWithTheCpu) {
                          .dtype = variant.dtype,
                          .rounded_to = variant.dtype,
                          .forward = variant.backend,
-                         .backward = backward};
+                         .backward = backward,
+                         .only_sm80 = variant.only_sm80};
   const Results first = run_attention(variant.shape, run);
   const double limit = variant.dtype == DType::fp32   ? 2e-5
                        : variant.dtype == DType::bf16 ? 1.2e-2
@@ -190,7 +193,8 @@ TEST_P(CudaAttention, AgreesWithTheCpu) {
 
 INSTANTIATE_TEST_SUITE_P(All, CudaAttention, ::testing::ValuesIn(variants()),
                          [](const ::testing::TestParamInfo<Variant>& info) {
-                           return concat(backend_name(info.param.backend), "_", info.param.dtype,
+                           return concat(backend_name(info.param.backend),
+                                         info.param.only_sm80 ? "_sm80_" : "_", info.param.dtype,
                                          "_", name(info.param.shape), "_", info.index);
                          });
 

@@ -23,6 +23,8 @@ struct AttentionSettings {
   // cuDNN's backward may add up the gradient of Q in any order when this is false. Own kernels are
   // always deterministic.
   bool deterministic = true;
+  // The flash kernels for sm_80 on every GPU, so that they can be tested on newer ones.
+  bool only_sm80 = false;
   // A cuDNN plan that asks for more is passed over (the deterministic backward needs
   // 2 * sequences * heads * query_length * key_length bytes).
   std::int64_t max_workspace_bytes = std::int64_t{8} << 30;

@@ -14,19 +14,9 @@
 // dQ.
 #pragma once
 
-#include "ops/attention/flash_common_sm80.cuh"
+#include "ops/attention/flash_backward_common.cuh"
 
 namespace bloomery::attention_cuda {
-
-struct FlashBackward {
-  AttentionBackward k;
-  const float* delta;  // [sequences, heads, query_length], divided by the dropout scale
-  float*
-      partial;  // dQ in the order of the threads' accumulators, [splits, sequences, heads, tiles]
-  int splits;
-  float scale_log2;     // score scale times log2(e)
-  float dropout_scale;  // one without dropout
-};
 
 template <class T_, int kDim_, bool kDropout_, bool kVectors_>
 struct FlashBackwardKernel {
@@ -88,30 +78,6 @@ struct FlashBackwardKernel {
   __device__ static __forceinline__ int score_row() { return warp() % kScoreDown * kScoreRows; }
   __device__ static __forceinline__ int score_column() {
     return warp() / kScoreDown * kScoreColumns;
-  }
-
-  // Query tiles with a query that sees a key of [first_key, first_key + kKeys): a range, because
-  // both ends of what queries see are non-decreasing.
-  __device__ __forceinline__ KeyRange query_tiles_of(int first_key) const {
-    KeyRange tiles{0, query_tiles};
-    if (problem.key_begin == nullptr && problem.key_end == nullptr) {
-      if (problem.causal) {
-        const int offset = static_cast<int>(problem.key_length - problem.query_length);
-        tiles.begin = min(max(first_key - offset, 0) / kQueries, query_tiles);
-      }
-      return tiles;
-    }
-    while (tiles.begin < tiles.end && !tile_sees(tiles.begin, first_key)) {
-      ++tiles.begin;
-    }
-    while (tiles.end > tiles.begin && !tile_sees(tiles.end - 1, first_key)) {
-      --tiles.end;
-    }
-    return tiles;
-  }
-  __device__ __forceinline__ bool tile_sees(int query_tile, int first_key) const {
-    return seen_by_any(problem, sequence, query_tile * kQueries, kQueries)
-        .touches(first_key, first_key + kKeys);
   }
 
   __device__ __forceinline__ void load_queries(int step, int head_in_group, int query_tile) const {
@@ -268,23 +234,8 @@ struct FlashBackwardKernel {
     const std::int64_t heads = problem.num_heads, sequences = problem.num_sequences;
     const std::int64_t tile =
         ((split * sequences + sequence) * heads + head) * query_tiles + query_tile;
-    return reinterpret_cast<float4*>(args.partial + tile * (kQueries * kDim)) + threadIdx.x;
-  }
-
-  __device__ static __forceinline__ void store_query_grad(const FlashBackward& args,
-                                                          const QueryGrad& grad, int sequence,
-                                                          int head, int query_tile) {
-    const HeadRows<T> rows = query_rows<T>(args.k.grad_q, args.k.problem, sequence, head);
-    const float factor = args.k.problem.scale * args.dropout_scale;
-    const int row = query_tile * kQueries + warp() % kQueryDown * kQueryRows;
-    const int column = warp() / kQueryDown * kQueryColumns;
-#pragma unroll
-    for (int i = 0; i < kQueryRows / 16; ++i) {
-#pragma unroll
-      for (int j = 0; j < kQueryColumns / 8; ++j) {
-        store_piece<kVectors>(rows, row + 16 * i, column + 8 * j, grad[i][j], factor, factor);
-      }
-    }
+    return reinterpret_cast<float4*>(args.partial + tile * kPartialElements<FlashBackwardKernel>) +
+           threadIdx.x;
   }
 
   // dV += P^T dO, dQ += dS K, dK += dS^T Q for one pair of tiles.
@@ -317,7 +268,7 @@ struct FlashBackwardKernel {
         grad_q, grad_scores, warp() % kQueryDown * kQueryRows, 0, keys, 0,
         warp() / kQueryDown * kQueryColumns);
     if (sees && last_visit) {
-      store_query_grad(args, grad_q, sequence, head, query_tile);
+      store_query_grad<FlashBackwardKernel>(args, grad_q, sequence, head, query_tile);
     } else if (sees) {
 #pragma unroll
       for (int n = 0; n < kPieces; ++n) {
@@ -350,7 +301,7 @@ struct FlashBackwardKernel {
 
   __device__ __forceinline__ void run_key_tile(int key_tile) {
     const int first_key = key_tile * kKeys;
-    const KeyRange tiles = query_tiles_of(first_key);
+    const KeyRange tiles = query_tiles_of<kQueries, kKeys>(problem, sequence, first_key);
     clear(grad_k);
     clear(grad_v);
     const int per_head = max(tiles.end - tiles.begin, 0), steps = per_head * heads_per_group;
@@ -389,7 +340,8 @@ struct FlashBackwardKernel {
       const KeyRange any = seen_by_any(problem, sequence, tile * kQueries, kQueries);
       if (!any.touches(0, static_cast<int>(problem.key_length))) {
         for (int h = 0; h < heads_per_group; ++h) {
-          store_query_grad(args, zeros, sequence, group * heads_per_group + h, tile);
+          store_query_grad<FlashBackwardKernel>(args, zeros, sequence, group * heads_per_group + h,
+                                                tile);
         }
       }
     }
@@ -418,44 +370,6 @@ __global__ void __launch_bounds__(Kernel::kThreads, Kernel::kBlocksPerProcessor)
   Kernel(args, static_cast<int>(place / groups), static_cast<int>(place % groups),
          static_cast<int>(blockIdx.x % splits), shared_address(shared))
       .run();
-}
-
-// dQ of one query tile: the sum over the splits that visited it, in order.
-template <class Kernel>
-__global__ void __launch_bounds__(Kernel::kThreads)
-    flash_add_splits(const __grid_constant__ FlashBackward args) {
-  const AttentionProblem& problem = args.k.problem;
-  const unsigned tiles =
-      static_cast<unsigned>((problem.query_length + Kernel::kQueries - 1) / Kernel::kQueries);
-  const unsigned heads = static_cast<unsigned>(problem.num_heads);
-  const int tile = static_cast<int>(blockIdx.x % tiles);
-  const int head = static_cast<int>(blockIdx.x / tiles % heads);
-  const int sequence = static_cast<int>(blockIdx.x / tiles / heads);
-  const KeyRange any = seen_by_any(problem, sequence, tile * Kernel::kQueries, Kernel::kQueries);
-  typename Kernel::QueryGrad grad;
-  clear(grad);
-  constexpr int kAcross = Kernel::kQueryColumns / 8;
-  // Split s has the key tiles congruent to s.
-  const int first = any.begin / Kernel::kKeys;
-  const int last = any.begin < any.end ? (any.end - 1) / Kernel::kKeys : first - 1;
-  for (int split = 0; split < args.splits; ++split) {
-    const int first_of_split = first + (split - first % args.splits + args.splits) % args.splits;
-    if (first_of_split > last) {
-      continue;
-    }
-    const std::int64_t at =
-        ((split * problem.num_sequences + sequence) * problem.num_heads + head) * tiles + tile;
-    const float4* partial =
-        reinterpret_cast<const float4*>(args.partial + at * (Kernel::kQueries * Kernel::kDim)) +
-        threadIdx.x;
-#pragma unroll
-    for (int n = 0; n < Kernel::kPieces; ++n) {
-      const float4 piece = partial[n * Kernel::kThreads];
-      float(&c)[4] = grad[n / kAcross][n % kAcross];
-      c[0] += piece.x, c[1] += piece.y, c[2] += piece.z, c[3] += piece.w;
-    }
-  }
-  Kernel::store_query_grad(args, grad, sequence, head, tile);
 }
 
 }  // namespace bloomery::attention_cuda

@@ -1,9 +1,13 @@
+#include "ops/attention/attention_settings.h"
 #include "ops/attention/flash_forward_sm80.cuh"
 #include "ops/attention/flash_launch_sm80.cuh"
 
 namespace bloomery::attention_cuda {
 
 void flash_run(Stream& stream, const AttentionForward& k) {
+  if (!stream.device().service<AttentionSettings>().only_sm80 && flash_run_sm90(stream, k)) {
+    return;
+  }
   const AttentionProblem& problem = k.problem;
   const FlashForward args{.k = k,
                           .scale_log2 = problem.scale * kLog2E,

@@ -80,6 +80,22 @@ __device__ __forceinline__ std::uint32_t pack_pair<__half>(float low, float high
   return reinterpret_cast<const std::uint32_t&>(pair);
 }
 
+// The same with zero for negative values.
+template <class T>
+__device__ __forceinline__ std::uint32_t pack_positive(float low, float high);
+template <>
+__device__ __forceinline__ std::uint32_t pack_positive<__nv_bfloat16>(float low, float high) {
+  std::uint32_t pair;
+  asm("cvt.rn.relu.bf16x2.f32 %0, %1, %2;\n" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+}
+template <>
+__device__ __forceinline__ std::uint32_t pack_positive<__half>(float low, float high) {
+  std::uint32_t pair;
+  asm("cvt.rn.relu.f16x2.f32 %0, %1, %2;\n" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+}
+
 __device__ __forceinline__ float exp2_approximate(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(y) : "f"(x));

@@ -6,6 +6,11 @@ if(EXISTS ${BLOOMERY_HEADERS}/cudnn_frontend/include/cudnn_frontend.h)
     attention/attention_cudnn.cpp PROPERTIES COMPILE_OPTIONS
     "-isystem;${BLOOMERY_HEADERS}/cudnn_frontend/include")
 endif()
+# The kernels for sm_90a exist only where that architecture is built.
+set(attention_sm90 flash_no_sm90.cpp)
+if(CMAKE_CUDA_ARCHITECTURES MATCHES "90a")
+  set(attention_sm90 flash_forward_sm90.cu flash_backward_sm90.cu tensor_map_sm90.cpp)
+endif()
 set(attention_cuda_tests)
 if(WITH_CUDA)
   set(attention_cuda_tests attention_cuda_case_test.cpp attention_cuda_test.cpp)
@@ -19,5 +24,6 @@ add_op(
        attention_simple.cu
        flash_backward_sm80.cu
        flash_forward_sm80.cu
+       ${attention_sm90}
        ${attention_cudnn}
   TESTS attention_test.cpp attention_cases_test.cpp ${attention_cuda_tests})
