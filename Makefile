@@ -49,7 +49,7 @@ bench: all
 
 format:
 	@tools/install_packages lint
-	git ls-files --cached --others --exclude-standard -z -- '*.h' '*.cpp' '*.cu' '*.cuh' | xargs -0 clang-format -i
+	git ls-files --cached --others --exclude-standard -z -- '*.h' '*.cpp' '*.cu' '*.cuh' | xargs -0 clang-format-14 -i
 
 tidy:
 	@tools/install_packages lint

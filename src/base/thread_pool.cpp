@@ -11,8 +11,8 @@ namespace bloomery {
 namespace {
 
 // Set while this thread runs an item of some pool: nested loops then run in place.
-thread_local bool inside_item =
-    false;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
+thread_local bool inside_item = false;
 
 int usable_cores() {
   cpu_set_t set;

@@ -26,12 +26,12 @@ std::string canonical_option(std::string_view name) {
   return canonical;
 }
 
-OptionRow& OptionRow::alias(std::string spelling) {
+OptionRow& OptionRow::alias(std::string_view spelling) {
   flags.push_back({canonical_option(spelling), std::nullopt});
   return *this;
 }
 
-OptionRow& OptionRow::shorthand(std::string flag, std::string word) {
+OptionRow& OptionRow::shorthand(std::string_view flag, std::string word) {
   flags.push_back({canonical_option(flag), std::move(word)});
   return *this;
 }
@@ -58,7 +58,8 @@ OptionRow& OptionRow::required() {
 
 std::string OptionRow::value_text() const { return joined(words(field, rules)); }
 
-OptionRow& OptionTable::add_row(std::string name, Field field, std::string help, FieldRules rules) {
+OptionRow& OptionTable::add_row(const std::string& name, Field field, std::string help,
+                                FieldRules rules) {
   check(find_flag(name) == nullptr, "option --", name, " is declared twice");
   OptionRow& row = rows_.emplace_back();
   row.section = section_;
@@ -74,17 +75,17 @@ OptionRow& OptionTable::add_row(std::string name, Field field, std::string help,
   return row;
 }
 
-OptionRow& OptionTable::add_choice(std::string name, std::string& field, std::string help,
+OptionRow& OptionTable::add_choice(const std::string& name, std::string& field, std::string help,
                                    const std::vector<std::string>& words) {
   FieldRules rules;
   for (const std::string& word : words) {
     rules.choices.emplace_back(word, 0);
   }
-  return add_row(std::move(name), Field(&field), std::move(help), std::move(rules));
+  return add_row(name, Field(&field), std::move(help), std::move(rules));
 }
 
-void OptionTable::ignore(std::string name, std::string because) {
-  add_row(std::move(name), std::monostate{}, "", {}).ignored_because = std::move(because);
+void OptionTable::ignore(const std::string& name, std::string because) {
+  add_row(name, std::monostate{}, "", {}).ignored_because = std::move(because);
 }
 
 void OptionTable::ignore_deepspeed(std::string path, std::string because) {

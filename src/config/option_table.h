@@ -39,9 +39,9 @@ struct OptionRow {
   };
 
   // Further spellings of flags and of JSON keys.
-  OptionRow& alias(std::string spelling);
+  OptionRow& alias(std::string_view spelling);
   // A flag without value that means this option with `word`: shorthand("bf16", "bf16").
-  OptionRow& shorthand(std::string flag, std::string word);
+  OptionRow& shorthand(std::string_view flag, std::string word);
   // The path in a DeepSpeed configuration, "zero_optimization.stage"; with `word`, a yes/no entry
   // of which `true` means that word: deepspeed("bf16.enabled", "bf16").
   OptionRow& deepspeed(std::string path);
@@ -69,16 +69,16 @@ class OptionTable {
   void section(std::string title) { section_ = std::move(title); }
 
   template <class T>
-  requires(!std::is_enum_v<T>) OptionRow& add(std::string name, T& field, std::string help,
+  requires(!std::is_enum_v<T>) OptionRow& add(const std::string& name, T& field, std::string help,
                                               const Limits& limits = {}) {
-    return add_row(std::move(name), Field(&field), std::move(help), {.limits = limits});
+    return add_row(name, Field(&field), std::move(help), {.limits = limits});
   }
   // A text that must be one of these words.
-  OptionRow& add_choice(std::string name, std::string& field, std::string help,
+  OptionRow& add_choice(const std::string& name, std::string& field, std::string help,
                         const std::vector<std::string>& words);
   // An enum: each word with its value.
   template <class E>
-  requires std::is_enum_v<E> OptionRow& add(std::string name, E& field, std::string help,
+  requires std::is_enum_v<E> OptionRow& add(const std::string& name, E& field, std::string help,
                                             const std::vector<std::pair<std::string, E>>& choices) {
     FieldRules rules;
     for (const auto& [word, value] : choices) {
@@ -88,11 +88,11 @@ class OptionTable {
         &field,
         [](const void* from) { return static_cast<std::int64_t>(*static_cast<const E*>(from)); },
         [](void* to, std::int64_t value) { *static_cast<E*>(to) = static_cast<E>(value); }};
-    return add_row(std::move(name), erased, std::move(help), std::move(rules));
+    return add_row(name, erased, std::move(help), std::move(rules));
   }
   // A flag, or a DeepSpeed path with all below it, that is accepted without meaning because
   // leaving it out cannot change results. Its use gives a note.
-  void ignore(std::string name, std::string because);
+  void ignore(const std::string& name, std::string because);
   void ignore_deepspeed(std::string path, std::string because);
 
   // Each sets fields at once and collects what is wrong. `place` names the source in messages.
@@ -120,7 +120,7 @@ class OptionTable {
   friend struct FlagReader;
   friend struct JsonReader;
 
-  OptionRow& add_row(std::string name, Field field, std::string help, FieldRules rules);
+  OptionRow& add_row(const std::string& name, Field field, std::string help, FieldRules rules);
   OptionRow* find_flag(std::string_view spelling, const OptionRow::Spelling** which = nullptr);
   std::vector<std::string> flag_spellings() const;
   // Sets a row from words (none: empty an optional), noting problems and contradictions.

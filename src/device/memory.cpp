@@ -163,8 +163,12 @@ void* allocate(DeviceKind kind, int index, std::size_t bytes) {
       return cuda::allocate(index, bytes);
     }
   }
-  static_cast<void>(kind);
-  static_cast<void>(index);
+  // Linux promises memory that it does not have and kills the process later: refuse here instead.
+  constexpr std::size_t kWorthAsking = std::size_t{64} << 20;
+  const std::size_t available = bytes >= kWorthAsking ? free_bytes(kind, index) : 0;
+  if (available > 0 && bytes > available) {
+    return nullptr;
+  }
   return std::aligned_alloc(4096, round_up(bytes, 4096));
 }
 

@@ -38,7 +38,7 @@ class GptBlock final : public Block {
 
  private:
   Value normalised(Context& context, const Norm& norm, State& s) const {
-    const Value y = norm(context, s);
+    Value y = norm(context, s);
     if (post_norm_residual_) {
       s.stream = cast(context, y, s.stream.dtype());
     }

@@ -55,8 +55,8 @@ double block_cost(const MatmulKey& key, double speed, std::int64_t rows, std::in
                         static_cast<double>(key.m * key.n);  // by smaller blocks at the edges
   double rounds = 0;
   for (const std::int64_t threads : {2, 3, 4, 6, 8, 12, 16}) {
-    rounds +=
-        static_cast<double>((count + threads - 1) / threads * threads) / static_cast<double>(count);
+    const std::int64_t slots = (count + threads - 1) / threads * threads;
+    rounds += static_cast<double>(slots) / static_cast<double>(count);
   }
   return overhead * wasted * rounds;
 }
