@@ -62,7 +62,7 @@ void describe(OptionTable& t, BenchGptOptions& o) {
         {{"auto", DeviceChoice::automatic},
          {"cpu", DeviceChoice::cpu},
          {"cuda", DeviceChoice::cuda}});
-  t.add("num-threads", o.num_threads, "CPU threads; 0 takes all cores.", at_least(0));
+  t.add("num-threads", o.num_threads, "CPU threads; 0 takes all cores.", between(0, 4096));
   t.add("dtype", o.dtype, "Of parameters and activations.",
         {{"fp32", DType::fp32}, {"bf16", DType::bf16}, {"fp16", DType::fp16}});
   t.add("steps", o.num_steps, "Timed steps, after two that are not.", at_least(1));
@@ -84,6 +84,9 @@ RankOptions rank_options(const BenchGptOptions& o, bool on_cuda, std::int64_t le
   options.dtype = o.dtype;
   options.device = {.kind = on_cuda ? DeviceKind::cuda : DeviceKind::cpu,
                     .num_threads = o.num_threads};
+  if (o.dtype == DType::fp16) {  // fixed: steps skipped in search of a scale would not count
+    options.optimizer.loss_scale.initial = 65536;
+  }
   options.optimizer.schedule.learning_rate = 3e-4;
   options.optimizer.schedule.decay_style = DecayStyle::constant;
   options.optimizer.schedule.weight_decay = 0.1;
@@ -102,7 +105,7 @@ std::vector<double> time_steps(GptRank& rank, const std::vector<Batch>& batches,
   for (int step = 0; step < num_steps + 2; ++step) {
     const auto start = std::chrono::steady_clock::now();
     rank.enqueue_gradients(batches);
-    rank.enqueue_update(static_cast<std::int64_t>(batches.size()));
+    rank.enqueue_update(static_cast<std::int64_t>(batches.size()) * batches[0].num_sequences);
     rank.stream().synchronize();
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     if (step >= 2) {
@@ -120,8 +123,8 @@ int bench_gpt(const Arguments& arguments, std::ostream& out) {
   BenchGptOptions o;
   OptionTable table;
   describe(table, o);
-  if (std::find(arguments.begin(), arguments.end(), "--help") != arguments.end()) {
-    out << "bloomery bench gpt: whole training steps on random tokens\n" << table.help();
+  if (wants_help(arguments)) {
+    out << "usage: bloomery bench gpt [OPTIONS]\n\n" << table.help();
     return 0;
   }
   table.read_flags(arguments);
@@ -134,6 +137,8 @@ int bench_gpt(const Arguments& arguments, std::ostream& out) {
                                  : on_cuda         ? 64
                                                    : size.cpu_micro_batch;
 
+  check(length <= INT32_MAX && sequences <= INT32_MAX / length, "--micro-batch-size ", sequences,
+        " x --seq-length ", length, " are more tokens than a micro-batch can have, ", INT32_MAX);
   GptRank rank(rank_options(o, on_cuda, length), {}, make_self_communicator());
   rank.stream().device().service<MatmulChoices>().timing = true;
   std::vector<Batch> batches;

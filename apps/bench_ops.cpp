@@ -37,7 +37,7 @@ void describe(OptionTable& t, BenchOpsOptions& o) {
          {"cpu", DeviceChoice::cpu},
          {"cuda", DeviceChoice::cuda}});
   t.add("gpu", o.gpu, "Which GPU.", at_least(0));
-  t.add("num-threads", o.threads, "CPU threads; 0 takes all cores.", at_least(0));
+  t.add("num-threads", o.threads, "CPU threads; 0 takes all cores.", between(0, 4096));
   t.add("dtype", o.dtype, "Type of activations; auto is bf16 on GPUs and fp32 on CPUs.",
         {{"auto", DTypeChoice::automatic},
          {"fp32", DTypeChoice::fp32},
@@ -61,11 +61,16 @@ void describe(OptionTable& t, BenchOpsOptions& o) {
 }
 
 std::vector<std::string> problems(const BenchOpsOptions& o) {
+  std::vector<std::string> found;
   if (o.shapes.hidden % o.shapes.heads != 0) {
-    return {concat("--num-attention-heads ", o.shapes.heads, " does not divide --hidden-size ",
-                   o.shapes.hidden)};
+    found.push_back(concat("--num-attention-heads ", o.shapes.heads,
+                           " does not divide --hidden-size ", o.shapes.hidden));
   }
-  return {};
+  if (o.shapes.sequence > INT32_MAX / o.micro_batch.value_or(64)) {
+    found.push_back(concat("--micro-batch-size x --seq-length are more than ", INT32_MAX,
+                           " tokens; make one of them smaller"));
+  }
+  return found;
 }
 
 struct Result {

@@ -201,6 +201,11 @@ TEST(GptMistakes, AreExplained) {
   EXPECT_EQ(problems(options, {.tensor = 2}).size(), 4u);
   Mesh mesh = Mesh::single();
   EXPECT_THROW(Gpt(options, mesh, DType::fp32), Error);
+  EXPECT_EQ(problems({.head_dim = -1}, {}).size(), 1u);
+  EXPECT_EQ(problems({.positions = PositionKind::rotary, .rotary_fraction = 0.01}, {}).size(), 1u);
+
+  GptRank rank(tiny(DType::fp32, 0), {}, make_self_communicator());
+  EXPECT_THROW(rank.step(std::vector{random_batch(1, 33, 93, 7, 0)}), Error);
 }
 
 }  // namespace

@@ -3,6 +3,9 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <system_error>
+
+#include "base/error.h"
 
 namespace bloomery {
 namespace {
@@ -24,12 +27,21 @@ int usable_cores() {
 
 ThreadPool::ThreadPool(int num_threads) {
   const int total = num_threads > 0 ? num_threads : usable_cores();
-  for (int i = 1; i < total; ++i) {
-    workers_.emplace_back([this] { work(); });
+  try {
+    for (int i = 1; i < total; ++i) {
+      workers_.emplace_back([this] { work(); });
+    }
+  } catch (const std::system_error& error) {
+    const std::size_t started = workers_.size();
+    stop();  // no destructor runs for a pool that was not made
+    throw Error(concat("a pool of ", total, " threads: the system gave only ", started, " (",
+                       error.what(), "); ask for fewer, about one per core"));
   }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { stop(); }
+
+void ThreadPool::stop() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;

@@ -32,6 +32,7 @@ class ThreadPool {
                   const std::function<void(std::int64_t, std::int64_t)>& body);
 
  private:
+  void stop();
   void work();
   void take_items();
 

@@ -48,6 +48,9 @@ ThreadGroup::Events ThreadGroup::meet(std::int64_t number, int rank, Post post, 
     } catch (const std::exception& error) {
       thrown = std::current_exception();
       world_->fail(world_rank(rank), error.what());
+    } catch (...) {  // whatever it is, the others wait for this rank to depart
+      thrown = std::current_exception();
+      world_->fail(world_rank(rank), "an unknown exception");
     }
   }
   Events events = depart(number, meeting, rank, std::move(done));

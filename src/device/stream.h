@@ -17,7 +17,10 @@ namespace bloomery {
 class Event;
 class Graph;
 
-enum class StreamMode { direct, queued };  // of a CPU stream; CUDA streams are always queued
+// Of a CPU stream; CUDA streams are always queued. A queued CPU stream is for kernels that take no
+// scratch memory: they would take it when they run, from blocks that the caller has released since
+// and that work still in the queue reads.
+enum class StreamMode { direct, queued };
 
 class Stream {
  public:

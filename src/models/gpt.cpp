@@ -97,6 +97,9 @@ std::vector<std::string> problems(const GptOptions& o, const MeshDegrees& mesh) 
   };
   require(o.num_layers >= 1 && o.hidden_size >= 1 && o.num_heads >= 1 && o.vocabulary >= 1,
           "layers, hidden size, attention heads and vocabulary must be at least 1");
+  require(o.num_key_value_heads >= 0 && o.head_dim >= 0 && o.ffn_hidden_size >= 0,
+          "key/value heads ", o.num_key_value_heads, ", head dimension ", o.head_dim,
+          " and feed-forward size ", o.ffn_hidden_size, " must not be negative; 0: by default");
   if (!found.empty()) {
     return found;
   }
@@ -114,6 +117,10 @@ std::vector<std::string> problems(const GptOptions& o, const MeshDegrees& mesh) 
           "learned positions need max-position-embeddings of at least 1");
   require(o.rotary_fraction > 0 && o.rotary_fraction <= 1, "rotary fraction ", o.rotary_fraction,
           " is not in (0, 1]");
+  const std::int64_t turned = transformer_options(o).rotary_dim;
+  require(o.positions != PositionKind::rotary || (turned > 0 && turned % 2 == 0),
+          "rotary fraction ", o.rotary_fraction, " turns ", turned,
+          " channels of a head; it must be an even number of at least 2");
   for (const float p : {o.attention_dropout, o.hidden_dropout}) {
     require(p >= 0 && p < 1, "dropout probability ", p, " is not in [0, 1)");
   }
@@ -125,7 +132,11 @@ Gpt::Gpt(const GptOptions& options, const Mesh& mesh, DType dtype)
   MeshDegrees degrees;
   degrees.tensor = mesh.degree(Axis::tensor);
   const std::vector<std::string> found = problems(options, degrees);
-  check(found.empty(), "this GPT cannot be built: ", found.empty() ? "" : found.front());
+  std::string all;
+  for (const std::string& problem : found) {
+    all += "\n  " + problem;
+  }
+  check(found.empty(), "this GPT cannot be built:", all);
   const TransformerOptions layer = transformer_options(options);
 
   embedding_ = std::make_unique<VocabEmbedding>(
@@ -136,6 +147,8 @@ Gpt::Gpt(const GptOptions& options, const Mesh& mesh, DType dtype)
           .hidden = options.hidden_size,
           .max_positions = options.positions == PositionKind::learned ? options.max_positions : 0,
           .init = weight_init(layer, layer.weight_init, options.vocabulary, options.hidden_size),
+          .position_init =
+              weight_init(layer, layer.weight_init, options.max_positions, options.hidden_size),
           .output_dtype = stream_dtype_});
   for (int i = 0; i < options.num_layers; ++i) {
     blocks_.push_back(std::make_unique<GptBlock>(i, layer, options.post_norm_residual, mesh));
@@ -155,6 +168,10 @@ Gpt::Gpt(const GptOptions& options, const Mesh& mesh, DType dtype)
 }
 
 State Gpt::body(Context& context) const {
+  check(
+      options_.positions != PositionKind::learned || context.batch.length <= options_.max_positions,
+      "gpt: sequences of ", context.batch.length, " tokens, but positions are learned up to ",
+      options_.max_positions, "; shorten them or raise max-position-embeddings");
   State state;
   state.stream = (*embedding_)(context);
   if (context.training) {

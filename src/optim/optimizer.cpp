@@ -130,10 +130,14 @@ Optimizer::Optimizer(Stream& stream, const OptimizerOptions& options, std::vecto
   }
 }
 
-// Copies into the report slots may still be under way.
+// Copies into the report slots may still be under way. A device that has failed writes no more, and
+// the error that ends this optimizer must not be replaced by another.
 Optimizer::~Optimizer() {
   if (num_published_ > 0) {
-    slots_[static_cast<std::size_t>((num_published_ - 1) % kReportSlots)]->arrived.synchronize();
+    try {
+      slots_[static_cast<std::size_t>((num_published_ - 1) % kReportSlots)]->arrived.synchronize();
+    } catch (const Error&) {  // NOLINT(bugprone-empty-catch)
+    }
   }
 }
 

@@ -29,9 +29,9 @@ VocabEmbedding::VocabEmbedding(const Mesh& mesh, const std::string& name,
       std::make_shared<Parameter>(make_parameter(name + ".tokens.weight", box, options.init, true));
   table_->local_shape = {rows, options.hidden};
   if (options.max_positions > 0) {
-    positions_ = std::make_unique<Parameter>(
-        make_parameter(name + ".positions.weight",
-                       Box::whole({options.max_positions, options.hidden}), options.init, true));
+    positions_ = std::make_unique<Parameter>(make_parameter(
+        name + ".positions.weight", Box::whole({options.max_positions, options.hidden}),
+        options.position_init.value_or(options.init), true));
   }
 }
 

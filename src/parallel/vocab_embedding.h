@@ -16,6 +16,7 @@ struct VocabEmbeddingOptions {
   std::int64_t hidden = 0;
   std::int64_t max_positions = 0;  // 0: no position table
   Init init;
+  std::optional<Init> position_init;  // none: as the tokens
   std::optional<DType> output_dtype;  // the table's, or its accumulation dtype
 };
 

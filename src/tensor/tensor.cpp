@@ -3,10 +3,19 @@
 namespace bloomery {
 
 Tensor Tensor::empty(Stream& stream, DType dtype, const Shape& shape) {
+  auto bytes = static_cast<std::int64_t>(size_of(dtype));
+  for (int i = 0; i < shape.rank(); ++i) {
+    check(!__builtin_mul_overflow(bytes, shape[i], &bytes), "a tensor ", dtype, shape,
+          " has more bytes than can be counted; make the sizes smaller");
+  }
   Tensor tensor;
   tensor.dtype_ = dtype;
   tensor.shape_ = shape;
-  tensor.storage_ = std::make_shared<Storage>(stream.memory(), tensor.bytes());
+  try {
+    tensor.storage_ = std::make_shared<Storage>(stream.memory(), tensor.bytes());
+  } catch (const Error& error) {
+    throw Error(concat("for a tensor ", dtype, shape, ": ", error.what()));
+  }
   tensor.data_ = tensor.storage_->data();
   return tensor;
 }

@@ -113,7 +113,11 @@ double GptRank::accumulate(std::span<const HostBatch> micro_batches) {
 GptRank::Result GptRank::step(std::span<const HostBatch> micro_batches) {
   Result result;
   result.loss = accumulate(micro_batches);
-  enqueue_update(static_cast<std::int64_t>(micro_batches.size()));
+  std::int64_t num_samples = 0;
+  for (const HostBatch& batch : micro_batches) {
+    num_samples += batch.num_sequences;
+  }
+  enqueue_update(num_samples);
   result.grad_norm = optimizer_->report(0).grad_norm;
   return result;
 }

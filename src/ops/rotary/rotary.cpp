@@ -65,7 +65,8 @@ Value turn(Context& context, std::string_view op, const Value& x, const RotaryOp
                if (!tape.grad(y) || x == nullptr) {
                  return;
                }
-               Rotary back = make_kernel(options, tape.grad(y), positions, heads, turned);
+               const Tensor own = tape.sink(y).target;  // a copy if it was shared
+               Rotary back = make_kernel(options, own, positions, heads, turned);
                back.inverse = true;
                launch(tape.stream(), back);
                if (!tape.adopt(x, y)) {
