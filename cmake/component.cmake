@@ -55,5 +55,5 @@ function(add_bloomery_test name)
                                                       GTest::gtest GTest::gtest_main)
   add_test(NAME ${name} COMMAND bloomery_${name}_test)
   set_tests_properties(${name} PROPERTIES ENVIRONMENT "BLOOMERY_ROOT=${CMAKE_SOURCE_DIR}"
-                                          LABELS fast)
+                                          LABELS fast TIMEOUT 900)
 endfunction()

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <chrono>
 #include <system_error>
 
 #include "base/error.h"
@@ -23,13 +24,29 @@ int usable_cores() {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
+// A machine that starts many processes refuses a thread now and then: worth a few more tries.
+template <class Body>
+std::thread start_thread(const Body& body) {
+  constexpr int kTries = 20;
+  for (int attempt = 1;; ++attempt) {
+    try {
+      return std::thread(body);
+    } catch (const std::system_error& error) {
+      if (attempt == kTries || error.code() != std::errc::resource_unavailable_try_again) {
+        throw;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  }
+}
+
 }  // namespace
 
 ThreadPool::ThreadPool(int num_threads) {
   const int total = num_threads > 0 ? num_threads : usable_cores();
   try {
     for (int i = 1; i < total; ++i) {
-      workers_.emplace_back([this] { work(); });
+      workers_.push_back(start_thread([this] { work(); }));
     }
   } catch (const std::system_error& error) {
     const std::size_t started = workers_.size();
