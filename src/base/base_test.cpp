@@ -2,6 +2,8 @@
 
 #include <atomic>
 #include <cmath>
+#include <csignal>
+#include <thread>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -43,6 +45,24 @@ TEST(Random, NormalHasUnitMoments) {
   EXPECT_NEAR(squares / kCount, 1.0, 0.01);
   EXPECT_NE(random_key(7, "a"), random_key(7, "b"));
   EXPECT_NE(random_key(7, "a"), random_key(8, "a"));
+}
+
+TEST(ThreadPool, WorkersLeaveSignalsToOthers) {
+  ThreadPool pool(3);
+  const std::thread::id caller = std::this_thread::get_id();
+  std::atomic<int> blocked = 0, workers = 0;
+  pool.for_each(300, [&](std::int64_t) {
+    if (std::this_thread::get_id() == caller) {
+      std::this_thread::sleep_for(std::chrono::microseconds(100));  // leaves items to the workers
+      return;
+    }
+    sigset_t mask;
+    pthread_sigmask(SIG_BLOCK, nullptr, &mask);
+    ++workers;
+    blocked += sigismember(&mask, SIGTERM) == 1 && sigismember(&mask, SIGSEGV) == 0 ? 1 : 0;
+  });
+  EXPECT_GT(workers, 0);
+  EXPECT_EQ(blocked, workers);
 }
 
 TEST(ThreadPool, RunsEachItemOnce) {
