@@ -22,6 +22,18 @@ TEST(Check, JoinsItsParts) {
   }
 }
 
+template <class T>
+std::pair<std::string, T> named(T value,
+                                std::source_location at = std::source_location::current()) {
+  return {function(at), value};
+}
+
+TEST(Place, NamesTheFunction) {
+  const auto in_lambda = [](int x) { return named(x).first; };
+  EXPECT_EQ(named(1).first, "TestBody");
+  EXPECT_FALSE(in_lambda(1).empty());
+}
+
 // Known answers of the published generator.
 TEST(Philox, KnownAnswers) {
   EXPECT_EQ(philox(0, {0, 0, 0, 0}),
