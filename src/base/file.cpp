@@ -131,6 +131,10 @@ void InputFile::read(std::uint64_t offset, void* to, std::size_t bytes) const {
   }
 }
 
+bool means_disk_full(int error) {
+  return error == ENOSPC || error == EDQUOT || error == EFBIG;  // the last: a limit on file sizes
+}
+
 DiskFull::DiskFull(const std::filesystem::path& path, std::uint64_t missing)
     : runtime_error(concat("no space left for ", path.string(), ": ", missing,
                            " more bytes are needed; make room or write elsewhere")),
@@ -164,7 +168,7 @@ void AtomicFile::write(const void* data, std::size_t bytes) {
     if (count < 0 && errno == EINTR) {
       continue;
     }
-    if (count < 0 && (errno == ENOSPC || errno == EDQUOT)) {
+    if (count < 0 && means_disk_full(errno)) {
       throw DiskFull(path_, bytes);
     }
     check_machine(count >= 0, "write", temporary_);

@@ -63,6 +63,8 @@ class DiskFull : public std::runtime_error {
   std::uint64_t missing_;
 };
 
+bool means_disk_full(int error);  // an errno
+
 // Writes under a temporary name in the same folder; commit() makes the contents durable, then
 // gives them the final name. Without commit() nothing remains. Failures to write are
 // std::runtime_error, DiskFull among them; a folder that cannot be written to is an Error.
