@@ -52,9 +52,9 @@ void UnigramViterbi::search(std::string_view text, ViterbiScratch<Score>& scratc
   scratch.last.assign(text.size() + 1, kUnset);
   Score* const best = scratch.best.data();
   TokenId* const last = scratch.last.data();
-  const auto offer = [&](std::size_t end, auto score, TokenId id) {
+  const auto offer = [&](std::size_t end, Score score, TokenId id) {
     if (last[end] == kUnset || score > best[end]) {
-      best[end] = static_cast<Score>(score);
+      best[end] = score;
       last[end] = id;
     }
   };
@@ -68,15 +68,14 @@ void UnigramViterbi::search(std::string_view text, ViterbiScratch<Score>& scratc
       if (state == ByteTrie::kNowhere) break;
       const TokenId id = trie_.value(state);
       if (id == ByteTrie::kNoValue) continue;
-      offer(at, scores_[static_cast<std::size_t>(id)] + static_cast<double>(until_here), id);
+      offer(at, static_cast<Score>(scores_[static_cast<std::size_t>(id)]) + until_here, id);
       has_character |= at == next;
     }
     if (!has_character) {
       check(unknown_ != kNone, "unigram model: the text has the character \"",
             text.substr(begin, next - begin),
             "\" that no piece covers, and the model has no unknown piece");
-      offer(next, static_cast<Score>(static_cast<Score>(unknown_score_) + until_here),
-            kUnknownCharacter);
+      offer(next, static_cast<Score>(unknown_score_) + until_here, kUnknownCharacter);
     }
     begin = next;
   }
