@@ -12,11 +12,11 @@
 namespace bloomery {
 
 enum class SplitPattern {
-  none,     // the whole text is one piece
-  gpt2,     // GPT-2, NeoX, ByteLevel of Hugging Face files
-  cl100k,   // tiktoken's cl100k_base: as llama3, but white space at the end of the text is one piece
-  llama3,   // Llama-3: case-insensitive contractions, digits in threes
-  qwen2,    // as llama3 with single digits
+  none,    // the whole text is one piece
+  gpt2,    // GPT-2, NeoX, ByteLevel of Hugging Face files
+  cl100k,  // tiktoken's cl100k_base: as llama3, but white space at the end of the text is one piece
+  llama3,  // Llama-3: case-insensitive contractions, digits in threes
+  qwen2,   // as llama3 with single digits
   qwen3_5,  // as qwen2 with combining marks inside words
   o200k,    // words divided where capitals begin, contractions at the end of a word
 };
