@@ -7,6 +7,7 @@
 
 #include "tokenizer/bpe/word_cache.h"
 #include "tokenizer/hf/bpe_model.h"
+#include "tokenizer/utf8.h"
 
 namespace bloomery::hf {
 

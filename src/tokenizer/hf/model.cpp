@@ -40,6 +40,8 @@ std::unique_ptr<Model> read_model(const nlohmann::json& object) {
   }
   if (type == "BPE") return std::make_unique<BpeModel>(fields);
   if (type == "WordLevel") return read_word_level(fields);
+  if (type == "WordPiece") return read_word_piece(fields);
+  if (type == "Unigram") return read_unigram(fields);
   throw Error(concat("model of type '", type, "' is not known"));
 }
 

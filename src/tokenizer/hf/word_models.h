@@ -10,5 +10,7 @@
 namespace bloomery::hf {
 
 std::unique_ptr<Model> read_word_level(const Fields& fields);
+std::unique_ptr<Model> read_word_piece(const Fields& fields);
+std::unique_ptr<Model> read_unigram(const Fields& fields);
 
 }  // namespace bloomery::hf
