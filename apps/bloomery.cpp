@@ -6,6 +6,7 @@
 #include "bench.h"
 #include "build_config.h"
 #include "data.h"
+#include "tokenizer.h"
 
 namespace bloomery {
 namespace {
@@ -15,6 +16,7 @@ std::vector<Command> commands() {
       {"bench", "measure this machine and the kernels on it", bench},
       {"data", "look at, check, join and split tokenised corpora", data},
       {"merge_datasets", "join corpora: another name of `data merge`", data_merge},
+      {"tokenizer", "text to token ids and back", tokenizer},
   };
 }
 
