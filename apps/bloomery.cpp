@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "bench.h"
 #include "build_config.h"
+#include "data.h"
 
 namespace bloomery {
 namespace {
@@ -12,6 +13,8 @@ namespace {
 std::vector<Command> commands() {
   return {
       {"bench", "measure this machine and the kernels on it", bench},
+      {"data", "look at, check, join and split tokenised corpora", data},
+      {"merge_datasets", "join corpora: another name of `data merge`", data_merge},
   };
 }
 
