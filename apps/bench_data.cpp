@@ -65,7 +65,8 @@ int bench_data(const Arguments& arguments, std::ostream& out) {
   table.read_flags(arguments);
   table.finish();
   const TemporaryFolder temporary;
-  const std::filesystem::path folder = o.folder.empty() ? temporary.path() : std::filesystem::path(o.folder);
+  const std::filesystem::path folder =
+      o.folder.empty() ? temporary.path() : std::filesystem::path(o.folder);
   check(is_writable_folder(folder), "--data-cache-path ", folder.string(), " cannot be written to");
   const std::vector<std::int32_t> lengths = made_up_lengths(o);
   std::int64_t tokens = 0;
