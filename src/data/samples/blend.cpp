@@ -104,7 +104,6 @@ Blend::Blend(std::vector<std::unique_ptr<SampleSource>> sources, std::vector<dou
   }
   description_ += concat("Weights: ", numpy_text(weights), "\nSize: ", size, "\n");
   open_index(weights, cache_folder, log);
-  check_reach();
 }
 
 void Blend::open_index(std::span<const double> weights, const std::string& cache_folder,
@@ -161,20 +160,16 @@ bool Blend::try_to_load(const std::filesystem::path& stem, const Log& log) {
   }
 }
 
-void Blend::check_reach() const {
-  for (std::int64_t i = 0; i < size_; ++i) {
-    check(source_of_[i] < sources_.size() && sample_of_[i] >= 0 &&
-              sample_of_[i] < sources_[source_of_[i]]->size(),
-          "sample ", i, " of the blend is sample ", sample_of_[i], " of source ",
-          int{source_of_[i]}, ", which has ",
-          source_of_[i] < sources_.size() ? sources_[source_of_[i]]->size() : 0,
-          "; if the index came from a cache, remove it, else use less extreme weights");
-  }
-}
-
 void Blend::read(std::int64_t k, std::span<TokenId> out) const {
   check(k >= 0 && k < size_, "sample ", k, " of a blend of ", size_, " was asked for");
-  sources_[source_of_[k]]->read(sample_of_[k], out);
+  const std::size_t source = source_of_[k];
+  check(source < sources_.size(), "sample ", k, " of the blend is of source ", source, " of ",
+        sources_.size(), "; the cached index of the blend is damaged: remove it");
+  // The last samples of a blend, beyond those asked for, may lie past the end of a source.
+  check(sample_of_[k] >= 0 && sample_of_[k] < sources_[source]->size(), "sample ", k,
+        " of the blend is sample ", sample_of_[k], " of source ", source, ", which has ",
+        sources_[source]->size(), "; ask for more samples");
+  sources_[source]->read(sample_of_[k], out);
 }
 
 }  // namespace bloomery

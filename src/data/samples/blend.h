@@ -49,7 +49,6 @@ class Blend : public SampleSource {
  private:
   void open_index(std::span<const double> weights, const std::string& cache_folder, const Log& log);
   bool try_to_load(const std::filesystem::path& stem, const Log& log);
-  void check_reach() const;
 
   std::vector<std::unique_ptr<SampleSource>> sources_;
   std::int64_t size_;
