@@ -61,8 +61,8 @@ Compression recognise_compression(std::string_view head) {
     return Compression::xz;
   }
   // A zstd frame, or one of the sixteen kinds of skippable frame that may come first.
-  const bool skippable =
-      head.size() >= 4 && (head[0] & '\xF0') == '\x50' && head.substr(1).starts_with("\x2A\x4D\x18");
+  const bool skippable = head.size() >= 4 && (head[0] & '\xF0') == '\x50' &&
+                         head.substr(1).starts_with("\x2A\x4D\x18");
   if (head.starts_with("\x28\xB5\x2F\xFD"sv) || skippable) {
     return Compression::zstd;
   }

@@ -40,8 +40,8 @@ class Unxz : public ByteSource {
     check(result != LZMA_MEMLIMIT_ERROR, from_->name(), ": unpacking needs more than ",
           kMemoryLimit >> 20, " MiB; compress it with a smaller dictionary");
     check(result == LZMA_OK || result == LZMA_STREAM_END, from_->name(),
-          ": the xz data is damaged or of an unknown kind (liblzma code ",
-          static_cast<int>(result), ")");
+          ": the xz data is damaged or of an unknown kind (liblzma code ", static_cast<int>(result),
+          ")");
   }
 
   std::unique_ptr<CompressedInput> from_;

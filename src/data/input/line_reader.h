@@ -15,8 +15,8 @@ namespace bloomery {
 
 // Whole lines of one file, or one line that is too long and therefore without its bytes.
 struct LineChunk {
-  std::size_t file = 0;            // position in the list of files
-  std::uint64_t offset = 0;        // of the first byte, in the decompressed file
+  std::size_t file = 0;              // position in the list of files
+  std::uint64_t offset = 0;          // of the first byte, in the decompressed file
   std::uint64_t overlong_bytes = 0;  // of a line over the limit; 0: the lines are in bytes()
   std::uint64_t input_position = 0;  // bytes read from all files so far, compressed as they are
   bool first_of_file = false;

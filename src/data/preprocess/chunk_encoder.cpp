@@ -6,6 +6,8 @@
 namespace bloomery {
 namespace {
 
+constexpr std::size_t kLargestKept = 8 << 20;  // so that a long document holds no memory for ever
+
 void note(EncodedChunk& out, const LineChunk& chunk, std::uint64_t offset, std::string fault) {
   if (out.bad_lines++ < static_cast<std::int64_t>(kBadLinesReported)) {
     out.first_bad_lines.push_back({chunk.file, offset, std::move(fault)});
@@ -20,6 +22,9 @@ std::string too_long(std::uint64_t bytes, std::size_t limit) {
 
 void EncodedChunk::clear() {
   for (EncodedBatch& batch : batches) {
+    if (batch.tokens.capacity() > kLargestKept) {
+      batch.tokens = {};
+    }
     batch.tokens.clear();
     batch.lengths.clear();
     batch.document_sequences.clear();
@@ -81,6 +86,9 @@ void ChunkEncoder::encode(const LineChunk& chunk, LineFormat format, EncodedChun
     } else {
       note(out, chunk, chunk.offset + begin, fault_);
     }
+  }
+  if (text.size() > kLargestKept) {
+    parser_ = JsonLineParser(options_.keys);
   }
 }
 

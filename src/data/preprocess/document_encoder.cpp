@@ -1,35 +1,13 @@
 #include "data/preprocess/document_encoder.h"
 
-#include <algorithm>
-#include <cstring>
 #include <limits>
 
 #include "base/error.h"
 
 namespace bloomery {
-namespace {
-
-template <class Token>
-void append_as(std::span<const TokenId> ids, std::vector<std::byte>& bytes) {
-  const std::size_t before = bytes.size();
-  bytes.resize(before + ids.size() * sizeof(Token));
-  std::byte* to = bytes.data() + before;
-  for (const TokenId id : ids) {
-    const auto token = static_cast<Token>(id);
-    std::memcpy(to, &token, sizeof token);
-    to += sizeof token;
-  }
-}
-
-}  // namespace
-
 DocumentEncoder::DocumentEncoder(const Tokenizer& tokenizer, const DocumentOptions& options,
                                  TokenType type)
-    : options_(options),
-      type_(type),
-      vocab_size_(tokenizer.vocab_size()),
-      encoder_(tokenizer.make_encoder(options.encode)) {
-  check(type == TokenType::u16 || type == TokenType::i32, "a corpus of text has u16 or i32 tokens");
+    : options_(options), type_(type), encoder_(tokenizer.make_encoder(options.encode)) {
   if (options.append_eod) {
     check(tokenizer.special().eod.has_value(),
           "--append-eod: this tokenizer has no end-of-document token; leave the flag out, or use a "
@@ -51,14 +29,9 @@ void DocumentEncoder::encode_sentences(std::string_view text) {
 }
 
 void DocumentEncoder::append_tokens(EncodedBatch& batch) const {
-  const auto [least, greatest] = std::ranges::minmax(ids_);
-  check(least >= 0 && greatest < vocab_size_, "the tokenizer gave the id ",
-        least < 0 ? least : greatest, " where its vocabulary has ", vocab_size_, " tokens");
-  if (type_ == TokenType::u16) {
-    append_as<std::uint16_t>(ids_, batch.tokens);
-  } else {
-    append_as<std::int32_t>(ids_, batch.tokens);
-  }
+  const std::size_t before = batch.tokens.size();
+  batch.tokens.resize(before + ids_.size() * size_of(type_));
+  encode_tokens(type_, ids_, std::span(batch.tokens).subspan(before));
 }
 
 bool DocumentEncoder::encode(std::string_view text, EncodedBatch& batch) {

@@ -33,11 +33,10 @@ class DocumentEncoder {
 
   const DocumentOptions options_;
   const TokenType type_;
-  const std::int64_t vocab_size_;
   TokenId eod_ = 0;
   std::unique_ptr<Encoder> encoder_;
-  std::vector<TokenId> ids_;           // of the document
-  std::vector<std::size_t> ends_;      // in ids_, of its sequences
+  std::vector<TokenId> ids_;       // of the document
+  std::vector<std::size_t> ends_;  // in ids_, of its sequences
   std::vector<std::string_view> sentences_;
 };
 
