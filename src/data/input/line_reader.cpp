@@ -106,21 +106,18 @@ bool LineReader::next(LineChunk& chunk) {
     chunk.file = file_ - 1;
     chunk.first_of_file = first_;
     first_ = false;
-    std::size_t whole = end_of_last_line(chunk.bytes());
+    std::size_t whole = ended_ ? chunk.used : end_of_last_line(chunk.bytes());
     while (whole == 0 && !ended_ && chunk.used <= options_.max_line_bytes) {
       const std::size_t before = chunk.used;
       chunk.buffer.resize(std::min(2 * before, options_.max_line_bytes + 1));
       fill(chunk);
-      const std::string_view added = chunk.bytes().substr(before);
-      whole = end_of_last_line(added) == 0 ? 0 : before + end_of_last_line(added);
+      const std::size_t end = end_of_last_line(chunk.bytes().substr(before));
+      whole = ended_ ? chunk.used : end == 0 ? 0 : before + end;
     }
     chunk.offset = offset_;
     chunk.input_position = bytes_of_finished_files_ + raw_->position();
-    if (whole == 0 && chunk.used > options_.max_line_bytes) {
-      return skip_long_line(chunk);
-    }
     if (whole == 0) {
-      whole = chunk.used;  // the last line, without newline
+      return skip_long_line(chunk);
     }
     rest_.assign(chunk.buffer.begin() + static_cast<std::ptrdiff_t>(whole),
                  chunk.buffer.begin() + static_cast<std::ptrdiff_t>(chunk.used));
