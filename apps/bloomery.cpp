@@ -7,6 +7,7 @@
 #include "bench.h"
 #include "build_config.h"
 #include "preprocess.h"
+#include "tokenizer.h"
 
 namespace bloomery {
 namespace {
@@ -16,6 +17,7 @@ std::vector<Command> commands() {
       {"bench", "measure this machine and the kernels on it", bench},
       {"preprocess", "turn text into tokenised corpora", preprocess_command},
       {"preprocess_data", "the same, under Megatron's name", preprocess_command},
+      {"tokenizer", "text to token ids and back", tokenizer},
   };
 }
 
