@@ -8,6 +8,7 @@
 #include "build_config.h"
 #include "preprocess.h"
 #include "tokenizer.h"
+#include "data.h"
 
 namespace bloomery {
 namespace {
@@ -18,6 +19,8 @@ std::vector<Command> commands() {
       {"preprocess", "turn text into tokenised corpora", preprocess_command},
       {"preprocess_data", "the same, under Megatron's name", preprocess_command},
       {"tokenizer", "text to token ids and back", tokenizer},
+      {"data", "look at, check, join and split tokenised corpora", data},
+      {"merge_datasets", "join corpora: another name of `data merge`", data_merge},
   };
 }
 
