@@ -6,9 +6,9 @@
 #include "base/error.h"
 #include "bench.h"
 #include "build_config.h"
+#include "data.h"
 #include "preprocess.h"
 #include "tokenizer.h"
-#include "data.h"
 
 namespace bloomery {
 namespace {

@@ -18,17 +18,14 @@ void print_summary(const PreprocessSummary& summary, double seconds) {
   for (const PreprocessOutput& output : summary.outputs) {
     std::cerr << "Wrote " << output.prefix << ".bin and .idx: " << output.documents
               << " documents, " << output.tokens << " tokens of " << name(summary.type) << '\n';
+    if (output.documents == 0) {
+      std::cerr << "warning: " << output.prefix << " has no document" << '\n';
+    }
   }
-  std::cerr << "Read " << summary.lines << " good lines, "
-            << size_text(static_cast<double>(summary.bytes)) << " in " << seconds << " s ("
-            << size_text(static_cast<double>(summary.bytes) / seconds) << "/s)";
-  if (summary.empty_texts > 0) {
-    std::cerr << "; skipped " << summary.empty_texts << " empty texts";
-  }
-  if (summary.bad_lines > 0) {
-    std::cerr << "; skipped " << summary.bad_lines << " bad lines";
-  }
-  std::cerr << std::endl;
+  std::cerr << "Read " << size_text(static_cast<double>(summary.bytes)) << " in " << seconds
+            << " s (" << size_text(static_cast<double>(summary.bytes) / seconds)
+            << "/s): " << summary.lines << " good lines, " << summary.bad_lines
+            << " bad lines skipped, " << summary.empty_texts << " empty texts skipped" << std::endl;
 }
 
 }  // namespace

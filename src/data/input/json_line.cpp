@@ -17,8 +17,7 @@ JsonLineParser::JsonLineParser(std::vector<std::string> keys)
     : keys_(std::move(keys)), values_(keys_.size()) {}
 
 bool JsonLineParser::fail(std::string_view why, std::size_t at) {
-  fault_ = why;
-  fault_at_ = at;
+  fault_ = concat("invalid JSON: ", why, " (byte ", at, " of the line)");
   return false;
 }
 
@@ -36,7 +35,8 @@ bool JsonLineParser::parse(std::string_view line) {
   }
   const std::size_t valid = valid_utf8_prefix(line);
   if (valid != line.size()) {
-    return fail("invalid UTF-8", valid);
+    fault_ = concat("invalid UTF-8 (byte ", valid, " of the line)");
+    return false;
   }
   if (!parse_object_of_line()) {
     return false;
@@ -45,11 +45,15 @@ bool JsonLineParser::parse(std::string_view line) {
   if (at_ != line_.size()) {
     return fail("something follows the JSON object", at_);
   }
+  return check_keys();
+}
+
+bool JsonLineParser::check_keys() {
   for (std::size_t i = 0; i < keys_.size(); ++i) {
     if (values_[i].kind != Kind::text) {
-      return fail(concat(values_[i].kind == Kind::absent ? "no key '" : "no string under the key '",
-                         keys_[i], "'"),
-                  0);
+      const bool absent = values_[i].kind == Kind::absent;
+      fault_ = concat(absent ? "no key '" : "no string under the key '", keys_[i], "'");
+      return false;
     }
   }
   return true;

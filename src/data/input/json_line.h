@@ -26,9 +26,8 @@ class JsonLineParser {
 
   // Of a good line; valid until the next parse.
   std::string_view text(std::size_t key) const { return values_[key].text; }
-  // Of a bad line: what is wrong, and at which byte of it.
+  // Of a bad line: what is wrong, and at which byte of it where that says more.
   const std::string& fault() const { return fault_; }
-  std::size_t fault_at() const { return fault_at_; }
 
  private:
   enum class Kind { absent, text, other };
@@ -39,6 +38,7 @@ class JsonLineParser {
   };
 
   bool fail(std::string_view why, std::size_t at);
+  bool check_keys();
   void skip_space();
   bool parse_object_of_line();
   bool parse_member();
@@ -61,7 +61,6 @@ class JsonLineParser {
   std::string_view line_;
   std::size_t at_ = 0;
   std::string fault_;
-  std::size_t fault_at_ = 0;
 };
 
 }  // namespace bloomery

@@ -59,7 +59,7 @@ void ChunkEncoder::encode_line(std::string_view line, LineFormat format, Encoded
       encode_text(key, parser_.text(key), out);
     }
   } else {
-    fault_ = concat(parser_.fault(), " (byte ", parser_.fault_at(), " of the line)");
+    fault_ = parser_.fault();
   }
 }
 

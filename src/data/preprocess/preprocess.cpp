@@ -14,6 +14,7 @@ namespace {
 
 // One thread reads, and cannot feed more than about this many.
 constexpr int kMostWorkers = 64;
+constexpr std::size_t kIndexBytesOfSequence = 12;  // a length and an offset
 
 void check_output_folder(const PreprocessOptions& options) {
   const std::filesystem::path folder = std::filesystem::path(options.output_prefix).parent_path();
@@ -21,6 +22,8 @@ void check_output_folder(const PreprocessOptions& options) {
         options.output_prefix, ": the folder ", folder.string(),
         " does not exist; create it first");
 }
+
+std::string shown_name(const std::string& file) { return file == "-" ? "standard input" : file; }
 
 class Run {
  public:
@@ -47,6 +50,10 @@ class Run {
     summary_.empty_texts += chunk.empty_texts;
     summary_.bytes += chunk.bytes;
     position_ = chunk.input_position;
+    for (const EncodedBatch& batch : chunk.batches) {
+      output_bytes_ += batch.tokens.size() + kIndexBytesOfSequence * batch.lengths.size() +
+                       sizeof(std::int64_t) * batch.document_sequences.size();
+    }
     writing([&] {
       for (std::size_t key = 0; key < writers_.size(); ++key) {
         writers_[key]->append(chunk.batches[key]);
@@ -81,14 +88,9 @@ class Run {
       if (total_bytes_ == 0 || position_ == 0) {
         throw;
       }
-      std::int64_t tokens = 0;
-      for (const auto& writer : writers_) {
-        tokens += writer->num_tokens();
-      }
       const double share = static_cast<double>(position_) / static_cast<double>(total_bytes_);
-      const double bytes = static_cast<double>(tokens) *
-                           static_cast<double>(size_of(summary_.type)) / std::min(1.0, share);
-      throw std::runtime_error(concat(error.what(), "; the .bin of all input needs about ",
+      const double bytes = static_cast<double>(output_bytes_) / std::min(1.0, share);
+      throw std::runtime_error(concat(error.what(), "; the corpora of all input need about ",
                                       static_cast<std::uint64_t>(bytes), " bytes (",
                                       size_text(bytes), ")"));
     }
@@ -97,8 +99,7 @@ class Run {
   void report_bad_lines(const EncodedChunk& chunk) {
     for (const BadLine& line : chunk.first_bad_lines) {
       const std::string text =
-          concat(files_[line.file] == "-" ? "standard input" : files_[line.file], ", line at byte ",
-                 line.offset, ": ", line.fault);
+          concat(shown_name(files_[line.file]), ", line at byte ", line.offset, ": ", line.fault);
       check(!options_.strict, text, "; --strict stops here, nothing was written");
       if (reported_++ < kBadLinesReported) {
         progress_.message("bad line: " + text);
@@ -113,7 +114,8 @@ class Run {
   PreprocessProgress progress_;
   std::vector<std::unique_ptr<IndexedWriter>> writers_;
   PreprocessSummary summary_;
-  std::uint64_t position_ = 0;
+  std::uint64_t position_ = 0;      // in the input
+  std::uint64_t output_bytes_ = 0;  // that this much of the input needs
   std::size_t reported_ = 0;
 };
 
@@ -138,11 +140,11 @@ PreprocessSummary preprocess(const PreprocessOptions& options, const EncodeOptio
   pipeline.workers = std::min({options.workers > 0 ? options.workers : cores, cores, kMostWorkers});
 
   Run run(options, type, caller, pipeline.files);
-  const bool complete =
-      run_pipeline(tokenizer, pipeline,
-                   {.take = [&](const EncodedChunk& chunk) { run.take(chunk); },
-                    .opened = [&](const std::string& file) { run.progress().opened(file); },
-                    .go_on = caller.go_on});
+  const bool complete = run_pipeline(
+      tokenizer, pipeline,
+      {.take = [&](const EncodedChunk& chunk) { run.take(chunk); },
+       .opened = [&](const std::string& file) { run.progress().opened(shown_name(file)); },
+       .go_on = caller.go_on});
   return run.finish(complete);
 }
 
