@@ -27,7 +27,6 @@ Interrupts::Interrupts() {
   struct sigaction action {};
   sigemptyset(&action.sa_mask);
   action.sa_handler = note_signal;
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
   for (const int number : kNoted) {
     struct sigaction before {};
     sigaction(number, nullptr, &before);
