@@ -9,7 +9,10 @@
 #include "tokenizer/bpe/tiktoken.h"
 #include "tokenizer/hf/hf_tokenizer.h"
 #include "tokenizer/null_tokenizer.h"
+#include "tokenizer/sentencepiece/model_file.h"
+#include "tokenizer/sentencepiece/sentencepiece.h"
 #include "tokenizer/utf8.h"
+#include "tokenizer/wordpiece/wordpiece.h"
 
 namespace bloomery {
 namespace {
@@ -21,6 +24,14 @@ const std::string& needed(const TokenizerOptions& options, const std::string& va
                           const char* option) {
   check(!value.empty(), "--tokenizer-type ", options.type, " needs ", option);
   return value;
+}
+
+// Lines, each of which is one piece: printable text without tabs or spaces inside.
+bool looks_like_vocab_txt(std::string_view text) {
+  if (!is_utf8(text)) return false;
+  const std::string_view beginning = text.substr(0, 65536);
+  return beginning.find('\n') != beginning.npos && beginning.find('\0') == beginning.npos &&
+         (beginning.find("[UNK]") != beginning.npos || beginning.find(' ') == beginning.npos);
 }
 
 bool looks_like_json(std::string_view text) {
@@ -35,6 +46,10 @@ Loaded load_file(const TokenizerOptions& options) {
   if (looks_like_tiktoken(std::string_view(text).substr(0, 4096))) {
     return load_tiktoken(options.path, options.pattern);
   }
+  if (looks_like_sentencepiece(text)) {
+    return parse_sentencepiece_tokenizer(text, options.path, SentencePieceKind::plain);
+  }
+  if (looks_like_vocab_txt(text)) return parse_wordpiece(text, options.path);
   throw Error(concat(options.path, " is no tokenizer that Bloomery knows: neither a tokenizer.json",
                      ", a SentencePiece model, a tiktoken file nor a vocab.txt"));
 }
@@ -52,8 +67,20 @@ Loaded load_type(const TokenizerOptions& options) {
     return load_gpt2(needed(options, options.vocab_file, "--vocab-file"),
                      needed(options, options.merge_file, "--merge-file"));
   }
+  if (type == "BertWordPieceLowerCase" || type == "BertWordPieceCase") {
+    return load_wordpiece(
+        needed(options, options.vocab_file, "--vocab-file"),
+        megatron_wordpiece(type == "BertWordPieceLowerCase", options.vocab_extra_ids));
+  }
   const std::string& model = needed(options, options.tokenizer_model, "--tokenizer-model");
   if (type == "TikTokenizer") return load_tiktoken(model, options.pattern);
+  if (type == "SentencePieceTokenizer") {
+    return load_sentencepiece(model, SentencePieceKind::megatron, options.vocab_extra_ids);
+  }
+  if (type == "GPTSentencePieceTokenizer" || type == "Llama2Tokenizer") {
+    return load_sentencepiece(model, SentencePieceKind::plain);
+  }
+  check(type == "HFTokenizer", "--tokenizer-type ", type, " is not known");
   TokenizerOptions by_path = options;
   by_path.path = model;
   return load_path(by_path);

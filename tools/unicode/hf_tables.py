@@ -6,6 +6,7 @@ every character, so that they are those of the reference whatever Unicode versio
 
 Needs the packages tokenizers (0.23) and unicodedata2 (for the values of combining classes)."""
 import pathlib
+import struct
 
 import unicodedata2
 from tokenizers import normalizers, pre_tokenizers
@@ -140,5 +141,46 @@ def write_classes():
     print("\n".join(f"extern const CharRange {n}[{len(ranges(m))}];" for n, m in tables.items()))
 
 
+def one_rule(key):
+    """A Precompiled normalizer whose only rule replaces `key` by X. It replaces a short grapheme
+    cluster as a whole, which shows where clusters end."""
+    units = [0] * 2048
+    units[0] = 256 << 10
+    node = 256
+    for i, byte in enumerate(key.encode()):
+        node ^= byte
+        next_block = 256 * (i + 2)
+        is_last = i + 1 == len(key.encode())
+        units[node] = byte | is_last << 8 | (node ^ next_block) << 10
+        node = next_block
+    units[node] = 1 << 31
+    return normalizers.Precompiled(struct.pack("<2049I", 8192, *units) + b"X\0")
+
+
+def write_graphemes():
+    accent = "\u0301"
+    of = {c: one_rule(chr(c)) for c in CHARACTERS if 0 < c < 0x10000}
+    plain = of[ord("a")]
+    controls = {c for c in of if c != 0x301
+                and of[c].normalize_str(chr(c) + accent) != "X"}
+    extends = {c for c in CHARACTERS if plain.normalize_str("a" + chr(c)) == "X"}
+    prepends = {c for c in CHARACTERS if c != ord("a")
+                and plain.normalize_str(chr(c) + "a" + accent) != chr(c) + "X"}
+    consonants = {c for c in of if c not in controls | extends | prepends
+                  and of[c].normalize_str("\u0915\u094D" + chr(c) + accent).endswith("X" + accent)}
+    linkers = {c for c in extends
+               if of[0x915].normalize_str("\u0916" + chr(c) + "\u0915" + accent).endswith("X" + accent)}
+    pictographs = {c for c in CHARACTERS if c not in prepends
+                   and of[0x2122].normalize_str(chr(c) + "\u200D\u2122" + accent).endswith("X" + accent)}
+    tables = {"kGraphemeControls": controls, "kGraphemeExtends": extends,
+              "kGraphemePrepends": prepends, "kConjunctConsonants": consonants,
+              "kConjunctLinkers": linkers, "kPictographs": pictographs}
+    head = NOTE + '#include "tokenizer/hf/grapheme_tables.h"\n\nnamespace bloomery {\n\n'
+    body = "\n".join(range_table(name, members) for name, members in tables.items())
+    (ROOT / "hf/grapheme_tables.cpp").write_text(head + body + "\n}  // namespace bloomery\n")
+    print("\n".join(f"extern const CharRange {n}[{len(ranges(m))}];" for n, m in tables.items()))
+
+
 write_normal_forms()
 write_classes()
+write_graphemes()

@@ -5,6 +5,8 @@
 #include "base/file.h"
 #include "tokenizer/bpe/gpt2.h"
 #include "tokenizer/hf/hf_tokenizer.h"
+#include "tokenizer/sentencepiece/sentencepiece.h"
+#include "tokenizer/wordpiece/wordpiece.h"
 
 namespace bloomery {
 namespace {
@@ -43,9 +45,13 @@ std::shared_ptr<const Tokenizer> load_hf_folder(const std::string& folder) {
     read_names(root / "special_tokens_map.json", names);
     return read_hf_tokenizer(read_file(file), file.string(), names);
   }
+  for (const char* name : {"tokenizer.model", "spiece.model", "sentencepiece.bpe.model"}) {
+    if (fs::exists(root / name)) return load_sentencepiece(root / name, SentencePieceKind::plain);
+  }
   if (fs::exists(root / "vocab.json") && fs::exists(root / "merges.txt")) {
     return load_gpt2(root / "vocab.json", root / "merges.txt");
   }
+  if (fs::exists(root / "vocab.txt")) return load_wordpiece(root / "vocab.txt");
   throw Error(concat(folder, " holds no tokenizer: neither tokenizer.json, tokenizer.model, ",
                      "spiece.model, vocab.json with merges.txt, nor vocab.txt"));
 }

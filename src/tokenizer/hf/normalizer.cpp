@@ -10,6 +10,7 @@
 #include "tokenizer/hf/char_classes.h"
 #include "tokenizer/hf/filter.h"
 #include "tokenizer/hf/json_fields.h"
+#include "tokenizer/hf/precompiled.h"
 #include "tokenizer/hf/text_pattern.h"
 #include "tokenizer/unicode/normalize.h"
 
@@ -180,6 +181,7 @@ std::unique_ptr<Normalizer> read_normalizer(const nlohmann::json& object) {
   if (type == "Prepend") return std::make_unique<Prepend>(named);
   if (type == "Nmt") return std::make_unique<Nmt>();
   if (type == "ByteLevel") return std::make_unique<ByteLevel>();
+  if (type == "Precompiled") return read_precompiled(named);
   if (type == "BertNormalizer") return read_bert_normalizer(named);
   throw Error(concat("normalizer of type '", type, "' is not known"));
 }
