@@ -105,8 +105,8 @@ TEST(WordPieceGolden, SquadQuestions) {
   const auto encoder = tokenizer->make_encoder();
   for (std::size_t i = 0; i < questions.size(); ++i) {
     Ids found;
-    encoder->encode(questions[i].at("text").get<std::string>(), found);
-    ASSERT_EQ(found, ids[i].get<Ids>()) << questions[i].at("text");
+    encoder->encode(questions[i].at("original").get<std::string>(), found);
+    ASSERT_EQ(found, ids[i].get<Ids>()) << questions[i].at("original");
   }
 }
 
