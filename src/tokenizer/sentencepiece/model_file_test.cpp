@@ -85,6 +85,7 @@ TEST(SentencePieceFile, SaysWhatIsWrong) {
   says(unknown + piece("\xFF", 0, PieceType::normal), "piece 1 is not valid UTF-8");
   says(unknown + piece("a", 0, PieceType::normal) + piece("a", 0, PieceType::unused),
        "piece 2 (\"a\") is there twice");
+  says(unknown + piece(std::string(1025, 'a'), 0, PieceType::normal), "has 1025 bytes");
   says(unknown + piece("a", std::numeric_limits<float>::quiet_NaN(), PieceType::normal), "finite");
   says(unknown + piece("a", 0, static_cast<PieceType>(7)), "type 7");
   says(unknown + piece("<0x41>", 0, PieceType::byte), "without byte fallback");
