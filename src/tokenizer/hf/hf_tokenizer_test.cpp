@@ -89,6 +89,7 @@ TEST(HfTokenizer, AWrongFileIsNamedWithWhatIsWrong) {
   expect("{\"model\": ", "not valid JSON");
   expect("[]", "is not a JSON object");
   expect("{}", "model is missing");
+  expect(std::string(1000000, '['), "nests its objects more than 100 deep");
   const auto changed = [](const char* path, json value) {
     json config = small();
     config[json::json_pointer(path)] = std::move(value);
