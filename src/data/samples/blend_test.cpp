@@ -72,10 +72,10 @@ TEST(WeightedPaths, TakeOnePrefixOrPairs) {
   const auto parse = [](const std::vector<std::string>& words) {
     return parse_weighted_paths(words, "--data-path");
   };
-  EXPECT_FALSE(parse({"a/b"}).is_blend());
+  EXPECT_FALSE(parse({"a/b"}).is_blend);
   EXPECT_EQ(parse({"a/b"}).sizes(7), std::vector<std::int64_t>{7});
   const WeightedPaths pairs = parse({"3", " a ", "1", "b"});
-  EXPECT_TRUE(pairs.is_blend());
+  EXPECT_TRUE(pairs.is_blend);
   EXPECT_EQ(pairs.prefixes, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(pairs.weights, (std::vector<double>{0.75, 0.25}));
   EXPECT_THROW(parse({}), Error);
