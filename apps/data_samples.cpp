@@ -73,9 +73,9 @@ int data_samples(const Arguments& arguments, std::ostream& out) {
       DatasetBuilder(o.data, o.seed, log).build(o.which, o.num_samples);
   check(source != nullptr, "there are no documents for the ", name(o.which), " split; --split is '",
         o.data.split, "'");
-  check(o.first <= source->size() && o.count <= source->size() - o.first, "samples ", o.first,
-        " to ", o.first + o.count - 1, " were asked for; the ", name(o.which), " split has ",
-        source->size(), " (give a larger --num-samples to go on into further epochs)");
+  check(o.first <= source->size() && o.count <= source->size() - o.first, o.count, " samples from ",
+        o.first, " on were asked for; the ", name(o.which), " split has ", source->size(),
+        " (give a larger --num-samples to go on into further epochs)");
   print_samples(*source, o, out);
   return 0;
 }

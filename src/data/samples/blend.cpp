@@ -39,7 +39,7 @@ WeightedPaths parse_weighted_paths(const std::vector<std::string>& words,
         " words; write one prefix alone, or weight prefix weight prefix ...");
   check(words.size() / 2 <= kMostSources, option, " blends ", words.size() / 2,
         " corpora; the most is ", kMostSources);
-  paths.is_blend_ = true;
+  paths.is_blend = true;
   double sum = 0;
   for (std::size_t i = 0; i < words.size(); i += 2) {
     paths.weights.push_back(weight_of(words[i], option));
@@ -57,7 +57,7 @@ WeightedPaths parse_weighted_paths(const std::vector<std::string>& words,
 }
 
 std::vector<std::int64_t> WeightedPaths::sizes(std::int64_t num_samples) const {
-  if (!is_blend_) {
+  if (!is_blend) {
     return {num_samples};
   }
   std::vector<std::int64_t> sizes;

@@ -14,13 +14,11 @@ namespace bloomery {
 struct WeightedPaths {
   std::vector<double> weights;  // they add up to one
   std::vector<std::string> prefixes;
+  bool is_blend = false;  // weights were given, even if for one prefix only
 
-  bool is_blend() const { return is_blend_; }
   // Samples to build of each prefix so that the blend has num_samples: half a percent more than its
   // share.
   std::vector<std::int64_t> sizes(std::int64_t num_samples) const;
-
-  bool is_blend_ = false;  // weights were given, even if for one prefix only
 };
 // `option` is for messages.
 WeightedPaths parse_weighted_paths(const std::vector<std::string>& words,

@@ -81,7 +81,7 @@ std::unique_ptr<SampleSource> DatasetBuilder::build(Split split, std::int64_t nu
   }
   const WeightedPaths paths =
       parse_weighted_paths(options_.paths(split), option_of(options_, split));
-  if (!paths.is_blend()) {
+  if (!paths.is_blend) {
     return build_one(paths.prefixes.front(), split, num_samples);
   }
   const std::vector<std::int64_t> sizes = paths.sizes(num_samples);

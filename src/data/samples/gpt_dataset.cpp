@@ -10,6 +10,7 @@ std::vector<std::int32_t> lengths_of(const IndexedCorpus& corpus, const SplitRan
   for (std::int64_t i = 0; i < documents.size(); ++i) {
     lengths[i] = corpus.length(documents.first + i);
   }
+  corpus.release_index();
   return lengths;
 }
 

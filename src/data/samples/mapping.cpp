@@ -126,6 +126,7 @@ Sentences sentences_of(const IndexedCorpus& corpus, const SplitRange& documents)
   for (std::int64_t s = sentences.borders.front(); s < sentences.borders.back(); ++s) {
     sentences.lengths.push_back(corpus.length(s));
   }
+  corpus.release_index();
   return sentences;
 }
 
