@@ -7,6 +7,7 @@
 
 #include "bench.h"
 #include "config/option_table.h"
+#include "device_choice.h"
 #include "ops/matmul/choices.h"
 #include "train/gpt_rank.h"
 
@@ -28,12 +29,9 @@ const std::map<std::string, Size>& sizes() {
   return table;
 }
 
-enum class DeviceChoice { automatic, cpu, cuda };
-
 struct BenchGptOptions {
   std::string size = "124M";
-  DeviceChoice device = DeviceChoice::automatic;
-  int num_threads = 0;
+  DeviceChoice device;
   DType dtype = DType::fp32;
   std::int64_t micro_batch = 0, length = 0;
   int num_micro_batches = 1;
@@ -58,18 +56,15 @@ void describe(OptionTable& t, BenchGptOptions& o) {
   t.add("dropout", o.dropout, "Of attention and hidden states.", from_to_below(0, 1));
   t.add("recompute", o.recompute, "Recompute every block in backward.");
   t.section("run");
-  t.add("device", o.device, "Where to run; auto takes a GPU when there is one.",
-        {{"auto", DeviceChoice::automatic},
-         {"cpu", DeviceChoice::cpu},
-         {"cuda", DeviceChoice::cuda}});
-  t.add("num-threads", o.num_threads, "CPU threads; 0 takes all cores.", between(0, 4096));
+  describe(t, o.device);
   t.add("dtype", o.dtype, "Of parameters and activations.",
         {{"fp32", DType::fp32}, {"bf16", DType::bf16}, {"fp16", DType::fp16}});
   t.add("steps", o.num_steps, "Timed steps, after two that are not.", at_least(1));
   t.add("memory-report", o.memory_report, "Print what the tape keeps, entry by entry.");
 }
 
-RankOptions rank_options(const BenchGptOptions& o, bool on_cuda, std::int64_t length) {
+RankOptions rank_options(const BenchGptOptions& o, const DeviceOptions& device,
+                         std::int64_t length) {
   const Size& size = sizes().at(o.size);
   RankOptions options;
   options.model.num_layers = size.layers;
@@ -82,8 +77,7 @@ RankOptions rank_options(const BenchGptOptions& o, bool on_cuda, std::int64_t le
     options.model.recompute.method = RecomputeOptions::Method::uniform;
   }
   options.dtype = o.dtype;
-  options.device = {.kind = on_cuda ? DeviceKind::cuda : DeviceKind::cpu,
-                    .num_threads = o.num_threads};
+  options.device = device;
   if (o.dtype == DType::fp16) {  // fixed: steps skipped in search of a scale would not count
     options.optimizer.loss_scale.initial = 65536;
   }
@@ -129,8 +123,8 @@ int bench_gpt(const Arguments& arguments, std::ostream& out) {
   }
   table.read_flags(arguments);
   table.finish();
-  const bool on_cuda = o.device == DeviceChoice::cuda ||
-                       (o.device == DeviceChoice::automatic && num_cuda_devices() > 0);
+  const DeviceOptions device = o.device.options();
+  const bool on_cuda = device.kind == DeviceKind::cuda;
   const Size& size = sizes().at(o.size);
   const std::int64_t length = o.length > 0 ? o.length : on_cuda ? 1024 : size.cpu_length;
   const std::int64_t sequences = o.micro_batch > 0 ? o.micro_batch
@@ -139,7 +133,7 @@ int bench_gpt(const Arguments& arguments, std::ostream& out) {
 
   check(length <= INT32_MAX && sequences <= INT32_MAX / length, "--micro-batch-size ", sequences,
         " x --seq-length ", length, " are more tokens than a micro-batch can have, ", INT32_MAX);
-  GptRank rank(rank_options(o, on_cuda, length), {}, make_self_communicator());
+  GptRank rank(rank_options(o, device, length), {}, make_self_communicator());
   rank.stream().device().service<MatmulChoices>().timing = true;
   std::vector<Batch> batches;
   for (int m = 0; m < o.num_micro_batches; ++m) {

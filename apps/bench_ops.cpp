@@ -9,18 +9,16 @@
 #include "bench_rows.h"
 #include "config/nearest.h"
 #include "config/option_table.h"
+#include "device_choice.h"
 #include "ops/matmul/choices.h"
 
 namespace bloomery {
 namespace {
 
-enum class DeviceChoice { automatic, cpu, cuda };
 enum class DTypeChoice { automatic, fp32, bf16, fp16 };
 
 struct BenchOpsOptions {
-  DeviceChoice device = DeviceChoice::automatic;
-  int gpu = 0;
-  int threads = 0;
+  DeviceChoice device;
   DTypeChoice dtype = DTypeChoice::automatic;
   std::string op;
   std::optional<std::int64_t> micro_batch;
@@ -32,12 +30,7 @@ struct BenchOpsOptions {
 
 void describe(OptionTable& t, BenchOpsOptions& o) {
   t.section("what to measure");
-  t.add("device", o.device, "Where to run; auto takes a GPU when there is one.",
-        {{"auto", DeviceChoice::automatic},
-         {"cpu", DeviceChoice::cpu},
-         {"cuda", DeviceChoice::cuda}});
-  t.add("gpu", o.gpu, "Which GPU.", at_least(0));
-  t.add("num-threads", o.threads, "CPU threads; 0 takes all cores.", between(0, 4096));
+  describe(t, o.device);
   t.add("dtype", o.dtype, "Type of activations; auto is bf16 on GPUs and fp32 on CPUs.",
         {{"auto", DTypeChoice::automatic},
          {"fp32", DTypeChoice::fp32},
@@ -213,16 +206,15 @@ int bench_ops(const Arguments& arguments, std::ostream& out) {
   table.read_flags(arguments);
   table.finish(problems(options));
 
-  const bool on_cuda = options.device == DeviceChoice::cuda ||
-                       (options.device == DeviceChoice::automatic && num_cuda_devices() > 0);
-  const DeviceKind kind = on_cuda ? DeviceKind::cuda : DeviceKind::cpu;
+  const DeviceOptions device_options = options.device.options();
+  const bool on_cuda = device_options.kind == DeviceKind::cuda;
   options.shapes.micro_batch = options.micro_batch.value_or(on_cuda ? 64 : 4);
   const std::vector<BenchRow> rows = chosen_rows(options);
 
-  Device device({.kind = kind, .index = options.gpu, .num_threads = options.threads});
+  Device device(device_options);
   device.service<MatmulChoices>().timing = true;
   Stream stream(device);
-  const DType dtype = chosen_dtype(options.dtype, kind);
+  const DType dtype = chosen_dtype(options.dtype, device_options.kind);
   Report report(out, options.json, dtype, device.description());
   report.set_ceilings(
       measure(stream, dtype, copy_ceiling(options.copy_size.value_or(on_cuda ? 1024 : 256)),

@@ -2,6 +2,8 @@
 
 #include <atomic>
 #include <cmath>
+#include <csignal>
+#include <thread>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -18,6 +20,18 @@ TEST(Check, JoinsItsParts) {
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(), "size 3 is not 4.5");
   }
+}
+
+template <class T>
+std::pair<std::string, T> named(T value,
+                                std::source_location at = std::source_location::current()) {
+  return {function(at), value};
+}
+
+TEST(Place, NamesTheFunction) {
+  const auto in_lambda = [](int x) { return named(x).first; };
+  EXPECT_EQ(named(1).first, "TestBody");
+  EXPECT_FALSE(in_lambda(1).empty());
 }
 
 // Known answers of the published generator.
@@ -43,6 +57,24 @@ TEST(Random, NormalHasUnitMoments) {
   EXPECT_NEAR(squares / kCount, 1.0, 0.01);
   EXPECT_NE(random_key(7, "a"), random_key(7, "b"));
   EXPECT_NE(random_key(7, "a"), random_key(8, "a"));
+}
+
+TEST(ThreadPool, WorkersLeaveSignalsToOthers) {
+  ThreadPool pool(3);
+  const std::thread::id caller = std::this_thread::get_id();
+  std::atomic<int> blocked = 0, workers = 0;
+  pool.for_each(300, [&](std::int64_t) {
+    if (std::this_thread::get_id() == caller) {
+      std::this_thread::sleep_for(std::chrono::microseconds(100));  // leaves items to the workers
+      return;
+    }
+    sigset_t mask;
+    pthread_sigmask(SIG_BLOCK, nullptr, &mask);
+    ++workers;
+    blocked += sigismember(&mask, SIGTERM) == 1 && sigismember(&mask, SIGSEGV) == 0 ? 1 : 0;
+  });
+  EXPECT_GT(workers, 0);
+  EXPECT_EQ(blocked, workers);
 }
 
 TEST(ThreadPool, RunsEachItemOnce) {

@@ -32,5 +32,7 @@ void check(bool condition, const Parts&... parts) {
 
 // " (file.cpp:123)", for errors of vendor libraries, where the place matters.
 std::string place(const std::source_location& at);
+// The name of the function there, without its type and namespaces.
+std::string function(const std::source_location& at);
 
 }  // namespace bloomery

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <system_error>
 
 #include "base/error.h"
@@ -22,6 +23,19 @@ int usable_cores() {
     return std::max(1, CPU_COUNT(&set));
   }
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+// Signals go to the threads that expect them. It matters beyond good manners: matrix kernels of
+// oneDNN use the stack pointer as an ordinary register, and a handler called on top of that writes
+// its frame into their data. For the same reason handlers belong on a stack of their own
+// (SA_ONSTACK).
+void block_signals() {
+  sigset_t all;
+  sigfillset(&all);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) {
+    sigdelset(&all, fault);
+  }
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);
 }
 
 // A machine that starts many processes refuses a thread now and then: worth a few more tries.
@@ -46,7 +60,10 @@ ThreadPool::ThreadPool(int num_threads) {
   const int total = num_threads > 0 ? num_threads : usable_cores();
   try {
     for (int i = 1; i < total; ++i) {
-      workers_.push_back(start_thread([this] { work(); }));
+      workers_.push_back(start_thread([this] {
+        block_signals();
+        work();
+      }));
     }
   } catch (const std::system_error& error) {
     const std::size_t started = workers_.size();

@@ -2,7 +2,8 @@
 
 namespace bloomery {
 
-Tensor Tensor::empty(Stream& stream, DType dtype, const Shape& shape) {
+Tensor Tensor::empty(Stream& stream, DType dtype, const Shape& shape,
+                     const std::source_location& who) {
   auto bytes = static_cast<std::int64_t>(size_of(dtype));
   for (int i = 0; i < shape.rank(); ++i) {
     check(!__builtin_mul_overflow(bytes, shape[i], &bytes), "a tensor ", dtype, shape,
@@ -14,14 +15,16 @@ Tensor Tensor::empty(Stream& stream, DType dtype, const Shape& shape) {
   try {
     tensor.storage_ = std::make_shared<Storage>(stream.memory(), tensor.bytes());
   } catch (const Error& error) {
-    throw Error(concat("for a tensor ", dtype, shape, ": ", error.what()));
+    throw Error(concat("for a tensor ", dtype, shape, " of ", function(who), place(who), ": ",
+                       error.what()));
   }
   tensor.data_ = tensor.storage_->data();
   return tensor;
 }
 
-Tensor Tensor::zeros(Stream& stream, DType dtype, const Shape& shape) {
-  Tensor tensor = empty(stream, dtype, shape);
+Tensor Tensor::zeros(Stream& stream, DType dtype, const Shape& shape,
+                     const std::source_location& who) {
+  Tensor tensor = empty(stream, dtype, shape, who);
   stream.fill(tensor.data(), 0, tensor.bytes());
   return tensor;
 }

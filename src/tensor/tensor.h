@@ -44,8 +44,11 @@ using ConstView = BasicView<const void*>;
 class Tensor {
  public:
   Tensor() = default;  // null: no storage
-  static Tensor empty(Stream& stream, DType dtype, const Shape& shape);
-  static Tensor zeros(Stream& stream, DType dtype, const Shape& shape);
+  // `who` is named when memory runs out: the op that asked.
+  static Tensor empty(Stream& stream, DType dtype, const Shape& shape,
+                      const std::source_location& who = std::source_location::current());
+  static Tensor zeros(Stream& stream, DType dtype, const Shape& shape,
+                      const std::source_location& who = std::source_location::current());
   // Copies host values; returns when they may be changed again.
   template <class T>
   static Tensor from_host(Stream& stream, const std::vector<T>& values, const Shape& shape) {

@@ -209,5 +209,23 @@ TEST(DTypeTest, NamesAndSizes) {
   EXPECT_THROW(dispatch_floating(DType::int32, [](auto) {}), Error);
 }
 
+Tensor greedy_op(Stream& stream) {
+  return Tensor::empty(stream, DType::fp32, {std::int64_t{1} << 50});
+}
+
+TEST(TensorMemory, RunningOutNamesTheOpAndTheShape) {
+  Device device({.num_threads = 1});
+  Stream stream(device);
+  try {
+    greedy_op(stream);
+    FAIL();
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    for (const char* part : {"greedy_op", "fp32[1125899906842624]", "out of memory"}) {
+      EXPECT_NE(text.find(part), std::string::npos) << text;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace bloomery

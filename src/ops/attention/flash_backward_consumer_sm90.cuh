@@ -263,9 +263,7 @@ struct FlashBackwardConsumer90 {
     load_partial(partial, at);
     wait_products();
     pin(grad_q);
-    if (lane == 0) {
-      block.queries_free(stage).arrive();
-    }
+    block.queries_free(stage).arrive();
 #pragma unroll
     for (int n = 0; n < Block::kPieces; ++n) {
       grad_q[4 * n] += partial[n].x, grad_q[4 * n + 1] += partial[n].y;

@@ -100,7 +100,8 @@ struct FlashBackwardKernel90 {
 #pragma unroll
       for (int stage = 0; stage < 2; ++stage) {
         queries_there(stage).initialise(kWarpgroup);
-        queries_free(stage).initialise(kThreads / kWarpSize);
+        // Every consumer arrives by itself: it has read statistics and dropout bits by itself.
+        queries_free(stage).initialise(kThreads);
       }
       fence_barriers();
     }

@@ -1,9 +1,6 @@
 #include "ops/matmul/cpu_plans.h"
 
 #include <cblas.h>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
 #include <algorithm>
 #include <array>
@@ -11,10 +8,12 @@
 #include <limits>
 #include <sstream>
 
+#include "ops/matmul/amx.h"
+
 namespace bloomery {
 namespace {
 
-constexpr std::array<const char*, 3> kMethodNames{"openblas", "onednn", "onednn_bf16"};
+constexpr std::array<const char*, 4> kMethodNames{"openblas", "onednn", "onednn_bf16", "amx"};
 
 // Whether the processor multiplies bf16 (AVX-512 bf16; every processor with AMX has it too).
 bool multiplies_bf16() {
@@ -25,19 +24,16 @@ bool multiplies_bf16() {
 #endif
 }
 
-// Whether it has the tile multipliers, beside which copying is ten times as dear.
-bool has_amx_bf16() {
-#if defined(__x86_64__)
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d >> 22 & 1u) != 0;
-#else
-  return false;
-#endif
-}
-
 // Products run this many times as fast as in fp32, by order of magnitude.
 double speed_of(CpuMethod method) {
-  return method != CpuMethod::onednn_bf16 ? 1 : has_amx_bf16() ? 10 : 2;
+  switch (method) {
+    case CpuMethod::amx:
+      return 10;
+    case CpuMethod::onednn_bf16:
+      return amx_usable() ? 10 : 2;
+    default:
+      return 1;
+  }
 }
 
 // Relative time of a product cut into blocks, averaged over pools of 2 to 16 threads. Blocks cost
@@ -139,6 +135,9 @@ std::vector<CpuMatmulPlan> CpuMatmulPlans::candidates(const MatmulKey& key) cons
       methods.insert(methods.begin(), CpuMethod::onednn_bf16);
     }
   }
+  if (key.input == DType::bf16 && amx_usable()) {
+    methods.insert(methods.begin(), CpuMethod::amx);
+  }
   std::vector<CpuMatmulPlan> plans;
   for (const CpuMethod method : methods) {
     const auto [rows, columns] = best_blocks(key, speed_of(method));
@@ -164,18 +163,29 @@ std::vector<CpuMatmulPlan> CpuMatmulPlans::candidates(const MatmulKey& key) cons
   return plans;
 }
 
+bool CpuMatmulPlans::usable(const CpuMatmulPlan& plan, const MatmulKey& key) const {
+  switch (plan.method) {
+    case CpuMethod::openblas:
+      return true;
+    case CpuMethod::onednn:
+      return onednn_ != nullptr && key.input != DType::fp64;
+    case CpuMethod::onednn_bf16:
+      return onednn_ != nullptr && key.input == DType::bf16 && multiplies_bf16();
+    case CpuMethod::amx:
+      return key.input == DType::bf16 && amx_usable() &&
+             (plan.block_rows % AmxProduct::kStrip == 0 || plan.block_rows >= key.m) &&
+             (plan.block_columns % AmxProduct::kStrip == 0 || plan.block_columns >= key.n);
+  }
+  return false;
+}
+
 std::optional<CpuMatmulPlan> CpuMatmulPlans::stored(const MatmulKey& key) {
   const std::string line = choices_.find(key);
   if (line.empty()) {
     return std::nullopt;
   }
   const std::optional<CpuMatmulPlan> plan = parse(line);
-  const bool usable =
-      plan &&
-      (plan->method == CpuMethod::openblas ||
-       (onednn_ && key.input != DType::fp64 &&
-        (plan->method == CpuMethod::onednn || (key.input == DType::bf16 && multiplies_bf16()))));
-  if (!usable) {
+  if (!plan || !usable(*plan, key)) {
     choices_.reject(key);
     return std::nullopt;
   }

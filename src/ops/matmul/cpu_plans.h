@@ -17,6 +17,7 @@ enum class CpuMethod : std::uint8_t {
   openblas,     // fp32 and fp64; 16-bit inputs are converted to fp32 by panels
   onednn,       // fp32; 16-bit inputs likewise
   onednn_bf16,  // bf16 inputs as they are
+  amx,          // likewise, by our own kernel on the tile multipliers
 };
 
 struct CpuMatmulPlan {
@@ -40,6 +41,7 @@ class CpuMatmulPlans {
   std::vector<CpuMatmulPlan> candidates(const MatmulKey& key) const;
 
  private:
+  bool usable(const CpuMatmulPlan& plan, const MatmulKey& key) const;
   std::optional<CpuMatmulPlan> stored(const MatmulKey& key);
 
   MatmulChoices& choices_;

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "ops/common/convert.h"
+#include "ops/matmul/amx.h"
 #include "ops/matmul/cpu_plans.h"
 #include "ops/matmul/matmul.h"
 
@@ -45,17 +46,46 @@ class BlockedProduct {
         ldb_(matmul.transpose_b ? sizes.k : sizes.n) {}
 
   void run() {
+    if constexpr (std::is_same_v<In, bfloat16>) {
+      if (plan_.method == CpuMethod::amx && sizes_.k > 0) {
+        const AmxProduct product(stream_, sizes_.m, sizes_.n, sizes_.k,
+                                 {a_at(0, 0), lda_, p_.transpose_a},
+                                 {b_at(0, 0), ldb_, p_.transpose_b});
+        return for_blocks([&](const Block& block) { compute(product, block); });
+      }
+    }
+    for_blocks([&](const Block& block) { compute(block); });
+  }
+
+ private:
+  template <class Body>
+  void for_blocks(const Body& body) {
     const std::int64_t row_blocks = (sizes_.m + plan_.block_rows - 1) / plan_.block_rows;
     const std::int64_t column_blocks = (sizes_.n + plan_.block_columns - 1) / plan_.block_columns;
     stream_.device().pool().for_each(row_blocks * column_blocks, [&](std::int64_t index) {
       const std::int64_t i = index % row_blocks * plan_.block_rows;
       const std::int64_t j = index / row_blocks * plan_.block_columns;
-      compute({i, j, std::min(plan_.block_rows, sizes_.m - i),
-               std::min(plan_.block_columns, sizes_.n - j)});
+      body(Block{i, j, std::min(plan_.block_rows, sizes_.m - i),
+                 std::min(plan_.block_columns, sizes_.n - j)});
     });
   }
 
- private:
+  void compute(const AmxProduct& product, const Block& block) {
+    if constexpr (std::is_same_v<Out, float>) {
+      if (!has_epilogue(p_) && block.rows % AmxProduct::kStrip == 0 &&
+          block.columns % AmxProduct::kStrip == 0) {
+        return product.block_into(block.i, block.j, block.rows, block.columns, p_.add,
+                                  p_.d.template as<float>() + block.i * sizes_.n + block.j,
+                                  sizes_.n);
+      }
+    }
+    const std::vector<Sum> bias = bias_of(block);
+    product.block(block.i, block.j, block.rows, block.columns,
+                  [&](std::int64_t row, std::int64_t rows, float* c, std::int64_t ldc) {
+                    finish({row, block.j, rows, block.columns}, bias, c, ldc);
+                  });
+  }
+
   // Straight into d where nothing follows and the library can write its dtype, else into a tile
   // that is finished while in the cache.
   void compute(const Block& block) {
@@ -70,7 +100,7 @@ class BlockedProduct {
     }
     const Tensor tile = Tensor::empty(stream_, dtype_of<Sum>, {block.rows, block.columns});
     multiply(block, static_cast<Sum*>(tile.data()), block.columns, false);
-    finish(block, static_cast<Sum*>(tile.data()));
+    finish(block, bias_of(block), static_cast<Sum*>(tile.data()), block.columns);
   }
 
   bool multiply_to_bf16(const Block& block) {
@@ -148,14 +178,18 @@ class BlockedProduct {
     }
   }
 
-  // Bias, activation or derivative, and the sum with what d holds; row by row.
-  void finish(const Block& block, Sum* tile) {
-    std::vector<Sum> bias(static_cast<std::size_t>(block.columns));
+  std::vector<Sum> bias_of(const Block& block) const {
+    std::vector<Sum> bias(static_cast<std::size_t>(p_.bias ? block.columns : 0));
     if (p_.bias) {
       convert_rows(p_.bias.template as<In>() + block.j, 0, 1, block.columns, bias.data());
     }
+    return bias;
+  }
+
+  // Bias, activation or derivative, and the sum with what d holds; row by row.
+  void finish(const Block& block, const std::vector<Sum>& bias, Sum* tile, std::int64_t ld) {
     for (std::int64_t r = 0; r < block.rows; ++r) {
-      Sum* row = tile + r * block.columns;
+      Sum* row = tile + r * ld;
       const std::int64_t offset = (block.i + r) * sizes_.n + block.j;
       if (p_.bias) {
         for (std::int64_t c = 0; c < block.columns; ++c) {

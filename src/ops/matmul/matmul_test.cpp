@@ -277,9 +277,10 @@ TEST(CpuMatmul, EveryMethodAgrees) {
     problem.actual(probe);
     const std::string line = probe.device.service<MatmulChoices>().lines().at(0);
     for (const CpuMatmulPlan& plan : probe.device.service<CpuMatmulPlans>().candidates(key)) {
-      for (const std::int64_t rows : {plan.block_rows, std::int64_t{37}}) {
+      const std::int64_t odd = plan.method == CpuMethod::amx ? 96 : 37;  // tiles have whole strips
+      for (const std::int64_t rows : {plan.block_rows, odd}) {
         Bench bench(DeviceKind::cpu, 3);
-        const char* methods[] = {"openblas", "onednn", "onednn_bf16"};
+        const char* methods[] = {"openblas", "onednn", "onednn_bf16", "amx"};
         bench.device.service<MatmulChoices>().load(
             {concat(line.substr(0, line.find(' ')), ' ', methods[static_cast<int>(plan.method)],
                     ' ', rows, ' ', plan.block_columns)});

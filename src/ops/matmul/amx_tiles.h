@@ -1,0 +1,48 @@
+// Tiles of 16 rows of 64 bytes, and how operands become tiles. A tile of a holds 16 rows and 32
+// inner positions; a tile of b 16 pairs of inner positions for 16 columns. Every function exists
+// with vector or tile instructions and without.
+#pragma once
+
+#include <cstdint>
+
+#include "tensor/dtype.h"
+
+namespace bloomery::amx {
+
+inline constexpr std::int64_t kRows = 16, kDepth = 32, kTile = kRows * kDepth;
+
+// A tile's part of a stored matrix: element (row, column) at data[row * ld + column]; beyond rows
+// and columns the tile is zero.
+struct Part {
+  const bfloat16* data;
+  std::int64_t ld, rows, columns;
+};
+
+// to[r][c] = from(r, c): a's rows as they stand; rows <= 16, columns <= 32.
+void pack_rows(const Part& from, bfloat16* to);
+// to[r][c] = from(c, r): a stored [k, m]; rows (k) <= 32, columns (m) <= 16.
+void pack_columns(const Part& from, bool vectors, bfloat16* to);
+// to[r][c][e] = from(2r + e, c): b stored [k, n]; rows (k) <= 32, columns (n) <= 16.
+void pack_pairs(const Part& from, bool vectors, bfloat16* to);
+// to[r][c][e] = from(c, 2r + e): b stored [n, k]; rows (n) <= 16, columns (k) <= 32.
+void pack_pairs_transposed(const Part& from, bool vectors, bfloat16* to);
+
+// Two tiles of a's rows, step by step along the inner extent.
+struct RowTiles {
+  const bfloat16* data;
+  std::int64_t stride;  // elements from row to row
+  std::int64_t second;  // elements to the lower 16 rows
+  std::int64_t step;    // elements to the next 32 inner positions
+};
+
+// Around calls of multiply_hardware on one thread.
+void configure_tiles();
+void release_tiles();
+
+// c [32, 32] (+)= the product over num_steps steps; b's tiles come in pairs, left and right.
+void multiply_hardware(const RowTiles& a, const bfloat16* b, std::int64_t num_steps, bool add,
+                       float* c, std::int64_t ldc);
+void multiply_emulated(const RowTiles& a, const bfloat16* b, std::int64_t num_steps, bool add,
+                       float* c, std::int64_t ldc);
+
+}  // namespace bloomery::amx
