@@ -16,15 +16,6 @@ namespace {
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
 thread_local bool inside_item = false;
 
-int usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0) {
-    return std::max(1, CPU_COUNT(&set));
-  }
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
-
 // Signals go to the threads that expect them. It matters beyond good manners: matrix kernels of
 // oneDNN use the stack pointer as an ordinary register, and a handler called on top of that writes
 // its frame into their data. For the same reason handlers belong on a stack of their own
@@ -55,6 +46,15 @@ std::thread start_thread(const Body& body) {
 }
 
 }  // namespace
+
+int usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) {
+    return std::max(1, CPU_COUNT(&set));
+  }
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
 
 ThreadPool::ThreadPool(int num_threads) {
   const int total = num_threads > 0 ? num_threads : usable_cores();
