@@ -17,15 +17,6 @@ namespace {
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
 thread_local bool inside_item = false;
 
-int usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0) {
-    return std::max(1, CPU_COUNT(&set));
-  }
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
-
 // Of ThreadPool::state_.
 constexpr std::uint64_t kInside = 0x7FFF, kOpen = 0x8000, kLoop = 0x10000;
 
@@ -77,6 +68,15 @@ std::thread start_thread(const Body& body) {
 }
 
 }  // namespace
+
+int usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) {
+    return std::max(1, CPU_COUNT(&set));
+  }
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
 
 ThreadPool::ThreadPool(int num_threads) {
   const int total = num_threads > 0 ? num_threads : usable_cores();

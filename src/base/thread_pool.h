@@ -15,6 +15,9 @@
 
 namespace bloomery {
 
+// The cores that this process may use; at least 1.
+int usable_cores();
+
 class ThreadPool {
  public:
   // num_threads counts the caller; 0 means one per core that this process may use.

@@ -1,28 +1,13 @@
-<<<<<<< HEAD
-// vocab.json and merges.txt, with a zero byte between them.
-#include <algorithm>
-
-#include "fuzz.h"
-#include "tokenizer/bpe/gpt2.h"
-=======
 // vocab.json and merges.txt with a zero byte between them, and the input itself as text to encode.
 #include <cstdlib>
 
 #include "fuzz.h"
 #include "tokenizer/bpe/gpt2.h"
 #include "tokenizer/utf8.h"
->>>>>>> bpe
 
 namespace bloomery {
 
 void fuzz_input(std::span<const std::byte> input) {
-<<<<<<< HEAD
-  const std::string_view text = as_text(input);
-  const std::size_t border = std::min(text.find('\0'), text.size());
-  const MemoryFile vocab(text.substr(0, border));
-  const MemoryFile merges(text.substr(std::min(border + 1, text.size())));
-  use_tokenizer(*load_gpt2(vocab.path(), merges.path()));
-=======
   const std::string_view bytes(reinterpret_cast<const char*>(input.data()), input.size());
   const std::size_t border = std::min(bytes.find('\0'), bytes.size());
   const std::string_view merges = bytes.substr(std::min(border + 1, bytes.size()));
@@ -32,7 +17,6 @@ void fuzz_input(std::span<const std::byte> input) {
   for (const TokenId id : ids) {
     if (id < 0 || id >= tokenizer->vocab_size()) std::abort();
   }
->>>>>>> bpe
 }
 
 }  // namespace bloomery
