@@ -64,7 +64,7 @@ int bench_data(const Arguments& arguments, std::ostream& out) {
   }
   table.read_flags(arguments);
   table.finish();
-  const TemporaryFolder temporary;
+  const PrivateFolder temporary;
   const std::filesystem::path folder =
       o.folder.empty() ? temporary.path() : std::filesystem::path(o.folder);
   check(is_writable_folder(folder), "--data-cache-path ", folder.string(), " cannot be written to");

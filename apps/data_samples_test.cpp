@@ -35,7 +35,7 @@ class DataSamplesTest : public testing::Test {
     return run_bloomery(arguments, out_, errors_);
   }
 
-  TemporaryFolder folder_;
+  PrivateFolder folder_;
   std::string prefix_;
   std::ostringstream out_, errors_;
 };

@@ -131,7 +131,7 @@ class BlendTest : public testing::Test {
     return folder_.path() / (md5_hex(blend.description()) + end);
   }
 
-  TemporaryFolder folder_;
+  PrivateFolder folder_;
   const std::vector<TokenId> expected_ = {1, 0, 2, 1, 0, 1, 2, 1, 0, 1, 0, 1};
 };
 

@@ -24,12 +24,12 @@ class CacheLock {
 bool is_writable_folder(const std::filesystem::path& folder);
 
 // A new folder for files of this process, removed with all it holds when this object goes.
-class TemporaryFolder {
+class PrivateFolder {
  public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  PrivateFolder();
+  ~PrivateFolder();
+  PrivateFolder(const PrivateFolder&) = delete;
+  PrivateFolder& operator=(const PrivateFolder&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
 

@@ -63,7 +63,7 @@ class GptDatasetTest : public testing::Test {
   }
 
   static constexpr TokenId kLengths[] = {3, 5, 2, 7, 4, 6, 1, 8};
-  TemporaryFolder folder_;
+  PrivateFolder folder_;
   std::string prefix_;
   DataOptions options_;
 };

@@ -194,7 +194,7 @@ class SentenceDatasetTest : public testing::Test {
     return std::make_shared<const IndexedCorpus>(prefix_);
   }
 
-  TemporaryFolder folder_;
+  PrivateFolder folder_;
   std::string prefix_;
   SentenceDatasetOptions options_;
   const Log log_{0, 1, LogLevel::error};
