@@ -92,7 +92,7 @@ std::vector<std::string> problems(const SplitOptions& options) {
   if (given == 1) {
     return {};
   }
-  return {concat("give one of --split, --parts and --documents, not ", given)};
+  return {"give one of --split, --parts and --documents"};
 }
 
 }  // namespace
