@@ -7,6 +7,7 @@ int bench(const Arguments& arguments, std::ostream& out) {
                   {
                       {"gpt", "whole training steps of a GPT", bench_gpt},
                       {"ops", "each op beside the copy and matrix-product ceilings", bench_ops},
+                      {"tokenizer", "how fast a tokenizer encodes files", bench_tokenizer},
                   },
                   arguments, out);
 }

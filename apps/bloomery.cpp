@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "bench.h"
 #include "build_config.h"
+#include "tokenizer.h"
 
 namespace bloomery {
 namespace {
@@ -12,6 +13,7 @@ namespace {
 std::vector<Command> commands() {
   return {
       {"bench", "measure this machine and the kernels on it", bench},
+      {"tokenizer", "text to token ids and back", tokenizer},
   };
 }
 

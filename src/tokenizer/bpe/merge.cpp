@@ -20,7 +20,7 @@ std::size_t slot_of(std::uint64_t pair, std::size_t mask) {
 }
 
 // One pass finds the best pair, the next part moves up: quadratic, and fastest for a word.
-void merge_by_scanning(const MergeTable& table, std::vector<TokenId>& parts) {
+void merge_by_scanning(const MergeTable& table, std::vector<TokenId>& parts, Merge& last) {
   while (parts.size() > 1) {
     MergeTable::Found best{MergeTable::kNone, 0};
     std::size_t at = 0;
@@ -34,6 +34,7 @@ void merge_by_scanning(const MergeTable& table, std::vector<TokenId>& parts) {
     if (best.rank == MergeTable::kNone) {
       return;
     }
+    last = {parts[at], parts[at + 1], best.result, best.rank};
     parts[at] = best.result;
     parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(at) + 1);
   }
@@ -43,7 +44,7 @@ void merge_by_scanning(const MergeTable& table, std::vector<TokenId>& parts) {
 // candidate is stale when the rank of the pair that now stands there is another.
 void merge_by_queue(const MergeTable& table, std::vector<TokenId>& parts, MergeScratch& scratch) {
   const auto count = static_cast<std::int32_t>(parts.size());
-  auto& [queue, previous, next] = scratch;
+  auto& [last, queue, previous, next] = scratch;
   queue.clear();
   previous.resize(parts.size());
   next.resize(parts.size());
@@ -73,6 +74,7 @@ void merge_by_queue(const MergeTable& table, std::vector<TokenId>& parts, MergeS
     if (parts[left] == kGone || right == count) continue;
     const MergeTable::Found found = table.find(parts[left], parts[right]);
     if (found.rank != rank) continue;
+    last = {parts[left], parts[right], found.result, rank};
     parts[left] = found.result;
     parts[right] = kGone;
     next[left] = next[right];
@@ -113,7 +115,7 @@ MergeTable::Found MergeTable::find(TokenId left, TokenId right) const {
 
 void MergeTable::apply(std::vector<TokenId>& parts, MergeScratch& scratch) const {
   if (parts.size() <= kScanLimit) {
-    merge_by_scanning(*this, parts);
+    merge_by_scanning(*this, parts, scratch.last);
   } else {
     merge_by_queue(*this, parts, scratch);
   }

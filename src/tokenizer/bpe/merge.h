@@ -16,6 +16,7 @@ struct Merge {
 
 // Scratch of one thread.
 struct MergeScratch {
+  Merge last;  // the last merge that was made
   std::vector<std::uint64_t> queue;
   std::vector<std::int32_t> previous, next;
 };

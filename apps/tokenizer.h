@@ -1,0 +1,15 @@
+// `bloomery tokenizer`: text to ids and back.
+#pragma once
+
+#include <ostream>
+
+#include "command.h"
+
+namespace bloomery {
+
+int tokenizer(const Arguments& arguments, std::ostream& out);
+int tokenizer_encode(const Arguments& arguments, std::ostream& out);
+int tokenizer_decode(const Arguments& arguments, std::ostream& out);
+int tokenizer_info(const Arguments& arguments, std::ostream& out);
+
+}  // namespace bloomery

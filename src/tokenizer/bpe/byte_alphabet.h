@@ -1,0 +1,17 @@
+// The printable characters in which vocabulary files of byte-level tokenizers spell bytes: most of
+// Latin-1 for itself, U+0100 and up for the bytes that are not printable (a space is U+0120).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace bloomery {
+
+std::string spell_bytes(std::string_view bytes);
+
+// The bytes that `spelling` (valid UTF-8) stands for; nothing when it has a character that is not
+// of the alphabet.
+std::optional<std::string> unspell_bytes(std::string_view spelling);
+
+}  // namespace bloomery

@@ -1,0 +1,117 @@
+#include <algorithm>
+
+#include "tokenizer/bpe/byte_bpe.h"
+#include "tokenizer/bpe/scanners.h"
+
+namespace bloomery {
+
+// The end of a vector of ids, written through a pointer: room is made for many ids at a time.
+class ByteBpeEncoder::Output {
+ public:
+  // A text of `bytes` is to come.
+  Output(std::vector<TokenId>& ids, std::size_t bytes)
+      : ids_(ids), size_(ids.size()), step_(std::min<std::size_t>(bytes / 4 + 8, kMaxStep)) {}
+  ~Output() { ids_.resize(size_); }  // shrinks: does not throw
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+
+  // Where `count` ids can be written; those that advance() then counts are kept.
+  TokenId* room(std::size_t count) {
+    if (size_ + count > ids_.size()) [[unlikely]] {
+      ids_.resize(size_ + count + step_);
+    }
+    return ids_.data() + size_;
+  }
+  void advance(std::size_t count) { size_ += count; }
+  void push(TokenId id) {
+    *room(1) = id;
+    ++size_;
+  }
+  std::size_t size() const { return size_; }
+  std::span<const TokenId> since(std::size_t start) const {
+    return {ids_.data() + start, size_ - start};
+  }
+
+ private:
+  static constexpr std::size_t kMaxStep = 4096;
+  std::vector<TokenId>& ids_;
+  std::size_t size_, step_;
+};
+
+void ByteBpeEncoder::encode(std::string_view text, std::vector<TokenId>& ids) {
+  Output output(ids, text.size());
+  with_scanner(pattern_, [&](auto scanner) { encode_pieces<decltype(scanner)>(text, output); });
+}
+
+void ByteBpeEncoder::encode_piece(std::string_view piece, std::vector<TokenId>& ids) {
+  Output output(ids, piece.size());
+  if (!piece.empty()) add(piece, piece.size(), Kind::piece, output);
+}
+
+template <class Scanner>
+void ByteBpeEncoder::encode_pieces(std::string_view text, Output& output) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = Scanner::next(text, at);
+    add(text.substr(at, end - at), text.size() - at, Kind::piece, output);
+    at = end;
+  }
+}
+
+inline void ByteBpeEncoder::add(std::string_view bytes, std::size_t readable, Kind kind,
+                                Output& output) {
+  if (bytes.size() > WordKey::kMaxLength) {
+    add_new(bytes, kind, output);
+    return;
+  }
+  const WordKey key = WordKey::of(bytes.data(), bytes.size(), readable, kind == Kind::segment);
+  const std::size_t found = cache_.find(key, output.room(WordCache::kMaxIds));
+  if (found > 0) [[likely]] {
+    output.advance(found);
+    return;
+  }
+  const std::size_t start = output.size();
+  add_new(bytes, kind, output);
+  cache_.insert(key, output.since(start));
+}
+
+void ByteBpeEncoder::add_new(std::string_view bytes, Kind kind, Output& output) {
+  const std::uint32_t index = model_.vocabulary_.index_of(bytes);
+  if (index != ByteVocabulary::kNotFound &&
+      (model_.merges_to_itself_[index] ||
+       (model_.options_.whole_piece_first && kind == Kind::piece))) {
+    output.push(model_.vocabulary_.token(index).id);
+  } else if (kind == Kind::piece && bytes.size() > WordKey::kMaxLength) {
+    add_segments(bytes, output);
+  } else {
+    add_merged(bytes, output);
+  }
+}
+
+void ByteBpeEncoder::add_segments(std::string_view piece, Output& output) {
+  std::size_t start = 0;
+  for (std::size_t at = 1; at <= piece.size(); ++at) {
+    if (at < piece.size() &&
+        model_.may_join_[static_cast<std::size_t>(static_cast<unsigned char>(piece[at - 1])) << 8 |
+                         static_cast<unsigned char>(piece[at])]) {
+      continue;
+    }
+    add(piece.substr(start, at - start), piece.size() - start, Kind::segment, output);
+    start = at;
+  }
+}
+
+void ByteBpeEncoder::add_merged(std::string_view bytes, Output& output) {
+  parts_.clear();
+  for (const char byte : bytes) {
+    const auto part = static_cast<unsigned char>(byte);
+    if (!model_.drops_bytes_ || model_.id_of_part_[part] >= 0) parts_.push_back(part);
+  }
+  const std::size_t count = merger_.merge(model_.pairs_, parts_.data(), parts_.size());
+  TokenId* ids = output.room(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    ids[i] = model_.id_of_part_[parts_[i]];
+  }
+  output.advance(count);
+}
+
+}  // namespace bloomery

@@ -1,0 +1,170 @@
+#include "tokenizer/hf/added_tokens.h"
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "tokenizer/hf/char_classes.h"
+#include "tokenizer/hf/filter.h"
+#include "tokenizer/hf/json_fields.h"
+
+namespace bloomery::hf {
+namespace {
+
+unsigned char byte_at(std::string_view text, std::size_t at) {
+  return static_cast<unsigned char>(text[at]);
+}
+
+bool ends_with_word(std::string_view text) {
+  if (text.empty()) return false;
+  std::size_t at = text.size() - 1;
+  while ((byte_at(text, at) & 0xC0) == 0x80) --at;
+  return is_word(utf8_at(text, at).code);
+}
+
+bool starts_with_word(std::string_view text) {
+  return !text.empty() && is_word(utf8_at(text, 0).code);
+}
+
+AddedToken read_token(const nlohmann::json& object) {
+  const Fields fields(object, "added_tokens");
+  AddedToken token;
+  token.content = fields.text("content");
+  token.single_word = fields.flag_or("single_word", false);
+  token.lstrip = fields.flag_or("lstrip", false);
+  token.rstrip = fields.flag_or("rstrip", false);
+  token.special = fields.flag_or("special", false);
+  token.normalized = fields.flag_or("normalized", !token.special);
+  return token;
+}
+
+}  // namespace
+
+void AddedTokenMatcher::add(std::string_view pattern, std::size_t token) {
+  std::uint32_t node = 0;
+  for (const char c : pattern) {
+    const std::uint64_t key = static_cast<std::uint64_t>(node) << 8 | static_cast<unsigned char>(c);
+    const auto [edge, added] = edges_.try_emplace(key, static_cast<std::uint32_t>(nodes_.size()));
+    if (added) nodes_.push_back(kNothing);
+    node = edge->second;
+  }
+  nodes_[node] = static_cast<std::uint32_t>(token);
+  const unsigned char first = byte_at(pattern, 0);
+  if (std::find(first_bytes_.begin(), first_bytes_.end(), first) == first_bytes_.end()) {
+    first_bytes_.push_back(first);
+  }
+  if (pattern.size() == 1) {
+    singles_.set(first);
+  } else {
+    begins_.set(static_cast<std::size_t>(first) << 8 | byte_at(pattern, 1));
+  }
+}
+
+std::size_t AddedTokenMatcher::next_candidate(std::string_view text, std::size_t from) const {
+  const auto may_begin = [&](std::size_t at) {
+    const unsigned char first = byte_at(text, at);
+    if (singles_[first]) return true;
+    return at + 1 < text.size() &&
+           begins_[static_cast<std::size_t>(first) << 8 | byte_at(text, at + 1)];
+  };
+  if (first_bytes_.size() == 1) {
+    while (from < text.size()) {
+      const void* found = std::memchr(text.data() + from, first_bytes_[0], text.size() - from);
+      if (found == nullptr) return text.size();
+      from = static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
+      if (may_begin(from)) return from;
+      ++from;
+    }
+    return text.size();
+  }
+  while (from < text.size() && !may_begin(from)) ++from;
+  return from;
+}
+
+AddedTokenMatcher::Found AddedTokenMatcher::find(std::string_view text, std::size_t from) const {
+  for (std::size_t at = next_candidate(text, from); at < text.size();
+       at = next_candidate(text, at + 1)) {
+    Found best{text.size(), text.size(), 0};
+    std::uint32_t node = 0;
+    for (std::size_t end = at; end < text.size();) {
+      const auto edge = edges_.find(static_cast<std::uint64_t>(node) << 8 | byte_at(text, end));
+      if (edge == edges_.end()) break;
+      node = edge->second;
+      ++end;
+      if (nodes_[node] != kNothing) best = {at, end, nodes_[node]};
+    }
+    if (best.begin == at) return best;
+  }
+  return {text.size(), text.size(), 0};
+}
+
+AddedTokens::AddedTokens(const nlohmann::json* array, const Vocabulary& vocabulary,
+                         const Normalizer* normalizer) {
+  if (array == nullptr) return;
+  check(array->is_array(), "added_tokens is not an array");
+  auto next_id = static_cast<TokenId>(vocabulary.size());
+  std::unordered_map<std::string, std::size_t> by_content;
+  for (const nlohmann::json& object : *array) {
+    AddedToken token = read_token(object);
+    if (token.content.empty()) continue;
+    const auto known = by_content.find(token.content);
+    if (known != by_content.end()) {
+      token.id = tokens_[known->second].id;
+    } else {
+      const std::optional<TokenId> of_model = vocabulary.find(token.content);
+      token.id = of_model ? *of_model : next_id++;
+    }
+    token.pattern = token.content;
+    if (token.normalized && normalizer != nullptr) {
+      Stretch stretch{token.content, true};
+      normalizer->apply(stretch);
+      token.pattern = std::move(stretch.text);
+      check(!token.pattern.empty(), "added_tokens: nothing is left of '", token.content,
+            "' when it is normalised");
+    }
+    const std::size_t place = known != by_content.end() ? known->second : tokens_.size();
+    by_content[token.content] = place;
+    by_id_[token.id] = place;
+    if (place == tokens_.size()) tokens_.emplace_back();
+    tokens_[place] = std::move(token);
+  }
+  for (std::size_t i = 0; i < tokens_.size(); ++i) {
+    if (by_id_[tokens_[i].id] == i) matchers_[tokens_[i].normalized].add(tokens_[i].pattern, i);
+  }
+}
+
+void AddedTokens::split(std::string_view text, bool normalized, bool parse_special,
+                        std::vector<Part>& parts) const {
+  const AddedTokenMatcher& matcher = matchers_[normalized];
+  std::size_t done = 0;
+  AddedTokenMatcher::Found found{0, 0, 0};
+  while (!matcher.empty() && (found = matcher.find(text, found.end)).begin < text.size()) {
+    const AddedToken& token = tokens_[found.token];
+    if (token.special && !parse_special) continue;
+    if (token.single_word &&
+        (ends_with_word(text.substr(0, found.begin)) || starts_with_word(text.substr(found.end)))) {
+      continue;
+    }
+    std::size_t begin = found.begin, end = found.end;
+    if (token.lstrip) begin = std::max(space_begin(text.substr(0, begin)), done);
+    if (token.rstrip) end += space_end(text.substr(end));
+    if (done < begin) parts.push_back({done, begin, nullptr});
+    parts.push_back({begin, end, &token});
+    done = end;
+  }
+  if (done < text.size()) parts.push_back({done, text.size(), nullptr});
+}
+
+const AddedToken* AddedTokens::find(TokenId id) const {
+  const auto found = by_id_.find(id);
+  return found == by_id_.end() ? nullptr : &tokens_[found->second];
+}
+
+const AddedToken* AddedTokens::find(std::string_view content) const {
+  const auto found = std::find_if(tokens_.begin(), tokens_.end(),
+                                  [&](const AddedToken& t) { return t.content == content; });
+  return found == tokens_.end() ? nullptr : &*found;
+}
+
+}  // namespace bloomery::hf

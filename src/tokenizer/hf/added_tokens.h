@@ -1,0 +1,83 @@
+// Tokens that are looked for in the text itself, before the model sees it: special tokens and
+// those that a vocabulary was extended by.
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "tokenizer/hf/normalizer.h"
+#include "tokenizer/hf/vocabulary.h"
+#include "tokenizer/tokenizer.h"
+
+namespace bloomery::hf {
+
+struct AddedToken {
+  TokenId id = 0;
+  std::string content;
+  // What is looked for: the content, normalised where `normalized` says so.
+  std::string pattern;
+  bool single_word = false;             // only between characters that are not of a word
+  bool lstrip = false, rstrip = false;  // takes the white space beside it
+  bool normalized = false;              // looked for in the normalised text
+  bool special = false;
+};
+
+// Finds the tokens of a set in a text: the leftmost, and the longest of those.
+class AddedTokenMatcher {
+ public:
+  void add(std::string_view pattern, std::size_t token);
+  bool empty() const { return nodes_.size() == 1; }
+
+  struct Found {
+    std::size_t begin, end, token;
+  };
+  // The first match at or after `from`; begin == text.size() when there is none.
+  Found find(std::string_view text, std::size_t from) const;
+
+ private:
+  static constexpr std::uint32_t kNothing = ~std::uint32_t{0};
+  std::size_t next_candidate(std::string_view text, std::size_t from) const;
+
+  std::vector<std::uint32_t> nodes_{kNothing};  // the token that ends in each node of a trie
+  std::unordered_map<std::uint64_t, std::uint32_t> edges_;  // node and byte to node
+  // Which two bytes begin a pattern, and which single bytes are patterns: few places of a text
+  // pass this test.
+  std::bitset<256 * 256> begins_ = {};
+  std::bitset<256> singles_ = {};
+  std::vector<unsigned char> first_bytes_;
+};
+
+class AddedTokens {
+ public:
+  // From the array under "added_tokens". Ids are the model's for spellings that it has, and
+  // follow its vocabulary in the order of the array otherwise, whatever the file says.
+  AddedTokens(const nlohmann::json* array, const Vocabulary& vocabulary,
+              const Normalizer* normalizer);
+
+  // A stretch of text that is one added token, or lies between two.
+  struct Part {
+    std::size_t begin, end;
+    const AddedToken* token;  // null: text
+  };
+  // Cuts a text at the tokens that are looked for in normalised text, or at the others.
+  void split(std::string_view text, bool normalized, bool parse_special,
+             std::vector<Part>& parts) const;
+  bool any(bool normalized) const { return !matchers_[normalized].empty(); }
+
+  const AddedToken* find(TokenId id) const;
+  const AddedToken* find(std::string_view content) const;
+  const std::vector<AddedToken>& all() const { return tokens_; }
+
+ private:
+  std::vector<AddedToken> tokens_;
+  std::unordered_map<TokenId, std::size_t> by_id_;
+  std::array<AddedTokenMatcher, 2> matchers_;  // of the text as it is, of the normalised text
+};
+
+}  // namespace bloomery::hf

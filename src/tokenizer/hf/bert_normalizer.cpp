@@ -1,0 +1,38 @@
+#include "tokenizer/hf/bert_normalizer.h"
+
+#include "tokenizer/hf/char_classes.h"
+#include "tokenizer/utf8.h"
+#include "tokenizer/wordpiece/bert_text.h"
+
+namespace bloomery::hf {
+namespace {
+
+class BertNormalizer : public Normalizer {
+ public:
+  explicit BertNormalizer(const Fields& fields) {
+    options_.clean_text = fields.flag("clean_text");
+    options_.set_ideographs_apart = fields.flag("handle_chinese_chars");
+    options_.lowercase = fields.flag("lowercase");
+    options_.strip_accents = fields.flag_or("strip_accents", options_.lowercase);
+  }
+
+  void apply(Stretch& stretch) const override {
+    if (stretch.at_start && !stretch.text.empty()) {
+      const char32_t first = utf8_at(stretch.text, 0).code;
+      stretch.at_start = !(options_.clean_text && is_bert_control(first)) &&
+                         !(options_.strip_accents && is_bert_accent(first));
+    }
+    bert_normalize(stretch.text, options_);
+  }
+
+ private:
+  BertTextOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Normalizer> read_bert_normalizer(const Fields& fields) {
+  return std::make_unique<BertNormalizer>(fields);
+}
+
+}  // namespace bloomery::hf

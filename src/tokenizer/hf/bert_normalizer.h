@@ -1,0 +1,14 @@
+// BERT's text cleaning: control characters out, white space to spaces, ideographs set apart,
+// accents off, lowercase.
+#pragma once
+
+#include <memory>
+
+#include "tokenizer/hf/json_fields.h"
+#include "tokenizer/hf/normalizer.h"
+
+namespace bloomery::hf {
+
+std::unique_ptr<Normalizer> read_bert_normalizer(const Fields& fields);
+
+}  // namespace bloomery::hf

@@ -1,0 +1,158 @@
+#include "tokenizer/hf/hf_tokenizer.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "tokenizer/hf/json_fields.h"
+#include "tokenizer/hf/pipeline.h"
+#include "tokenizer/utf8.h"
+
+namespace bloomery {
+namespace {
+
+class HfTokenizer : public Tokenizer {
+ public:
+  HfTokenizer(hf::Pipeline pipeline, const SpecialTokenNames& names)
+      : pipeline_(std::move(pipeline)) {
+    if (pipeline_.decoder != nullptr && pipeline_.decoder->is_byte_level()) list_bytes();
+    name_special(names);
+  }
+
+  std::unique_ptr<Encoder> make_encoder(const EncodeOptions& options) const override {
+    return std::make_unique<hf::PipelineEncoder>(pipeline_, options);
+  }
+
+  std::string decode(std::span<const TokenId> ids) const override {
+    if (!bytes_.empty()) return decode_bytes(ids);
+    std::vector<std::string> tokens;
+    tokens.reserve(ids.size());
+    for (const TokenId id : ids) tokens.push_back(decoded_piece(id));
+    if (tokens.empty()) return {};
+    if (pipeline_.decoder != nullptr) pipeline_.decoder->apply(tokens);
+    std::string text;
+    for (const std::string& token : tokens) {
+      if (pipeline_.decoder == nullptr && &token != tokens.data()) text += ' ';
+      text += token;
+    }
+    return text;
+  }
+
+  std::int64_t vocab_size() const override {
+    std::int64_t size = pipeline_.model->vocabulary().end_id();
+    for (const hf::AddedToken& token : pipeline_.added->all()) {
+      size = std::max<std::int64_t>(size, token.id + 1);
+    }
+    return size;
+  }
+
+  std::string piece(TokenId id) const override {
+    if (const hf::AddedToken* added = pipeline_.added->find(id)) return added->content;
+    const std::string* piece = pipeline_.model->vocabulary().piece(id);
+    return piece == nullptr ? std::string() : *piece;
+  }
+
+  std::optional<TokenId> find(std::string_view piece) const override {
+    if (const hf::AddedToken* added = pipeline_.added->find(piece)) return added->id;
+    return pipeline_.model->vocabulary().find(piece);
+  }
+
+  const SpecialTokens& special() const override { return special_; }
+
+ private:
+  // What the decoder gets for an id: the spelling under which the token is looked for.
+  const std::string& decoded_piece(TokenId id) const {
+    if (const hf::AddedToken* added = pipeline_.added->find(id)) return added->pattern;
+    const std::string* piece = pipeline_.model->vocabulary().piece(id);
+    check(piece != nullptr, "token id ", id, " is not in the vocabulary of ", vocab_size(),
+          " tokens");
+    return *piece;
+  }
+
+  void list_bytes() {
+    offsets_.push_back(0);
+    for (TokenId id = 0; id < vocab_size(); ++id) {
+      if (!piece(id).empty()) bytes_ += hf::byte_level_bytes(decoded_piece(id));
+      offsets_.push_back(bytes_.size());
+    }
+  }
+
+  std::string decode_bytes(std::span<const TokenId> ids) const {
+    std::string text;
+    for (const TokenId id : ids) {
+      const auto at = static_cast<std::size_t>(id);
+      check(id >= 0 && at + 1 < offsets_.size() && offsets_[at] < offsets_[at + 1], "token id ", id,
+            " is not in the vocabulary of ", vocab_size(), " tokens");
+      text.append(bytes_, offsets_[at], offsets_[at + 1] - offsets_[at]);
+    }
+    return is_utf8(text) ? text : repair_utf8(text);
+  }
+
+  void name_special(const SpecialTokenNames& names) {
+    const auto find_any = [&](const std::string& given,
+                              std::initializer_list<const char*> usual) -> std::optional<TokenId> {
+      if (!given.empty()) return find(given);
+      for (const char* name : usual) {
+        if (const std::optional<TokenId> id = find(name)) return id;
+      }
+      return std::nullopt;
+    };
+    special_.bos = find_any(names.bos, {"<s>", "<|begin_of_text|>", "<bos>"});
+    special_.eos = find_any(names.eos, {"</s>", "<|endoftext|>", "<|end_of_text|>", "<eos>"});
+    special_.pad = find_any(names.pad, {"<pad>", "[PAD]", "<|padding|>"});
+    special_.unk = find_any(names.unk, {"<unk>", "[UNK]"});
+    special_.cls = find_any(names.cls, {"[CLS]"});
+    special_.sep = find_any(names.sep, {"[SEP]"});
+    special_.mask = find_any(names.mask, {"[MASK]", "<mask>"});
+    special_.eod = special_.eos ? special_.eos : special_.sep;
+  }
+
+  hf::Pipeline pipeline_;
+  SpecialTokens special_;
+  std::string bytes_;  // of all tokens one after another, when the decoder only joins bytes
+  std::vector<std::size_t> offsets_;
+};
+
+nlohmann::json parse(std::string_view text, const std::string& name) {
+  try {
+    return nlohmann::json::parse(text);
+  } catch (const nlohmann::json::parse_error& error) {
+    throw Error(concat(name, " is not valid JSON: ", error.what()));
+  }
+}
+
+hf::Pipeline read_pipeline(const nlohmann::json& root) {
+  const hf::Fields fields(root, "tokenizer.json");
+  hf::Pipeline pipeline;
+  const nlohmann::json* model = fields.find("model");
+  if (model == nullptr) fields.fail("model", "an object");
+  pipeline.model = hf::read_model(*model);
+  if (const nlohmann::json* object = fields.find("normalizer")) {
+    pipeline.normalizer = hf::read_normalizer(*object);
+  }
+  if (const nlohmann::json* object = fields.find("pre_tokenizer")) {
+    pipeline.pre_tokenizers = hf::read_pre_tokenizers(*object);
+  }
+  if (const nlohmann::json* object = fields.find("post_processor")) {
+    pipeline.post_processor = hf::read_post_processor(*object);
+  }
+  if (const nlohmann::json* object = fields.find("decoder")) {
+    pipeline.decoder = hf::read_decoder(*object);
+  }
+  pipeline.added = std::make_unique<hf::AddedTokens>(
+      fields.find("added_tokens"), pipeline.model->vocabulary(), pipeline.normalizer.get());
+  return pipeline;
+}
+
+}  // namespace
+
+std::shared_ptr<const Tokenizer> read_hf_tokenizer(std::string_view text, const std::string& name,
+                                                   const SpecialTokenNames& special) {
+  const nlohmann::json root = parse(text, name);
+  try {
+    return std::make_shared<HfTokenizer>(read_pipeline(root), special);
+  } catch (const Error& error) {
+    throw Error(concat(name, ": ", error.what()));
+  }
+}
+
+}  // namespace bloomery

@@ -1,0 +1,70 @@
+#include "tokenizer/hf/metaspace.h"
+
+#include "base/error.h"
+#include "tokenizer/hf/splitting.h"
+
+namespace bloomery::hf {
+namespace {
+
+class Metaspace : public PreTokenizer {
+ public:
+  explicit Metaspace(const Fields& fields)
+      : scheme_(read_prepend_scheme(fields)), split_(fields.flag_or("split", true)) {
+    append_utf8(mark_, fields.character("replacement"));
+  }
+
+  void apply(Pieces& pieces) const override {
+    if (pieces.byte_level) pieces.spell_out();
+    pieces.rewrite([&](const Piece& piece, std::string_view text, std::string& result) {
+      const bool wanted =
+          scheme_ == PrependScheme::always || (scheme_ == PrependScheme::first && piece.at_start);
+      if (wanted && !text.starts_with(mark_) && !text.starts_with(' ')) result += mark_;
+      for (std::size_t at = 0; at < text.size();) {
+        const std::size_t space = std::min(text.find(' ', at), text.size());
+        result.append(text, at, space - at);
+        if (space < text.size()) result += mark_;
+        at = space + 1;
+      }
+    });
+    if (split_) split(pieces);
+  }
+
+ private:
+  void split(Pieces& pieces) const {
+    std::vector<Piece> result;
+    for (const Piece& piece : pieces.list) {
+      const std::string_view text = pieces.at(piece);
+      std::size_t begin = 0;
+      while (begin < text.size()) {
+        const std::size_t end = std::min(text.find(mark_, begin + 1), text.size());
+        result.push_back({piece.begin + begin, piece.begin + end, piece.at_start && begin == 0});
+        begin = end;
+      }
+    }
+    pieces.list = std::move(result);
+  }
+
+  PrependScheme scheme_;
+  bool split_;
+  std::string mark_;
+};
+
+}  // namespace
+
+PrependScheme read_prepend_scheme(const Fields& fields) {
+  const std::string name = fields.text_or("prepend_scheme", "always");
+  const bool prefix = fields.flag_or("add_prefix_space", true);
+  if (name == "never" || (!prefix && fields.find("prepend_scheme") == nullptr)) {
+    return PrependScheme::never;
+  }
+  check(prefix, fields.where(), ": add_prefix_space is false but prepend_scheme is '", name, "'");
+  if (name == "first") return PrependScheme::first;
+  if (name != "always") fields.fail("prepend_scheme", "always, first or never");
+  return PrependScheme::always;
+}
+
+std::unique_ptr<PreTokenizer> read_metaspace(const Fields& fields) {
+  return std::make_unique<Metaspace>(fields);
+}
+
+}  // namespace bloomery::hf

@@ -1,0 +1,52 @@
+// The parts of a tokenizer.json together, and one thread's encoder of them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tokenizer/hf/added_tokens.h"
+#include "tokenizer/hf/bpe_model.h"
+#include "tokenizer/hf/decoder.h"
+#include "tokenizer/hf/model.h"
+#include "tokenizer/hf/normalizer.h"
+#include "tokenizer/hf/post_processor.h"
+#include "tokenizer/hf/pre_tokenizer.h"
+#include "tokenizer/tokenizer.h"
+
+namespace bloomery::hf {
+
+struct Pipeline {
+  std::unique_ptr<Normalizer> normalizer;  // null: none
+  PreTokenizers pre_tokenizers;
+  std::unique_ptr<Model> model;
+  std::unique_ptr<AddedTokens> added;
+  PostProcessor post_processor;
+  std::unique_ptr<Decoder> decoder;  // null: none, tokens are joined by spaces
+
+  // The byte-level engine that may take the place of pre-tokenizers and model; null: none.
+  const ByteBpe* engine() const;
+};
+
+class PipelineEncoder : public Encoder {
+ public:
+  PipelineEncoder(const Pipeline& pipeline, const EncodeOptions& options);
+  void encode(std::string_view text, std::vector<TokenId>& ids) override;
+
+ private:
+  // Text between added tokens of the first kind.
+  void encode_stretch(std::string_view text, bool at_start, std::vector<TokenId>& ids);
+  // Normalised text between added tokens.
+  void encode_normalized(std::string_view text, bool at_start, std::vector<TokenId>& ids);
+
+  const Pipeline& pipeline_;
+  EncodeOptions options_;
+  std::unique_ptr<ModelEncoder> model_;
+  std::unique_ptr<ByteBpeEncoder> engine_;
+  std::vector<AddedTokens::Part> parts_, normalized_parts_;
+  Stretch stretch_;
+  Pieces pieces_;
+  std::string prefixed_;
+};
+
+}  // namespace bloomery::hf

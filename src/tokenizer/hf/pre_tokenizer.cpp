@@ -1,0 +1,279 @@
+#include "tokenizer/hf/pre_tokenizer.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "tokenizer/hf/char_classes.h"
+#include "tokenizer/hf/json_fields.h"
+#include "tokenizer/hf/metaspace.h"
+#include "tokenizer/hf/splitting.h"
+#include "tokenizer/hf/text_pattern.h"
+
+namespace bloomery::hf {
+namespace {
+
+// Cuts where characters of a class stand.
+class ClassSplit : public PreTokenizer {
+ public:
+  ClassSplit(bool (*is_member)(char32_t), Behavior behavior)
+      : is_member_(is_member), behavior_(behavior) {}
+
+  void apply(Pieces& pieces) const override {
+    std::vector<Piece> result;
+    std::vector<Part> parts;
+    for (const Piece& piece : pieces.list) {
+      parts.clear();
+      std::size_t done = piece.begin;
+      pieces.for_each_character(piece, [&](char32_t code, std::size_t begin, std::size_t end) {
+        if (!is_member_(code)) return;
+        if (done < begin) parts.push_back({done, begin, false});
+        parts.push_back({begin, end, true});
+        done = end;
+      });
+      if (done < piece.end) parts.push_back({done, piece.end, false});
+      append_split(piece, parts, behavior_, result);
+    }
+    pieces.list = std::move(result);
+  }
+
+ private:
+  bool (*is_member_)(char32_t);
+  Behavior behavior_;
+};
+
+// Cuts where a pattern matches, or with `invert` where it does not.
+class PatternSplit : public PreTokenizer {
+ public:
+  PatternSplit(std::unique_ptr<TextPattern> pattern, Behavior behavior, bool invert)
+      : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
+
+  void apply(Pieces& pieces) const override {
+    if (pieces.byte_level) pieces.spell_out();
+    std::vector<Piece> result;
+    std::vector<Part> parts;
+    for (const Piece& piece : pieces.list) {
+      parts.clear();
+      const std::string_view text = pieces.at(piece);
+      std::size_t done = 0;
+      for (Match match = pattern_->find(text, 0); match.begin < text.size();
+           match = pattern_->find(text, match.end)) {
+        if (done < match.begin) add(piece, done, match.begin, false, parts);
+        add(piece, match.begin, match.end, true, parts);
+        done = match.end;
+      }
+      if (done < text.size()) add(piece, done, text.size(), false, parts);
+      append_split(piece, parts, behavior_, result);
+    }
+    pieces.list = std::move(result);
+  }
+
+ private:
+  void add(const Piece& piece, std::size_t begin, std::size_t end, bool matches,
+           std::vector<Part>& parts) const {
+    parts.push_back({piece.begin + begin, piece.begin + end, matches != invert_});
+  }
+
+  std::unique_ptr<TextPattern> pattern_;
+  Behavior behavior_;
+  bool invert_;
+};
+
+class CharacterSplit : public PreTokenizer {
+ public:
+  explicit CharacterSplit(char32_t delimiter) : delimiter_(delimiter) {}
+
+  void apply(Pieces& pieces) const override {
+    std::vector<Piece> result;
+    for (const Piece& piece : pieces.list) {
+      std::size_t done = piece.begin;
+      const auto add = [&](std::size_t end) {
+        if (done < end) result.push_back({done, end, piece.at_start && done == piece.begin});
+      };
+      pieces.for_each_character(piece, [&](char32_t code, std::size_t begin, std::size_t end) {
+        if (code != delimiter_) return;
+        add(begin);
+        done = end;
+      });
+      add(piece.end);
+    }
+    pieces.list = std::move(result);
+  }
+
+ private:
+  char32_t delimiter_;
+};
+
+// Whitespace: runs of word characters, runs of neither word characters nor white space.
+class WordSplit : public PreTokenizer {
+ public:
+  void apply(Pieces& pieces) const override {
+    enum class Kind { space, word, other };
+    std::vector<Piece> result;
+    for (const Piece& piece : pieces.list) {
+      Kind before = Kind::space;
+      pieces.for_each_character(piece, [&](char32_t code, std::size_t begin, std::size_t end) {
+        const Kind kind = is_word(code) ? Kind::word : is_space(code) ? Kind::space : Kind::other;
+        if (kind != Kind::space && kind == before) {
+          result.back().end = end;
+        } else if (kind != Kind::space) {
+          result.push_back({begin, end, piece.at_start && begin == piece.begin});
+        }
+        before = kind;
+      });
+    }
+    pieces.list = std::move(result);
+  }
+};
+
+class FixedLength : public PreTokenizer {
+ public:
+  explicit FixedLength(std::int64_t length) : length_(length) {}
+
+  void apply(Pieces& pieces) const override {
+    std::vector<Piece> result;
+    for (const Piece& piece : pieces.list) {
+      std::int64_t count = 0;
+      pieces.for_each_character(piece, [&](char32_t, std::size_t begin, std::size_t end) {
+        if (count++ % length_ == 0) {
+          result.push_back({begin, end, piece.at_start && begin == piece.begin});
+        }
+        result.back().end = end;
+      });
+    }
+    pieces.list = std::move(result);
+  }
+
+ private:
+  std::int64_t length_;
+};
+
+// Bytes from here on; before that an optional space in front of each piece and GPT-2's pattern.
+class ByteLevel : public PreTokenizer {
+ public:
+  ByteLevel(bool add_prefix_space, bool use_regex)
+      : add_prefix_space_(add_prefix_space), use_regex_(use_regex) {}
+
+  void apply(Pieces& pieces) const override {
+    if (pieces.byte_level) pieces.spell_out();
+    if (add_prefix_space_) {
+      pieces.rewrite([](const Piece&, std::string_view text, std::string& result) {
+        if (!text.starts_with(' ')) result += ' ';
+        result += text;
+      });
+    }
+    if (use_regex_) split(pieces);
+    pieces.byte_level = true;
+  }
+
+ private:
+  static void split(Pieces& pieces) {
+    std::vector<Piece> result;
+    for (const Piece& piece : pieces.list) {
+      const std::string_view text = pieces.at(piece);
+      for (std::size_t at = 0; at < text.size();) {
+        const std::size_t end = piece_end(SplitPattern::gpt2, text, at);
+        result.push_back({piece.begin + at, piece.begin + end, piece.at_start && at == 0});
+        at = end;
+      }
+    }
+    pieces.list = std::move(result);
+  }
+
+  bool add_prefix_space_, use_regex_;
+};
+
+std::unique_ptr<PreTokenizer> read_split(const Fields& fields) {
+  const nlohmann::json* pattern = fields.find("pattern");
+  if (pattern == nullptr) fields.fail("pattern", "an object");
+  return std::make_unique<PatternSplit>(read_text_pattern(*pattern, fields.where()),
+                                        read_behavior(fields, Behavior::isolated),
+                                        fields.flag_or("invert", false));
+}
+
+// The steps of one object, a Sequence flattened.
+void read_steps(const nlohmann::json& object, PreTokenizers& result) {
+  const std::string type = Fields(object, "pre_tokenizer").type();
+  const Fields fields(object, "pre_tokenizer " + type);
+  auto& steps = result.steps;
+  if (type == "Sequence") {
+    for (const nlohmann::json& part : fields.array("pretokenizers")) read_steps(part, result);
+  } else if (type == "ByteLevel") {
+    steps.push_back(std::make_unique<ByteLevel>(fields.flag_or("add_prefix_space", true),
+                                                fields.flag_or("use_regex", true)));
+  } else if (type == "Split") {
+    steps.push_back(read_split(fields));
+  } else if (type == "Metaspace") {
+    steps.push_back(read_metaspace(fields));
+  } else if (type == "BertPreTokenizer") {
+    steps.push_back(std::make_unique<ClassSplit>(is_space, Behavior::removed));
+    steps.push_back(std::make_unique<ClassSplit>(is_punctuation, Behavior::isolated));
+  } else if (type == "Whitespace") {
+    steps.push_back(std::make_unique<WordSplit>());
+  } else if (type == "WhitespaceSplit") {
+    steps.push_back(std::make_unique<ClassSplit>(is_space, Behavior::removed));
+  } else if (type == "Punctuation") {
+    steps.push_back(
+        std::make_unique<ClassSplit>(is_punctuation, read_behavior(fields, Behavior::isolated)));
+  } else if (type == "Digits") {
+    const bool each = fields.flag_or("individual_digits", false);
+    steps.push_back(
+        std::make_unique<ClassSplit>(is_numeric, each ? Behavior::isolated : Behavior::contiguous));
+  } else if (type == "CharDelimiterSplit") {
+    steps.push_back(std::make_unique<CharacterSplit>(fields.character("delimiter")));
+  } else if (type == "FixedLength") {
+    steps.push_back(std::make_unique<FixedLength>(
+        fields.find("length") == nullptr ? 5 : fields.number("length", 1, INT32_MAX)));
+  } else {
+    throw Error(concat("pre_tokenizer of type '", type, "' is not known"));
+  }
+}
+
+// Whether a Split leaves exactly the pieces that a pattern which matches everything finds.
+std::optional<SplitPattern> whole_text_split(const Fields& fields) {
+  const nlohmann::json* pattern = fields.find("pattern");
+  if (pattern == nullptr || !pattern->is_object() || !pattern->contains("Regex")) {
+    return std::nullopt;
+  }
+  const Behavior behavior = read_behavior(fields, Behavior::isolated);
+  const bool invert = fields.flag_or("invert", false);
+  if (behavior != Behavior::isolated && !(behavior == Behavior::removed && invert)) {
+    return std::nullopt;
+  }
+  return known_pattern(Fields(*pattern, "pattern").text("Regex"));
+}
+
+std::optional<PreTokenizers::ByteLevelSplit> find_byte_level(const nlohmann::json& object) {
+  const Fields fields(object, "pre_tokenizer");
+  if (fields.type() == "ByteLevel") {
+    return {{fields.flag_or("use_regex", true) ? SplitPattern::gpt2 : SplitPattern::none,
+             fields.flag_or("add_prefix_space", true)}};
+  }
+  if (fields.type() != "Sequence" || fields.array("pretokenizers").size() != 2) return std::nullopt;
+  const Fields split(fields.array("pretokenizers")[0], "pre_tokenizer");
+  const Fields bytes(fields.array("pretokenizers")[1], "pre_tokenizer");
+  if (split.type() != "Split" || bytes.type() != "ByteLevel" || bytes.flag_or("use_regex", true) ||
+      bytes.flag_or("add_prefix_space", true)) {
+    return std::nullopt;
+  }
+  const std::optional<SplitPattern> pattern = whole_text_split(split);
+  if (!pattern) return std::nullopt;
+  return {{*pattern, false}};
+}
+
+}  // namespace
+
+void Pieces::spell_out() {
+  rewrite([](const Piece&, std::string_view bytes, std::string& result) {
+    append_spelled(bytes, result);
+  });
+  byte_level = false;
+}
+
+PreTokenizers read_pre_tokenizers(const nlohmann::json& object) {
+  PreTokenizers result;
+  read_steps(object, result);
+  result.byte_level = find_byte_level(object);
+  return result;
+}
+
+}  // namespace bloomery::hf

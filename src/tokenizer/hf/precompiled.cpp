@@ -1,0 +1,111 @@
+#include "tokenizer/hf/precompiled.h"
+
+#include <array>
+#include <optional>
+
+#include "tokenizer/hf/graphemes.h"
+#include "tokenizer/sentencepiece/charsmap.h"
+#include "tokenizer/utf8.h"
+
+namespace bloomery::hf {
+namespace {
+
+// Bytes of the longest cluster that is looked up as a whole.
+constexpr std::size_t kLongestCluster = 5;
+
+std::optional<std::string> decode_base64(std::string_view text) {
+  std::string bytes;
+  bytes.reserve(text.size() / 4 * 3);
+  std::uint32_t bits = 0;
+  int count = 0;
+  while (text.ends_with('=')) text.remove_suffix(1);
+  for (const char c : text) {
+    const int value = c >= 'A' && c <= 'Z'   ? c - 'A'
+                      : c >= 'a' && c <= 'z' ? c - 'a' + 26
+                      : c >= '0' && c <= '9' ? c - '0' + 52
+                      : c == '+'             ? 62
+                      : c == '/'             ? 63
+                                             : -1;
+    if (value < 0) return std::nullopt;
+    bits = bits << 6 | static_cast<std::uint32_t>(value);
+    count += 6;
+    if (count >= 8) {
+      count -= 8;
+      bytes.push_back(static_cast<char>(bits >> count & 0xFF));
+    }
+  }
+  return bytes;
+}
+
+std::string charsmap_blob(const Fields& fields) {
+  std::optional<std::string> blob = decode_base64(fields.text("precompiled_charsmap"));
+  if (!blob) fields.fail("precompiled_charsmap", "base64");
+  return *std::move(blob);
+}
+
+class Precompiled : public Normalizer {
+ public:
+  explicit Precompiled(const Fields& fields) : charsmap_(charsmap_blob(fields), fields.where()) {
+    for (std::size_t i = 0; i < ascii_kept_.size(); ++i) {
+      const char c = static_cast<char>(i);
+      ascii_kept_[i] = charsmap_.shortest(std::string_view(&c, 1)).length == 0;
+    }
+  }
+
+  void apply(Stretch& stretch) const override {
+    const std::string_view text = stretch.text;
+    std::string result;
+    result.reserve(text.size() + text.size() / 8);
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t plain = plain_end(text, at);
+      result.append(text, at, plain - at);
+      if (plain == text.size()) break;
+      at = grapheme_end(text, plain);
+      append_cluster(text.substr(plain, at - plain), result);
+    }
+    stretch.text = std::move(result);
+  }
+
+  bool leaves(std::string_view text) const override { return plain_end(text, 0) == text.size(); }
+
+ private:
+  // The end of the ASCII characters from `at` on that no rule touches and no accent follows.
+  std::size_t plain_end(std::string_view text, std::size_t at) const {
+    const auto is_ascii = [&](std::size_t i) {
+      return i == text.size() || static_cast<signed char>(text[i]) >= 0;
+    };
+    while (at < text.size() && is_ascii(at) && is_ascii(at + 1) &&
+           ascii_kept_[static_cast<unsigned char>(text[at])]) {
+      ++at;
+    }
+    return at;
+  }
+
+  void append_cluster(std::string_view cluster, std::string& result) const {
+    if (cluster.size() <= kLongestCluster) {
+      const Charsmap::Rule rule = charsmap_.shortest(cluster);
+      if (rule.length > 0) {
+        result += rule.replacement;
+        return;
+      }
+    }
+    for (std::size_t at = 0; at < cluster.size();) {
+      const auto length = static_cast<std::size_t>(utf8_at(cluster, at).length);
+      const std::string_view character = cluster.substr(at, length);
+      const Charsmap::Rule rule = charsmap_.shortest(character);
+      result += rule.length > 0 ? rule.replacement : character;
+      at += length;
+    }
+  }
+
+  Charsmap charsmap_;
+  std::array<bool, 128> ascii_kept_{};
+};
+
+}  // namespace
+
+std::unique_ptr<Normalizer> read_precompiled(const Fields& fields) {
+  return std::make_unique<Precompiled>(fields);
+}
+
+}  // namespace bloomery::hf

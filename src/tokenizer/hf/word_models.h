@@ -1,0 +1,16 @@
+// The models that look a whole piece up, or cut it by their own rule: WordLevel, WordPiece and
+// Unigram.
+#pragma once
+
+#include <memory>
+
+#include "tokenizer/hf/json_fields.h"
+#include "tokenizer/hf/model.h"
+
+namespace bloomery::hf {
+
+std::unique_ptr<Model> read_word_level(const Fields& fields);
+std::unique_ptr<Model> read_word_piece(const Fields& fields);
+std::unique_ptr<Model> read_unigram(const Fields& fields);
+
+}  // namespace bloomery::hf

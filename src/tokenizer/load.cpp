@@ -1,0 +1,124 @@
+#include "tokenizer/load.h"
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "config/option_table.h"
+#include "tokenizer/bpe/gpt2.h"
+#include "tokenizer/bpe/tiktoken.h"
+#include "tokenizer/hf/hf_tokenizer.h"
+#include "tokenizer/null_tokenizer.h"
+#include "tokenizer/sentencepiece/model_file.h"
+#include "tokenizer/sentencepiece/sentencepiece.h"
+#include "tokenizer/utf8.h"
+#include "tokenizer/wordpiece/wordpiece.h"
+
+namespace bloomery {
+namespace {
+
+using Loaded = std::shared_ptr<const Tokenizer>;
+
+// The file that a type needs, with the option that names it.
+const std::string& needed(const TokenizerOptions& options, const std::string& value,
+                          const char* option) {
+  check(!value.empty(), "--tokenizer-type ", options.type, " needs ", option);
+  return value;
+}
+
+// Lines, each of which is one piece: printable text without tabs or spaces inside.
+bool looks_like_vocab_txt(std::string_view text) {
+  if (!is_utf8(text)) return false;
+  const std::string_view beginning = text.substr(0, 65536);
+  return beginning.find('\n') != beginning.npos && beginning.find('\0') == beginning.npos &&
+         (beginning.find("[UNK]") != beginning.npos || beginning.find(' ') == beginning.npos);
+}
+
+bool looks_like_json(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  return first != text.npos && text[first] == '{';
+}
+
+Loaded load_file(const TokenizerOptions& options) {
+  const std::string text = read_file(options.path);
+  check(!text.empty(), options.path, " is empty; it should be a tokenizer");
+  if (looks_like_json(text)) return read_hf_tokenizer(text, options.path);
+  if (looks_like_tiktoken(std::string_view(text).substr(0, 4096))) {
+    return load_tiktoken(options.path, options.pattern);
+  }
+  if (looks_like_sentencepiece(text)) {
+    return parse_sentencepiece_tokenizer(text, options.path, SentencePieceKind::plain);
+  }
+  if (looks_like_vocab_txt(text)) return parse_wordpiece(text, options.path);
+  throw Error(concat(options.path, " is no tokenizer that Bloomery knows: neither a tokenizer.json",
+                     ", a SentencePiece model, a tiktoken file nor a vocab.txt"));
+}
+
+Loaded load_path(const TokenizerOptions& options) {
+  check(std::filesystem::exists(options.path), "--tokenizer ", options.path, " does not exist");
+  if (std::filesystem::is_directory(options.path)) return load_hf_folder(options.path);
+  return load_file(options);
+}
+
+Loaded load_type(const TokenizerOptions& options) {
+  const std::string& type = options.type;
+  if (type == "NullTokenizer") return make_null_tokenizer(options.vocab_size);
+  if (type == "GPT2BPETokenizer") {
+    return load_gpt2(needed(options, options.vocab_file, "--vocab-file"),
+                     needed(options, options.merge_file, "--merge-file"));
+  }
+  if (type == "BertWordPieceLowerCase" || type == "BertWordPieceCase") {
+    return load_wordpiece(
+        needed(options, options.vocab_file, "--vocab-file"),
+        megatron_wordpiece(type == "BertWordPieceLowerCase", options.vocab_extra_ids));
+  }
+  const std::string& model = needed(options, options.tokenizer_model, "--tokenizer-model");
+  if (type == "TikTokenizer") return load_tiktoken(model, options.pattern);
+  if (type == "SentencePieceTokenizer") {
+    return load_sentencepiece(model, SentencePieceKind::megatron, options.vocab_extra_ids);
+  }
+  if (type == "GPTSentencePieceTokenizer" || type == "Llama2Tokenizer") {
+    return load_sentencepiece(model, SentencePieceKind::plain);
+  }
+  check(type == "HFTokenizer", "--tokenizer-type ", type, " is not known");
+  TokenizerOptions by_path = options;
+  by_path.path = model;
+  return load_path(by_path);
+}
+
+}  // namespace
+
+void describe(OptionTable& table, TokenizerOptions& options) {
+  table.section("tokenizer");
+  table.add("tokenizer", options.path,
+            "A tokenizer.json, a folder of Hugging Face files, a SentencePiece model, a tiktoken "
+            "file or a vocab.txt; recognised by content.");
+  table.add_choice("tokenizer-type", options.type, "Megatron's way to name one, with its files.",
+                   {"GPT2BPETokenizer", "BertWordPieceLowerCase", "BertWordPieceCase",
+                    "SentencePieceTokenizer", "GPTSentencePieceTokenizer", "Llama2Tokenizer",
+                    "HFTokenizer", "TikTokenizer", "NullTokenizer"});
+  table.add("vocab-file", options.vocab_file, "vocab.json of GPT-2 or vocab.txt of BERT types.")
+      .alias("vocab");
+  table.add("merge-file", options.merge_file, "merges.txt of GPT2BPETokenizer.");
+  table.add("tokenizer-model", options.tokenizer_model,
+            "File or folder of the SentencePiece, HFTokenizer and TikTokenizer types.");
+  table.add("vocab-size", options.vocab_size, "Numbers that NullTokenizer takes.", at_least(0));
+  table.add("vocab-extra-ids", options.vocab_extra_ids,
+            "How many <extra_id_N> BERT and SentencePiece types add.", between(0, 1e6));
+  table
+      .add("pattern", options.pattern,
+           "How a tiktoken file splits text, where its size does not tell: gpt2, cl100k, o200k, "
+           "...")
+      .alias("tiktoken-pattern");
+}
+
+std::shared_ptr<const Tokenizer> load_tokenizer(const TokenizerOptions& options) {
+  check(options.path.empty() || options.type.empty(), "--tokenizer ", options.path,
+        " and --tokenizer-type ", options.type, " both name a tokenizer; give one of them");
+  if (!options.path.empty()) return load_path(options);
+  check(!options.type.empty(),
+        "no tokenizer is named; give --tokenizer PATH, or --tokenizer-type with its files");
+  return load_type(options);
+}
+
+}  // namespace bloomery

@@ -1,0 +1,47 @@
+// Text as a SentencePiece model wants to see it: characters replaced by the rules of the model,
+// white space made regular, and spaces written as U+2581.
+#pragma once
+
+#include <bitset>
+#include <string>
+#include <string_view>
+
+#include "tokenizer/sentencepiece/charsmap.h"
+#include "tokenizer/sentencepiece/model_file.h"
+#include "tokenizer/trie.h"
+
+namespace bloomery {
+
+inline constexpr std::string_view kSpaceSymbol = "\u2581";
+
+class SentencePieceNormalizer {
+ public:
+  // Strings of `verbatim`, the user-defined symbols, stay as they are. `name` is for messages.
+  SentencePieceNormalizer(const SentencePieceNormalization& rules, bool whitespace_is_suffix,
+                          ByteTrie verbatim, std::string_view name);
+
+  // Replaces `result` by the normal form of `text`, which must be valid UTF-8.
+  void normalize(std::string_view text, std::string& result) const;
+
+ private:
+  struct Prefix {
+    std::size_t length;  // of the text
+    std::string_view replacement;
+  };
+  bool nothing_begins_with(char byte) const;
+  Prefix prefix(std::string_view text, std::size_t at) const;
+  std::size_t plain_end(std::string_view text, std::size_t at) const;
+  void append(std::string_view text, std::string& result) const;
+
+  Charsmap charsmap_;
+  ByteTrie verbatim_;
+  std::string_view space_;  // what a space becomes
+  bool dummy_prefix_, dummy_suffix_, remove_extra_;
+  bool space_is_plain_;  // no rule and no user-defined symbol begins with one
+  // Bytes that are copied: no space, no rule and no user-defined symbol begins with them. An ASCII
+  // character that begins rules only together with what is not ASCII is copied too, if ASCII
+  // follows it: almost every character may compose with an accent.
+  std::bitset<256> plain_, plain_before_ascii_;
+};
+
+}  // namespace bloomery

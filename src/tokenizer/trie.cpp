@@ -1,0 +1,130 @@
+#include "tokenizer/trie.h"
+
+#include <algorithm>
+#include <array>
+
+namespace bloomery {
+namespace {
+
+constexpr std::size_t kBlock = 256;
+// Blocks that a new family of children may still fill; older ones keep their gaps, which bounds
+// the search.
+constexpr std::size_t kOpenBlocks = 16;
+
+}  // namespace
+
+class ByteTrie::Builder {
+ public:
+  Builder(ByteTrie& trie, std::vector<Entry> entries) : trie_(trie), entries_(std::move(entries)) {}
+
+  void build() {
+    add_block();
+    trie_.units_[kRoot].parent = kNowhere;
+    used_[kRoot] = true;
+    pending_.push_back({kRoot, 0, entries_.size(), 0});
+    while (!pending_.empty()) {
+      const Range range = pending_.back();
+      pending_.pop_back();
+      expand(range);
+    }
+  }
+
+ private:
+  // The entries [begin, end) share their first `depth` bytes, which lead to `state`.
+  struct Range {
+    State state;
+    std::size_t begin, end, depth;
+  };
+  struct Child {
+    unsigned char byte;
+    std::size_t begin, end;
+  };
+
+  void add_block() {
+    trie_.units_.resize(trie_.units_.size() + kBlock);
+    trie_.values_.resize(trie_.units_.size(), kNoValue);
+    used_.resize(trie_.units_.size(), false);
+  }
+
+  void expand(Range range) {
+    if (range.begin < range.end && entries_[range.begin].key.size() == range.depth) {
+      trie_.values_[range.state] = entries_[range.begin++].value;
+    }
+    children_.clear();
+    for (std::size_t i = range.begin; i < range.end; ++i) {
+      const auto byte = static_cast<unsigned char>(entries_[i].key[range.depth]);
+      if (children_.empty() || children_.back().byte != byte) {
+        children_.push_back({byte, i, i});
+      }
+      children_.back().end = i + 1;
+    }
+    if (children_.empty()) return;
+    const std::uint32_t base = find_base();
+    trie_.units_[range.state].base = base;
+    for (const Child& child : children_) {
+      const State target = base ^ child.byte;
+      used_[target] = true;
+      trie_.units_[target].parent = range.state;
+      pending_.push_back({target, child.begin, child.end, range.depth + 1});
+    }
+  }
+
+  bool fits(std::uint32_t base) const {
+    return std::all_of(children_.begin(), children_.end(),
+                       [&](const Child& child) { return !used_[base ^ child.byte]; });
+  }
+
+  std::uint32_t find_base() {
+    const std::size_t blocks = trie_.units_.size() / kBlock;
+    const std::size_t first = blocks > kOpenBlocks ? blocks - kOpenBlocks : 0;
+    for (std::size_t slot = first * kBlock; slot < trie_.units_.size(); ++slot) {
+      const auto base = static_cast<std::uint32_t>(slot) ^ children_.front().byte;
+      if (!used_[slot] && fits(base)) return base;
+    }
+    add_block();
+    return static_cast<std::uint32_t>(blocks * kBlock);
+  }
+
+  ByteTrie& trie_;
+  std::vector<Entry> entries_;
+  std::vector<bool> used_;
+  std::vector<Range> pending_;
+  std::vector<Child> children_;
+};
+
+ByteTrie::ByteTrie(std::span<const Entry> entries) {
+  std::vector<Entry> sorted(entries.begin(), entries.end());
+  std::erase_if(sorted, [](const Entry& entry) { return entry.key.empty(); });
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Entry& a, const Entry& b) { return a.key < b.key; });
+  // Of a run of equal keys the last stays.
+  const auto kept = std::unique(sorted.rbegin(), sorted.rend(),
+                                [](const Entry& a, const Entry& b) { return a.key == b.key; });
+  sorted.erase(sorted.begin(), kept.base());
+  Builder(*this, std::move(sorted)).build();
+}
+
+ByteTrie::State ByteTrie::walk(State from, std::string_view text) const {
+  for (std::size_t i = 0; i < text.size() && from != kNowhere; ++i) {
+    from = next(from, text[i]);
+  }
+  return from;
+}
+
+ByteTrie::Match ByteTrie::longest(std::string_view text, std::size_t at, State from) const {
+  Match match{0, kNoValue};
+  State state = from;
+  for (std::size_t i = at; i < text.size(); ++i) {
+    state = next(state, text[i]);
+    if (state == kNowhere) break;
+    if (value(state) != kNoValue) match = {i + 1 - at, value(state)};
+  }
+  return match;
+}
+
+std::int32_t ByteTrie::find(std::string_view key) const {
+  const State state = walk(kRoot, key);
+  return state == kNowhere ? kNoValue : value(state);
+}
+
+}  // namespace bloomery

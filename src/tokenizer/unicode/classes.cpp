@@ -1,0 +1,7 @@
+#include "tokenizer/unicode/classes.h"
+
+namespace bloomery::detail {
+
+#include "tokenizer/unicode/class_tables.inc"
+
+}  // namespace bloomery::detail
