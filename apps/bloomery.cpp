@@ -1,10 +1,13 @@
 #include "bloomery.h"
 
 #include <exception>
+#include <string_view>
 
 #include "base/error.h"
 #include "bench.h"
 #include "build_config.h"
+#include "data.h"
+#include "preprocess.h"
 #include "tokenizer.h"
 
 namespace bloomery {
@@ -13,8 +16,23 @@ namespace {
 std::vector<Command> commands() {
   return {
       {"bench", "measure this machine and the kernels on it", bench},
+      {"preprocess", "turn text into tokenised corpora", preprocess_command},
+      {"preprocess_data", "the same, under Megatron's name", preprocess_command},
       {"tokenizer", "text to token ids and back", tokenizer},
+      {"data", "look at, check, join and split tokenised corpora", data},
+      {"merge_datasets", "join corpora: another name of `data merge`", data_merge},
   };
+}
+
+// Scripts of Megatron's tools keep working: tools/preprocess_data.py is preprocess_data.
+Arguments without_script_spelling(Arguments arguments) {
+  constexpr std::string_view kEnding = ".py";
+  if (!arguments.empty() && arguments[0].ends_with(kEnding)) {
+    std::string& name = arguments[0];
+    name.erase(name.size() - kEnding.size());
+    name.erase(0, name.rfind('/') + 1);  // npos + 1 is 0
+  }
+  return arguments;
 }
 
 }  // namespace
@@ -25,7 +43,7 @@ int run_bloomery(const Arguments& arguments, std::ostream& out, std::ostream& er
       out << "bloomery " << build::version << (build::cuda ? " (CUDA and CPU)" : " (CPU)") << '\n';
       return kFinished;
     }
-    return dispatch("bloomery", commands(), arguments, out);
+    return dispatch("bloomery", commands(), without_script_spelling(arguments), out);
   } catch (const Error& error) {
     errors << "bloomery: " << error.what() << '\n';
     return kBadInput;

@@ -22,6 +22,18 @@ void check_call(bool success, const char* action, const std::filesystem::path& p
   }
 }
 
+// For faults of the machine rather than of the input.
+void check_machine(bool success, const char* action, const std::filesystem::path& path) {
+  if (!success) {
+    throw std::runtime_error(
+        concat("cannot ", action, " ", path.string(), ": ", std::strerror(errno)));
+  }
+}
+
+std::filesystem::path folder_of(const std::filesystem::path& path) {
+  return path.has_parent_path() ? path.parent_path() : ".";
+}
+
 // A file descriptor that closes itself.
 class Descriptor {
  public:
@@ -80,11 +92,64 @@ MappedFile::~MappedFile() {
   }
 }
 
+void MappedFile::release(std::size_t begin, std::size_t end) const {
+  static const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  begin = (begin + page - 1) / page * page;  // only pages that lie wholly inside
+  end = end >= size_ ? size_ : end / page * page;
+  if (begin < end) {
+    madvise(const_cast<std::byte*>(data_) + begin, end - begin, MADV_DONTNEED);  // advice only
+  }
+}
+
+InputFile::InputFile(const std::filesystem::path& path)
+    : path_(path), descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  check_call(descriptor_ >= 0, "open", path);
+  try {
+    size_ = regular_file_size(descriptor_, path);
+  } catch (...) {
+    close(descriptor_);
+    throw;
+  }
+}
+
+InputFile::~InputFile() { close(descriptor_); }
+
+void InputFile::read(std::uint64_t offset, void* to, std::size_t bytes) const {
+  char* target = static_cast<char*>(to);
+  while (bytes > 0) {
+    const ssize_t count = pread(descriptor_, target, std::min<std::size_t>(bytes, 1 << 30),
+                                static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) {
+      continue;
+    }
+    check_machine(count >= 0, "read", path_);
+    check(count > 0, path_.string(), " ends at byte ", offset, ", ", bytes,
+          " bytes short: was it changed while in use?");
+    target += count;
+    offset += static_cast<std::uint64_t>(count);
+    bytes -= static_cast<std::size_t>(count);
+  }
+}
+
+bool means_disk_full(int error) {
+  return error == ENOSPC || error == EDQUOT || error == EFBIG;  // the last: a limit on file sizes
+}
+
+DiskFull::DiskFull(const std::filesystem::path& path, std::uint64_t missing)
+    : runtime_error(concat("no space left for ", path.string(), ": ", missing,
+                           " more bytes are needed; make room or write elsewhere")),
+      missing_(missing) {}
+
 AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(path) {
+  const std::filesystem::path folder = folder_of(path);
+  check(std::filesystem::is_directory(folder), "cannot write ", path.string(), ": ",
+        folder.string(), " is not a folder; create it first");
   static std::atomic<unsigned> count = 0;  // several threads may write files at once
-  temporary_ = path_;
-  temporary_ += concat(".tmp-", getpid(), "-", count++);
-  descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  do {  // a process of another machine or container may have the same number
+    temporary_ = path_;
+    temporary_ += concat(".tmp-", getpid(), "-", count++);
+    descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  } while (descriptor_ < 0 && errno == EEXIST);
   check_call(descriptor_ >= 0, "create", temporary_);
 }
 
@@ -103,20 +168,27 @@ void AtomicFile::write(const void* data, std::size_t bytes) {
     if (count < 0 && errno == EINTR) {
       continue;
     }
-    check_call(count >= 0, "write", temporary_);
+    if (count < 0 && means_disk_full(errno)) {
+      throw DiskFull(path_, bytes);
+    }
+    check_machine(count >= 0, "write", temporary_);
     from += count;
     bytes -= static_cast<std::size_t>(count);
   }
 }
 
-void AtomicFile::commit() {
+void AtomicFile::sync() {
   check(descriptor_ >= 0, path_.string(), " was already committed");
-  check_call(fsync(descriptor_) == 0, "write to disk", temporary_);
-  check_call(rename(temporary_.c_str(), path_.c_str()) == 0, "rename to", path_);
+  check_machine(fsync(descriptor_) == 0, "write to disk", temporary_);
+}
+
+void AtomicFile::commit() {
+  sync();
+  check_machine(rename(temporary_.c_str(), path_.c_str()) == 0, "rename to", path_);
   close(std::exchange(descriptor_, -1));
-  const std::filesystem::path folder = path_.has_parent_path() ? path_.parent_path() : ".";
+  const std::filesystem::path folder = folder_of(path_);
   const Descriptor parent(folder, O_RDONLY | O_DIRECTORY);  // makes the new name durable
-  check_call(fsync(parent) == 0, "write to disk", folder);
+  check_machine(fsync(parent) == 0, "write to disk", folder);
 }
 
 }  // namespace bloomery

@@ -1,9 +1,11 @@
-// Files: read whole, mapped read-only, and written so that a final name never holds a part.
+// Files: read whole, in pieces or mapped, and written so that a final name never holds a part.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -21,6 +23,9 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::filesystem::path& path() const { return path_; }
+  // Lets go of the memory behind bytes [begin, end), so that one pass over a large file keeps
+  // little of it resident. The bytes stay valid: touching them reads them again.
+  void release(std::size_t begin, std::size_t end) const;
 
  private:
   std::filesystem::path path_;
@@ -28,8 +33,41 @@ class MappedFile {
   std::size_t size_ = 0;
 };
 
+// A file read at any place by any thread, without mapping it: what was read does not count as
+// memory of this process, and a file cut short by someone else is an Error instead of a signal.
+class InputFile {
+ public:
+  explicit InputFile(const std::filesystem::path& path);
+  ~InputFile();
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+
+  std::uint64_t size() const { return size_; }
+  const std::filesystem::path& path() const { return path_; }
+  // All of [offset, offset + bytes), else an Error.
+  void read(std::uint64_t offset, void* to, std::size_t bytes) const;
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+  std::uint64_t size_ = 0;
+};
+
+// The file system has no room for what is being written. Not an Error: the input was good.
+class DiskFull : public std::runtime_error {
+ public:
+  DiskFull(const std::filesystem::path& path, std::uint64_t missing);
+  std::uint64_t missing() const { return missing_; }  // bytes of the write that found no room
+
+ private:
+  std::uint64_t missing_;
+};
+
+bool means_disk_full(int error);  // an errno
+
 // Writes under a temporary name in the same folder; commit() makes the contents durable, then
-// gives them the final name. Without commit() nothing remains.
+// gives them the final name. Without commit() nothing remains. Failures to write are
+// std::runtime_error, DiskFull among them; a folder that cannot be written to is an Error.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::filesystem::path& path);
@@ -39,6 +77,9 @@ class AtomicFile {
 
   void write(const void* data, std::size_t bytes);
   void write(std::string_view text) { write(text.data(), text.size()); }
+  // Makes the contents durable under the temporary name: what can fail before several files are
+  // committed one after another.
+  void sync();
   void commit();
 
  private:

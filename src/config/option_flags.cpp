@@ -115,8 +115,22 @@ struct FlagReader {
     } catch (const CLI::ParseError& error) {
       table.problems_.push_back(error.what());
     }
-    for (const std::string& extra : app.remaining()) {
-      table.problems_.push_back(concat("unexpected argument '", extra, "'"));
+    set_positional(app.remaining());
+  }
+
+  void set_positional(const std::vector<std::string>& extras) {
+    const auto row = std::ranges::find_if(table.rows_, &OptionRow::takes_arguments);
+    std::vector<std::string> words;
+    for (const std::string& extra : extras) {
+      const bool looks_like_flag = extra.size() > 1 && extra.starts_with('-');
+      if (row == table.rows_.end() || looks_like_flag || (!is_list(row->field) && !words.empty())) {
+        table.problems_.push_back(concat("unexpected argument '", extra, "'"));
+      } else {
+        words.push_back(extra);
+      }
+    }
+    if (!words.empty()) {
+      table.set(*row, words, concat("'", words[0], words.size() > 1 ? "' ..." : "'"));
     }
   }
 

@@ -42,6 +42,9 @@ std::string facts(const OptionRow& row) {
   append(row.must_be_given          ? "required"
          : row.default_text.empty() ? "default empty"
                                     : "default " + row.default_text);
+  if (row.takes_arguments) {
+    append("may stand without its name");
+  }
   for (std::size_t i = 1; i < row.flags.size(); ++i) {
     const OptionRow::Spelling& flag = row.flags[i];
     if (kind(row.field) == FieldKind::boolean) {

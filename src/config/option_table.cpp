@@ -56,6 +56,11 @@ OptionRow& OptionRow::required() {
   return *this;
 }
 
+OptionRow& OptionRow::positional() {
+  takes_arguments = true;
+  return *this;
+}
+
 std::string OptionRow::value_text() const { return joined(words(field, rules)); }
 
 OptionRow& OptionTable::add_row(const std::string& name, Field field, std::string help,

@@ -49,6 +49,8 @@ struct OptionRow {
   // The DeepSpeed configuration overrules a differing flag, with a note instead of an error.
   OptionRow& deepspeed_wins();
   OptionRow& required();
+  // Arguments that belong to no flag are values of this option: `data inspect PREFIX`.
+  OptionRow& positional();
 
   std::string value_text() const;  // the effective value; "none" for an empty optional
 
@@ -58,7 +60,7 @@ struct OptionRow {
   std::vector<Spelling> flags;       // the name first
   std::vector<Spelling> deepspeeds;  // paths
   std::string default_text;
-  bool must_be_given = false, deepspeed_overrules = false;
+  bool must_be_given = false, deepspeed_overrules = false, takes_arguments = false;
   std::optional<Given> given;
   std::string ignored_because;  // of an option that is accepted without meaning
 };

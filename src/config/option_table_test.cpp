@@ -383,5 +383,39 @@ TEST(Nearest, Distances) {
   EXPECT_EQ(suggestion("benhc", {"bench"}), "; did you mean bench?");
 }
 
+struct Positional {
+  std::vector<std::string> files;
+  bool json = false;
+};
+
+std::string read_positional(Positional& options, const std::vector<std::string>& arguments) {
+  OptionTable table;
+  table.add("input", options.files, "Files.").positional().required();
+  table.add("json", options.json, "As JSON.");
+  table.read_flags(arguments);
+  try {
+    table.finish();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(OptionTable, ArgumentsWithoutAFlag) {
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"a", "b", "--json"},
+                                             {"--json", "a", "b"},
+                                             {"a", "--json", "b"},
+                                             {"--input", "a", "b"}}) {
+    Positional options;
+    EXPECT_EQ(read_positional(options, arguments), "");
+    EXPECT_EQ(options.files, (std::vector<std::string>{"a", "b"}));
+  }
+  Positional options;
+  EXPECT_TRUE(contains(read_positional(options, {"-x", "a"}), "unexpected argument '-x'"));
+  EXPECT_TRUE(contains(read_positional(options, {}), "--input"));
+  EXPECT_TRUE(contains(read_positional(options, {"a", "--input", "b"}), "contradict"));
+}
+
 }  // namespace
 }  // namespace bloomery

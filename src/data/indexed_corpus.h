@@ -7,34 +7,23 @@
 #include <filesystem>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
-#include "base/file.h"
-#include "tokenizer/tokenizer.h"
+#include "data/token_type.h"
 
 namespace bloomery {
 
-// The codes of the file format.
-enum class TokenType : std::uint8_t {
-  u8 = 1,
-  i8 = 2,
-  i16 = 3,
-  i32 = 4,
-  i64 = 5,
-  f64 = 6,
-  f32 = 7,
-  u16 = 8
-};
-
-std::size_t size_of(TokenType type);
-const char* name(TokenType type);
-// Megatron's rule: 16 bits below 65,500 tokens, else 32.
-TokenType token_type_for(std::int64_t vocab_size);
-
+// How the .idx is written. `cached` and `lazy` are two ways of reading the same older bytes; a file
+// of that kind is said to be `cached`.
 enum class CorpusFormat { mmap, cached, lazy };
 
-// Read-only, shared by threads. Opening checks every field against the sizes of the two files.
+const char* name(CorpusFormat format);
+std::filesystem::path bin_path(const std::filesystem::path& prefix);
+std::filesystem::path idx_path(const std::filesystem::path& prefix);
+
+// Read-only, shared by threads. Opening checks every field against the sizes of the two files. The
+// index is mapped, so that it is shared by processes and costs no memory of its own; tokens are
+// read from the file, so that their pages do not count as memory of this process.
 class IndexedCorpus {
  public:
   // `prefix` is the path without .bin or .idx.
@@ -48,16 +37,26 @@ class IndexedCorpus {
   TokenType type() const;
   std::int64_t num_sequences() const;  // documents, or sentences of a split corpus
   std::int64_t num_documents() const;
-  std::int64_t num_tokens() const;  // the sum of the lengths
+  std::int64_t num_empty_documents() const;  // those without sequences
+  std::int64_t num_tokens() const;           // the sum of the lengths
   // Tokens of the .bin that no sequence counts: the end-of-document tokens of a corpus written by
   // Megatron-DeepSpeed's own tool, which is read as there, shifted.
   std::int64_t num_uncounted_tokens() const;
 
   std::int32_t length(std::int64_t sequence) const;
+  // The token of the .bin at which a sequence starts: the sum of the lengths before it.
+  std::int64_t first_token(std::int64_t sequence) const;
   // First sequence of a document; document == num_documents() gives num_sequences().
   std::int64_t first_sequence(std::int64_t document) const;
   // Copies tokens [offset, offset + out.size()) of a sequence.
   void read(std::int64_t sequence, std::int64_t offset, std::span<TokenId> out) const;
+  // Copies tokens of the .bin by their place in it, uncounted ones included.
+  void read_bin(std::int64_t first, std::span<TokenId> out) const;
+  // The same as they are stored; out.size() is a multiple of the size of a token.
+  void read_bin_bytes(std::int64_t first, std::span<std::byte> out) const;
+  // Lets go of the memory behind the index, for passes over all of a large one; it is read again
+  // when next used.
+  void release_index() const;
 
  private:
   struct Impl;
@@ -74,10 +73,13 @@ struct EncodedBatch {
 // Writes a corpus under temporary names; commit() gives it the final ones (remove an old .idx,
 // rename .bin, rename .idx), so that no reader meets a part. Without commit() nothing remains. Two
 // writers of one prefix do not disturb each other: each has temporary names of its own and the last
-// commit wins.
+// commit wins. Lengths and documents wait on disk: memory does not grow with the corpus. A full
+// disk is a std::runtime_error that says how many bytes are needed.
 class IndexedWriter {
  public:
-  IndexedWriter(const std::filesystem::path& prefix, TokenType type);
+  // The older formats are written for those who ask; Megatron writes them as i32.
+  IndexedWriter(const std::filesystem::path& prefix, TokenType type,
+                CorpusFormat format = CorpusFormat::mmap);
   ~IndexedWriter();
   IndexedWriter(const IndexedWriter&) = delete;
   IndexedWriter& operator=(const IndexedWriter&) = delete;
@@ -85,11 +87,13 @@ class IndexedWriter {
   void append(const EncodedBatch& batch);
   void add_sequence(std::span<const TokenId> tokens);  // an id beyond the type is an Error
   void end_document();
-  // All documents of another corpus of the same type, copied without decoding.
-  void append(const IndexedCorpus& corpus);
+  // Documents [first, last) of another corpus; copied as they are when the types agree.
+  void append(const IndexedCorpus& corpus, std::int64_t first, std::int64_t last);
+  void append(const IndexedCorpus& corpus);  // all documents
   void commit();
 
   std::int64_t num_tokens() const;
+  std::int64_t num_sequences() const;
   std::int64_t num_documents() const;
 
  private:

@@ -1,0 +1,16 @@
+#include "data.h"
+
+namespace bloomery {
+
+int data(const Arguments& arguments, std::ostream& out) {
+  return dispatch("bloomery data",
+                  {
+                      {"inspect", "statistics and samples of a corpus", data_inspect},
+                      {"verify", "check every field and every token of corpora", data_verify},
+                      {"merge", "join corpora to one", data_merge},
+                      {"split", "divide a corpus by documents", data_split},
+                  },
+                  arguments, out);
+}
+
+}  // namespace bloomery

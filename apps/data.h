@@ -1,0 +1,16 @@
+// `bloomery data`: one function per command.
+#pragma once
+
+#include <ostream>
+
+#include "command.h"
+
+namespace bloomery {
+
+int data(const Arguments& arguments, std::ostream& out);
+int data_inspect(const Arguments& arguments, std::ostream& out);
+int data_verify(const Arguments& arguments, std::ostream& out);
+int data_merge(const Arguments& arguments, std::ostream& out);
+int data_split(const Arguments& arguments, std::ostream& out);
+
+}  // namespace bloomery

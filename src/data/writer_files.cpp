@@ -1,0 +1,176 @@
+#include "data/writer_files.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.h"
+#include "data/index_file.h"
+
+namespace bloomery {
+namespace {
+
+constexpr std::size_t kBufferBytes = 1 << 20;
+
+template <class T>
+void write_value(BufferedBytes& to, T value) {
+  to.write(std::as_bytes(std::span(&value, 1)));
+}
+
+void write_text(BufferedBytes& to, const char* text, std::size_t size) {
+  to.write(std::as_bytes(std::span(text, size)));
+}
+
+}  // namespace
+
+void BufferedBytes::write(std::span<const std::byte> bytes) {
+  size_ += bytes.size();
+  if (buffer_.size() + bytes.size() > kBufferBytes) {
+    flush();
+  }
+  if (bytes.size() > kBufferBytes) {
+    put(bytes);
+  } else {
+    buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+  }
+}
+
+void BufferedBytes::flush() {
+  put(buffer_);
+  buffer_.clear();
+}
+
+SpillFile::SpillFile(const std::filesystem::path& beside) : path_(beside) {
+  std::string name = beside.string() + ".tmp-XXXXXX";
+  descriptor_ = mkostemp(name.data(), O_CLOEXEC);
+  check(descriptor_ >= 0, "cannot create ", name, ": ", std::strerror(errno));
+  unlink(name.c_str());
+}
+
+SpillFile::~SpillFile() { close(descriptor_); }
+
+void SpillFile::put(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(descriptor_, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) {
+      continue;
+    }
+    if (count < 0 && means_disk_full(errno)) {
+      throw DiskFull(path_, bytes.size());
+    }
+    if (count < 0) {
+      throw std::runtime_error(
+          concat("cannot write beside ", path_.string(), ": ", std::strerror(errno)));
+    }
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+  }
+}
+
+void SpillFile::read(std::uint64_t offset, std::span<std::byte> to) const {
+  while (!to.empty()) {
+    const ssize_t count = pread(descriptor_, to.data(), to.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) {
+      continue;
+    }
+    if (count <= 0) {
+      throw std::runtime_error(concat("cannot read back the index kept beside ", path_.string()));
+    }
+    offset += static_cast<std::uint64_t>(count);
+    to = to.subspan(static_cast<std::size_t>(count));
+  }
+}
+
+CorpusFiles::CorpusFiles(const std::filesystem::path& prefix, TokenType type, CorpusFormat format)
+    : prefix_(prefix),
+      type_(type),
+      format_(format),
+      bin_(bin_path(prefix)),
+      lengths_(idx_path(prefix)),
+      marks_(idx_path(prefix)) {}
+
+std::uint64_t CorpusFiles::bytes_needed() const {
+  const std::uint64_t sequences = lengths_.size() / 4;
+  const std::uint64_t index = sequences * (format_ == CorpusFormat::mmap ? 12 : 24);
+  return bin_.size() + lengths_.size() + 2 * marks_.size() + index;
+}
+
+std::uint64_t CorpusFiles::bytes_available() const {
+  std::error_code unknown;
+  const std::filesystem::path folder = prefix_.has_parent_path() ? prefix_.parent_path() : ".";
+  return std::filesystem::space(folder, unknown).available;
+}
+
+void CorpusFiles::write_offsets(BufferedBytes& idx, std::int64_t unit) {
+  std::vector<std::int64_t> offsets;
+  std::int64_t next = 0;
+  lengths_.for_each_piece<std::int32_t>([&](std::span<const std::int32_t> lengths) {
+    offsets.clear();
+    for (const std::int32_t length : lengths) {
+      offsets.push_back(next);
+      next += length * unit;
+    }
+    idx.write(std::as_bytes(std::span(offsets)));
+  });
+}
+
+void CorpusFiles::write_marks(BufferedBytes& idx) {
+  write_value(idx, std::int64_t{0});
+  marks_.for_each_piece<std::int64_t>(
+      [&](std::span<const std::int64_t> marks) { idx.write(std::as_bytes(marks)); });
+}
+
+void CorpusFiles::write_mmap_index(BufferedBytes& idx, std::int64_t sequences,
+                                   std::int64_t documents) {
+  write_text(idx, kMmapMagic, sizeof kMmapMagic);
+  write_value(idx, std::uint64_t{1});
+  write_value(idx, static_cast<std::uint8_t>(type_));
+  write_value(idx, sequences);
+  write_value(idx, documents + 1);
+  lengths_.for_each_piece<std::int32_t>(
+      [&](std::span<const std::int32_t> lengths) { idx.write(std::as_bytes(lengths)); });
+  write_offsets(idx, static_cast<std::int64_t>(size_of(type_)));
+  write_marks(idx);
+}
+
+void CorpusFiles::write_tnt_index(BufferedBytes& idx, std::int64_t sequences,
+                                  std::int64_t documents, std::int64_t tokens) {
+  write_text(idx, kTntMagic, sizeof kTntMagic);
+  for (const std::int64_t field :
+       {std::int64_t{1}, static_cast<std::int64_t>(type_),
+        static_cast<std::int64_t>(size_of(type_)), sequences, sequences, documents + 1}) {
+    write_value(idx, field);
+  }
+  for (std::int64_t i = 0; i <= sequences; ++i) {
+    write_value(idx, i);
+  }
+  write_offsets(idx, 1);
+  write_value(idx, tokens);
+  lengths_.for_each_piece<std::int32_t>([&](std::span<const std::int32_t> lengths) {
+    const std::vector<std::int64_t> wide(lengths.begin(), lengths.end());
+    idx.write(std::as_bytes(std::span(wide)));
+  });
+  write_marks(idx);
+}
+
+void CorpusFiles::commit(std::int64_t sequences, std::int64_t documents, std::int64_t tokens) {
+  bin_.flush();
+  BufferedFile idx(idx_path(prefix_));
+  if (format_ == CorpusFormat::mmap) {
+    write_mmap_index(idx, sequences, documents);
+  } else {
+    write_tnt_index(idx, sequences, documents, tokens);
+  }
+  idx.flush();
+  // What can fail is done before the old pair is touched. From here on a reader finds the old pair,
+  // or no .idx, or the new pair: never the one's .idx with the other's .bin.
+  bin_.file().sync();
+  idx.file().sync();
+  std::filesystem::remove(idx_path(prefix_));
+  bin_.file().commit();
+  idx.file().commit();
+}
+
+}  // namespace bloomery
