@@ -23,10 +23,14 @@ class HfTokenizer : public Tokenizer {
   }
 
   std::string decode(std::span<const TokenId> ids) const override {
-    if (!bytes_.empty()) return decode_bytes(ids);
+    if (!offsets_.empty()) return decode_bytes(ids);
     std::vector<std::string> tokens;
     tokens.reserve(ids.size());
-    for (const TokenId id : ids) tokens.push_back(decoded_piece(id));
+    for (const TokenId id : ids) {
+      const std::string* token = spelling(id);
+      if (token == nullptr) fail_unknown(id);
+      tokens.push_back(*token);
+    }
     if (tokens.empty()) return {};
     if (pipeline_.decoder != nullptr) pipeline_.decoder->apply(tokens);
     std::string text;
@@ -59,19 +63,21 @@ class HfTokenizer : public Tokenizer {
   const SpecialTokens& special() const override { return special_; }
 
  private:
-  // What the decoder gets for an id: the spelling under which the token is looked for.
-  const std::string& decoded_piece(TokenId id) const {
-    if (const hf::AddedToken* added = pipeline_.added->find(id)) return added->pattern;
-    const std::string* piece = pipeline_.model->vocabulary().piece(id);
-    check(piece != nullptr, "token id ", id, " is not in the vocabulary of ", vocab_size(),
-          " tokens");
-    return *piece;
+  // What the decoder gets for an id: the spelling under which the token is looked for. Null when
+  // no token has the id.
+  const std::string* spelling(TokenId id) const {
+    if (const hf::AddedToken* added = pipeline_.added->find(id)) return &added->pattern;
+    return pipeline_.model->vocabulary().piece(id);
+  }
+
+  [[noreturn]] void fail_unknown(TokenId id) const {
+    throw Error(concat("token id ", id, " is not in the vocabulary of ", vocab_size(), " tokens"));
   }
 
   void list_bytes() {
     offsets_.push_back(0);
     for (TokenId id = 0; id < vocab_size(); ++id) {
-      if (!piece(id).empty()) bytes_ += hf::byte_level_bytes(decoded_piece(id));
+      if (const std::string* token = spelling(id)) bytes_ += hf::byte_level_bytes(*token);
       offsets_.push_back(bytes_.size());
     }
   }
@@ -80,9 +86,10 @@ class HfTokenizer : public Tokenizer {
     std::string text;
     for (const TokenId id : ids) {
       const auto at = static_cast<std::size_t>(id);
-      check(id >= 0 && at + 1 < offsets_.size() && offsets_[at] < offsets_[at + 1], "token id ", id,
-            " is not in the vocabulary of ", vocab_size(), " tokens");
-      text.append(bytes_, offsets_[at], offsets_[at + 1] - offsets_[at]);
+      if (id < 0 || at + 1 >= offsets_.size()) fail_unknown(id);
+      const std::size_t size = offsets_[at + 1] - offsets_[at];
+      if (size == 0 && spelling(id) == nullptr) fail_unknown(id);
+      text.append(bytes_, offsets_[at], size);
     }
     return is_utf8(text) ? text : repair_utf8(text);
   }
@@ -109,7 +116,7 @@ class HfTokenizer : public Tokenizer {
   hf::Pipeline pipeline_;
   SpecialTokens special_;
   std::string bytes_;  // of all tokens one after another, when the decoder only joins bytes
-  std::vector<std::size_t> offsets_;
+  std::vector<std::size_t> offsets_;  // of each id in bytes_; empty when the decoder does more
 };
 
 nlohmann::json parse(std::string_view text, const std::string& name) {
