@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "base/error.h"
 
@@ -67,29 +68,34 @@ void MergeLearner::merge(std::uint32_t token) {
   const Candidate top = queue_.top();
   queue_.pop();
   std::vector<Place> places = std::move(lists_[top.list]);
-  if (pairs_.at(top.pair).lists-- > 1) places = places_of_whole_words(places, top.pair);
+  lists_[top.list].clear();
+  const PairRecord& record = pairs_.at(top.pair);
+  if (record.newest != top.list || older_list_[top.list] != PairRecord::kNoList) {
+    add_places_in_same_words(record.newest, places);
+  }
   for (const Place& place : places) {
     merge_at(place, top.pair, token);
   }
   queue_new_lists();
 }
 
-// Places of one pair may be in several lists. A word that is in one of them is merged whole.
-std::vector<MergeLearner::Place> MergeLearner::places_of_whole_words(
-    const std::vector<Place>& places, TokenPair pair) const {
-  std::vector<Place> all;
-  std::uint32_t done = std::numeric_limits<std::uint32_t>::max();
-  for (const Place& place : places) {
-    if (place.word == done) continue;
-    done = place.word;
-    const Slot* slot = &slots_[starts_[done]];
-    for (std::uint32_t at = 0; slot[at].token != kBoundary; at += slot[at].length) {
-      if (slot[at].token == pair.left && slot[at + slot[at].length].token == pair.right) {
-        all.push_back({done, at});
-      }
+// Places of one pair may be in several lists. A word that is in the one that is merged is merged
+// whole: its places in the others come along, and are found taken when their turn comes.
+void MergeLearner::add_places_in_same_words(std::uint32_t newest,
+                                            std::vector<Place>& places) const {
+  const auto in_order = [](const Place& a, const Place& b) {
+    return std::pair(a.word, a.offset) < std::pair(b.word, b.offset);
+  };
+  const std::vector<Place> asked = places;
+  for (std::uint32_t list = newest; list != PairRecord::kNoList; list = older_list_[list]) {
+    auto word = asked.begin();
+    for (const Place& place : lists_[list]) {
+      while (word != asked.end() && word->word < place.word) ++word;
+      if (word == asked.end()) break;
+      if (word->word == place.word) places.push_back(place);
     }
   }
-  return all;
+  std::ranges::sort(places, in_order);
 }
 
 void MergeLearner::merge_at(const Place& place, TokenPair pair, std::uint32_t token) {
@@ -123,6 +129,7 @@ void MergeLearner::add_place(TokenPair pair, const Place& place, std::int64_t co
   if (record.list == PairRecord::kNoList) {
     record.list = static_cast<std::uint32_t>(lists_.size());
     lists_.emplace_back();
+    older_list_.push_back(PairRecord::kNoList);
     new_lists_.push_back(pair);
   }
   lists_[record.list].push_back(place);
@@ -133,7 +140,8 @@ void MergeLearner::queue_new_lists() {
     PairRecord& record = pairs_.at(pair);
     if (record.count > 0) {
       queue_.push({record.count, pair, record.list});
-      ++record.lists;
+      older_list_[record.list] = record.newest;
+      record.newest = record.list;
     } else {
       lists_[record.list] = {};
     }

@@ -60,7 +60,7 @@ class MergeLearner {
 
   void lay_out(const WordCounts& words, const std::array<std::uint32_t, 256>& id_of_byte);
   void list_places();
-  std::vector<Place> places_of_whole_words(const std::vector<Place>& places, TokenPair pair) const;
+  void add_places_in_same_words(std::uint32_t newest, std::vector<Place>& places) const;
   void merge_at(const Place& place, TokenPair pair, std::uint32_t token);
   void add_place(TokenPair pair, const Place& place, std::int64_t count);
   void queue_new_lists();
@@ -70,6 +70,7 @@ class MergeLearner {
   std::vector<std::int64_t> counts_;   // of words
   PairCounts pairs_;
   std::vector<std::vector<Place>> lists_;  // each in the order of words and offsets
+  std::vector<std::uint32_t> older_list_;  // of each list: the one of the same pair before it
   std::vector<TokenPair> new_lists_;       // the last of lists_, of these pairs
   std::priority_queue<Candidate> queue_;
 };

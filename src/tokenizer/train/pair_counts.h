@@ -17,9 +17,9 @@ struct PairRecord {
   static constexpr std::uint32_t kNoList = ~std::uint32_t{0};
 
   TokenPair pair{0, 0};
-  std::int64_t count = 0;        // in all words, each as often as it came
-  std::uint32_t list = kNoList;  // where the places found by the merge under way are kept
-  std::uint32_t lists = 0;       // with places of this pair, in the queue
+  std::int64_t count = 0;          // in all words, each as often as it came
+  std::uint32_t list = kNoList;    // where the places found by the merge under way are kept
+  std::uint32_t newest = kNoList;  // the last list of this pair that was put into the queue
   bool used = false;
 };
 
