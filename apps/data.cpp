@@ -8,6 +8,7 @@ int data(const Arguments& arguments, std::ostream& out) {
                       {"inspect", "statistics and samples of a corpus", data_inspect},
                       {"verify", "check every field and every token of corpora", data_verify},
                       {"merge", "join corpora to one", data_merge},
+                      {"samples", "the token ids that training will see", data_samples},
                       {"split", "divide a corpus by documents", data_split},
                   },
                   arguments, out);

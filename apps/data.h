@@ -11,6 +11,7 @@ int data(const Arguments& arguments, std::ostream& out);
 int data_inspect(const Arguments& arguments, std::ostream& out);
 int data_verify(const Arguments& arguments, std::ostream& out);
 int data_merge(const Arguments& arguments, std::ostream& out);
+int data_samples(const Arguments& arguments, std::ostream& out);
 int data_split(const Arguments& arguments, std::ostream& out);
 
 }  // namespace bloomery

@@ -23,13 +23,13 @@ void describe(OptionTable& t, VerifyOptions& o) {
   describe(t, o.tokenizer);  // --vocab-size among its options
 }
 
-// The number of tokens that ids must stay below; without a vocabulary, any 32-bit id is good.
+// What ids must stay below: as told, else by the tokenizer; without either, any 32-bit id is good.
 std::int64_t id_limit(const VerifyOptions& options) {
   const auto tokenizer = optional_tokenizer(options.tokenizer);
-  if (tokenizer) {
-    return tokenizer->vocab_size();
+  if (options.tokenizer.vocab_size > 0) {
+    return options.tokenizer.vocab_size;
   }
-  return options.tokenizer.vocab_size > 0 ? options.tokenizer.vocab_size : std::int64_t{1} << 31;
+  return tokenizer ? tokenizer->vocab_size() : std::int64_t{1} << 31;
 }
 
 // Tokens that no sequence counts: the known defect of Megatron-DeepSpeed's tool is a warning,

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <csignal>
 #include <system_error>
+#include <utility>
 
 #include "base/error.h"
 
@@ -16,13 +17,25 @@ namespace {
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
 thread_local bool inside_item = false;
 
-int usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0) {
-    return std::max(1, CPU_COUNT(&set));
-  }
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+// Of ThreadPool::state_.
+constexpr std::uint64_t kInside = 0x7FFF, kOpen = 0x8000, kLoop = 0x10000;
+
+// Tries `there` again and again for a moment; false when it still does not hold.
+template <class Condition>
+bool look_out(const Condition& there) {
+  constexpr auto kPatience = std::chrono::microseconds(100);
+  const auto start = std::chrono::steady_clock::now();
+  do {
+    for (int i = 0; i < 50; ++i) {
+      if (there()) {
+        return true;
+      }
+#if defined(__x86_64__)
+      __builtin_ia32_pause();
+#endif
+    }
+  } while (std::chrono::steady_clock::now() - start < kPatience);
+  return false;
 }
 
 // Signals go to the threads that expect them. It matters beyond good manners: matrix kernels of
@@ -56,6 +69,15 @@ std::thread start_thread(const Body& body) {
 
 }  // namespace
 
+int usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) {
+    return std::max(1, CPU_COUNT(&set));
+  }
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
 ThreadPool::ThreadPool(int num_threads) {
   const int total = num_threads > 0 ? num_threads : usable_cores();
   try {
@@ -87,43 +109,70 @@ void ThreadPool::stop() {
 }
 
 void ThreadPool::work() {
-  std::uint64_t seen = 0;
-  std::unique_lock lock(mutex_);
+  std::uint64_t seen = 0;  // number of the last loop this worker knows
   while (true) {
-    start_.wait(lock, [&] { return stop_ || generation_ != seen; });
+    wait_for_work(seen);
     if (stop_) {
       return;
     }
-    seen = generation_;
-    ++busy_;
-    lock.unlock();
+    if (!enter(seen)) {
+      continue;
+    }
     take_items();
-    lock.lock();
-    if (--busy_ == 0) {
+    const std::uint64_t before = state_.fetch_sub(1);
+    if ((before & kInside) == 1 && (before & kOpen) == 0) {
+      const std::lock_guard lock(mutex_);
       done_.notify_all();
     }
   }
 }
 
+void ThreadPool::wait_for_work(std::uint64_t seen) {
+  const auto there = [&] { return stop_ || state_.load() / kLoop != seen; };
+  if (look_out(there)) {
+    return;
+  }
+  std::unique_lock lock(mutex_);
+  ++sleepers_;
+  start_.wait(lock, there);
+  --sleepers_;
+}
+
+// False when the loop that was seen is closed already.
+bool ThreadPool::enter(std::uint64_t& seen) {
+  std::uint64_t state = state_.load();
+  seen = state / kLoop;
+  while ((state & kOpen) != 0) {
+    if (state_.compare_exchange_weak(state, state + 1)) {
+      seen = state / kLoop;
+      return true;
+    }
+  }
+  return false;
+}
+
 void ThreadPool::take_items() {
   inside_item = true;
-  std::unique_lock lock(mutex_);
-  while (next_ < count_) {
-    const std::int64_t item = next_++;
-    lock.unlock();
+  for (std::int64_t item = next_++; item < count_; item = next_++) {
     try {
       (*body_)(item);
     } catch (...) {
-      lock.lock();
+      const std::lock_guard lock(mutex_);
       if (!failure_) {
         failure_ = std::current_exception();
       }
       next_ = count_;
-      continue;
     }
-    lock.lock();
   }
   inside_item = false;
+}
+
+void ThreadPool::wait_until_left() {
+  const auto empty = [&] { return (state_.load() & kInside) == 0; };
+  if (!look_out(empty)) {
+    std::unique_lock lock(mutex_);
+    done_.wait(lock, empty);
+  }
 }
 
 void ThreadPool::for_each(std::int64_t count, const std::function<void(std::int64_t)>& body) {
@@ -134,22 +183,20 @@ void ThreadPool::for_each(std::int64_t count, const std::function<void(std::int6
     }
     return;
   }
-  {
+  body_ = &body;
+  count_ = count;
+  next_ = 0;
+  state_ = (state_.load() / kLoop + 1) * kLoop + kOpen;
+  if (sleepers_ > 0) {
     const std::lock_guard lock(mutex_);
-    body_ = &body;
-    count_ = count;
-    next_ = 0;
-    failure_ = nullptr;
-    ++generation_;
+    start_.notify_all();
   }
-  start_.notify_all();
   take_items();
-  std::unique_lock lock(mutex_);
-  done_.wait(lock, [&] { return busy_ == 0; });
-  body_ = nullptr;
-  count_ = next_ = 0;
+  state_.fetch_and(~kOpen);
+  wait_until_left();
+  const std::lock_guard lock(mutex_);
   if (failure_) {
-    std::rethrow_exception(failure_);
+    std::rethrow_exception(std::exchange(failure_, nullptr));
   }
 }
 

@@ -64,8 +64,8 @@ Loaded load_type(const TokenizerOptions& options) {
   const std::string& type = options.type;
   if (type == "NullTokenizer") return make_null_tokenizer(options.vocab_size);
   if (type == "GPT2BPETokenizer") {
-    return load_gpt2(needed(options, options.vocab_file, "--vocab-file"),
-                     needed(options, options.merge_file, "--merge-file"));
+    const std::string& vocab = needed(options, options.vocab_file, "--vocab-file");
+    return load_gpt2(vocab, needed(options, options.merge_file, "--merge-file"));
   }
   if (type == "BertWordPieceLowerCase" || type == "BertWordPieceCase") {
     return load_wordpiece(

@@ -1,12 +1,13 @@
 #include "tokenizer/trie.h"
 
 #include <algorithm>
-#include <array>
+#include <bit>
 
 namespace bloomery {
 namespace {
 
 constexpr std::size_t kBlock = 256;
+constexpr std::size_t kWordBits = 64;
 // Blocks that a new family of children may still fill; older ones keep their gaps, which bounds
 // the search.
 constexpr std::size_t kOpenBlocks = 16;
@@ -20,7 +21,7 @@ class ByteTrie::Builder {
   void build() {
     add_block();
     trie_.units_[kRoot].parent = kNowhere;
-    used_[kRoot] = true;
+    use(kRoot);
     pending_.push_back({kRoot, 0, entries_.size(), 0});
     while (!pending_.empty()) {
       const Range range = pending_.back();
@@ -43,7 +44,11 @@ class ByteTrie::Builder {
   void add_block() {
     trie_.units_.resize(trie_.units_.size() + kBlock);
     trie_.values_.resize(trie_.units_.size(), kNoValue);
-    used_.resize(trie_.units_.size(), false);
+    free_.resize(trie_.units_.size() / kWordBits, ~std::uint64_t{0});
+  }
+  void use(std::size_t unit) { free_[unit / kWordBits] &= ~(std::uint64_t{1} << unit % kWordBits); }
+  bool is_free(std::size_t unit) const {
+    return (free_[unit / kWordBits] >> unit % kWordBits & 1) != 0;
   }
 
   void expand(Range range) {
@@ -63,7 +68,7 @@ class ByteTrie::Builder {
     trie_.units_[range.state].base = base;
     for (const Child& child : children_) {
       const State target = base ^ child.byte;
-      used_[target] = true;
+      use(target);
       trie_.units_[target].parent = range.state;
       pending_.push_back({target, child.begin, child.end, range.depth + 1});
     }
@@ -71,15 +76,20 @@ class ByteTrie::Builder {
 
   bool fits(std::uint32_t base) const {
     return std::all_of(children_.begin(), children_.end(),
-                       [&](const Child& child) { return !used_[base ^ child.byte]; });
+                       [&](const Child& child) { return is_free(base ^ child.byte); });
   }
 
+  // A place where all children are free: the first child tries each free unit.
   std::uint32_t find_base() {
     const std::size_t blocks = trie_.units_.size() / kBlock;
     const std::size_t first = blocks > kOpenBlocks ? blocks - kOpenBlocks : 0;
-    for (std::size_t slot = first * kBlock; slot < trie_.units_.size(); ++slot) {
-      const auto base = static_cast<std::uint32_t>(slot) ^ children_.front().byte;
-      if (!used_[slot] && fits(base)) return base;
+    for (std::size_t word = first * kBlock / kWordBits; word < free_.size(); ++word) {
+      for (std::uint64_t left = free_[word]; left != 0; left &= left - 1) {
+        const std::size_t unit =
+            word * kWordBits + static_cast<std::size_t>(std::countr_zero(left));
+        const auto base = static_cast<std::uint32_t>(unit) ^ children_.front().byte;
+        if (fits(base)) return base;
+      }
     }
     add_block();
     return static_cast<std::uint32_t>(blocks * kBlock);
@@ -87,7 +97,7 @@ class ByteTrie::Builder {
 
   ByteTrie& trie_;
   std::vector<Entry> entries_;
-  std::vector<bool> used_;
+  std::vector<std::uint64_t> free_;  // one bit per unit
   std::vector<Range> pending_;
   std::vector<Child> children_;
 };

@@ -80,7 +80,8 @@ def pre_tokenizer_configs():
     found += [{"type": "Punctuation", "behavior": b} for b in behaviors]
     found += [split({"String": " "}, b, i) for b in behaviors for i in (False, True)]
     found += [split({"Regex": r}, "Isolated")
-              for r in ("[0-9][0-9][0-9]", "\\d{1,3}", "\\p{N}", "\\s+", "[^\\s]+", "\\p{L}+")]
+              for r in ("[0-9][0-9][0-9]", "\\d{1,3}", "\\p{N}", "\\s+", "[^\\s]+", "\\p{L}+",
+                        " ?[^(\\s|[.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c])]+")]
     found += [{**metaspace, "prepend_scheme": s, "split": b}
               for s in ("always", "first", "never") for b in (True, False)]
     found += [sequence("pre_tokenizer", {"type": "Punctuation", "behavior": "Contiguous"},
@@ -227,7 +228,7 @@ def configs():
 
 def random_text(generator, contents):
     parts = [lambda: generator.choice(SAMPLE), lambda: " ", lambda: " " * generator.randint(1, 5),
-             lambda: generator.choice("\n\t\r.,!?'\"-_$+<>|\u2581\u00a0\u3000\u200b\u0301\ufffd\u0000\u007f"),
+             lambda: generator.choice("\n\t\r.,!?'\"-_$+<>|\u2581\u00a0\u3000\u200b\u0301\u3002\u0964\ufffd\u0000\u007f"),
              lambda: "".join(chr(generator.randint(*generator.choice(
                  [(0x20, 0x7E), (0xA0, 0x17F), (0x300, 0x36F), (0x370, 0x3FF), (0x400, 0x45F),
                   (0x5D0, 0x5EA), (0x900, 0x939), (0xE01, 0xE30), (0x1E00, 0x1EFF), (0x2000, 0x206F),
@@ -283,11 +284,12 @@ def main():
     parser.add_argument("--output", default=ROOT / "tests/golden/hf_tokenizers.jsonl")
     options = parser.parse_args()
     generator = random.Random(options.seed)
-    with open(options.output, "w") as out:
+    with open(options.output, "w", encoding="utf-8", newline="\n") as out:
         out.write(json.dumps({"observer": observer()}, separators=(",", ":")) + "\n")
         for name, config in configs().items():
             answer = answers(name, config, options.texts, generator)
-            out.write(json.dumps(answer, separators=(",", ":")) + "\n")
+            line = json.dumps(answer, separators=(",", ":"), ensure_ascii=False)
+            out.write(line + "\n")
 
 
 if __name__ == "__main__":

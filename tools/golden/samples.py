@@ -178,9 +178,36 @@ def printed_weight_cases():
     return [{"weights": values, "printed": str(np.array(values))} for values in arrays]
 
 
+def cyclic_batch(total, micro, ranks, rank, sharding, consumed):
+    """The samples of one rank when all have consumed so many."""
+    block = micro * ranks
+    blocks = total // block
+    epoch, place = divmod(consumed // block, blocks)
+    generator = torch.Generator()
+    generator.manual_seed(epoch)
+    if sharding:
+        mine = torch.randperm(blocks * micro, generator=generator) + rank * blocks * micro
+        return mine[place * micro:(place + 1) * micro].tolist()
+    everything = torch.randperm(total // micro * micro, generator=generator)
+    return everything[place * block:(place + 1) * block][rank::ranks].tolist()
+
+
+def cyclic_cases():
+    cases = []
+    for total, micro, ranks, sharding in ((23, 2, 3, True), (23, 2, 3, False), (8, 4, 2, True), (100, 3, 4, False),
+                                          (100, 3, 4, True), (7, 1, 1, False)):
+        block = micro * ranks
+        count = 2 * (total // block) + 1
+        cases.append({"total": total, "micro": micro, "ranks": ranks, "sharding": sharding,
+                      "batches": [[cyclic_batch(total, micro, ranks, rank, sharding, n * block) for n in range(count)]
+                                  for rank in range(ranks)]})
+    return cases
+
+
 def main():
     goldens = {"random": random_cases(), "randperm": randperm_cases(), "split": split_cases(),
-               "gpt": gpt_cases(), "blend": blend_cases(), "printed": printed_weight_cases()}
+               "gpt": gpt_cases(), "blend": blend_cases(), "printed": printed_weight_cases(),
+               "cyclic": cyclic_cases()}
     path = pathlib.Path(__file__).resolve().parents[2] / "tests/golden/samples.json"
     path.write_text("{\n" + ",\n".join(
         f'"{name}": [\n' + ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases) + "]"

@@ -1,8 +1,11 @@
 #include "data/input/input_files.h"
 
 #include <glob.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <system_error>
 
@@ -24,10 +27,13 @@ std::vector<std::string> matches(const std::string& pattern) {
   return paths;
 }
 
-void check_not_folder(const std::string& path) {
+// Told before hours of other files are read.
+void check_readable(const std::string& path) {
   std::error_code error;
   check(!std::filesystem::is_directory(path, error), "--input ", path,
         " is a folder; name its files, for example '", path, "/*.jsonl'");
+  check(path == "-" || access(path.c_str(), R_OK) == 0, "--input ", path,
+        " cannot be read: ", std::strerror(errno));
 }
 
 }  // namespace
@@ -37,7 +43,7 @@ std::vector<std::string> input_files(const std::vector<std::string>& paths_and_p
   for (const std::string& text : paths_and_patterns) {
     std::error_code error;
     if (text == "-" || std::filesystem::exists(text, error)) {
-      check_not_folder(text);
+      check_readable(text);
       files.push_back(text);
       continue;
     }
@@ -46,7 +52,7 @@ std::vector<std::string> input_files(const std::vector<std::string>& paths_and_p
           text.find_first_of("*?[") == std::string::npos ? ": there is no such file"
                                                          : ": no file matches");
     for (const std::string& path : found) {
-      check_not_folder(path);
+      check_readable(path);
       files.push_back(path);
     }
   }

@@ -1,14 +1,13 @@
 #include "data/preprocess/pipeline.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 
-#include <algorithm>
 #include <system_error>
 #include <thread>
 
 #include "base/error.h"
+#include "base/thread_pool.h"
 #include "data/preprocess/chunk_ring.h"
 
 namespace bloomery {
@@ -138,15 +137,6 @@ class Pipeline {
 };
 
 }  // namespace
-
-int usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0) {
-    return std::max(1, CPU_COUNT(&set));
-  }
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
 
 bool run_pipeline(const Tokenizer& tokenizer, const PipelineOptions& options,
                   const PipelineCaller& caller) {

@@ -30,6 +30,4 @@ struct PipelineCaller {
 bool run_pipeline(const Tokenizer& tokenizer, const PipelineOptions& options,
                   const PipelineCaller& caller);
 
-int usable_cores();
-
 }  // namespace bloomery

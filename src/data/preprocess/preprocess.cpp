@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/thread_pool.h"
 #include "data/input/input_files.h"
 #include "data/preprocess/pipeline.h"
 #include "data/preprocess/progress.h"

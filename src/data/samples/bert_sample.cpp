@@ -34,8 +34,8 @@ Pair split_in_two(const SentenceTokens& sentences, bool binary_head, NumpyRandom
   check(sentences.size() > 1, "a BERT sample with the binary head needs two sentences");
   std::size_t a_end = 1;
   if (sentences.size() >= 3) {
-    a_end = static_cast<std::size_t>(
-        random.randint(1, static_cast<std::int64_t>(sentences.size())));
+    a_end =
+        static_cast<std::size_t>(random.randint(1, static_cast<std::int64_t>(sentences.size())));
   }
   Pair pair{joined(sentences, 0, a_end), joined(sentences, a_end, sentences.size()), false};
   if (random.random() < 0.5) {
@@ -64,8 +64,8 @@ bool truncate(Pair& pair, std::size_t target, NumpyRandom& random) {
 BertSample make_bert_sample(const SentenceTokens& sentences, std::int64_t target,
                             std::int64_t seq_length, double mask_prob, bool binary_head,
                             const MaskingVocabulary& vocabulary, NumpyRandom& random) {
-  check(target + 3 <= seq_length, "a BERT sample of ", target, " tokens and 3 special ones is longer than --seq-length ",
-        seq_length);
+  check(target + 3 <= seq_length, "a BERT sample of ", target,
+        " tokens and 3 special ones is longer than --seq-length ", seq_length);
   Pair pair = split_in_two(sentences, binary_head, random);
   BertSample sample;
   sample.is_random = pair.swapped;
@@ -88,9 +88,8 @@ BertSample make_bert_sample(const SentenceTokens& sentences, std::int64_t target
     add(vocabulary.sep, 1);
   }
 
-  const MaskedTokens masked =
-      mask_tokens(tokens, vocabulary, MaskingStyle::bert, mask_prob,
-                  mask_prob * static_cast<double>(target), random);
+  const MaskedTokens masked = mask_tokens(tokens, vocabulary, MaskingStyle::bert, mask_prob,
+                                          mask_prob * static_cast<double>(target), random);
   sample.tokens = masked.tokens;
   sample.tokens.resize(seq_length, vocabulary.pad);
   sample.types.resize(seq_length, vocabulary.pad);

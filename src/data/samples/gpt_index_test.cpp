@@ -52,6 +52,7 @@ TEST(RequestedSamples, CountEvaluationsAsMegatron) {
   EXPECT_EQ(by_iterations.valid, 3 * 100 * 8);
   EXPECT_EQ(by_iterations.test, 800);
   EXPECT_EQ(requested_samples(999, 2500, 8, 1000, 100).train, 999);
+  EXPECT_THROW(requested_samples(0, 2500, 8, 0, 100), Error);
 }
 
 struct BuiltIndex {

@@ -55,9 +55,7 @@ class MappingBuilder {
   }
 
  private:
-  bool enough() const {
-    return static_cast<std::int64_t>(rows_.size()) >= options_.max_samples;
-  }
+  bool enough() const { return static_cast<std::int64_t>(rows_.size()) >= options_.max_samples; }
   std::int32_t length(std::int64_t sentence) const {
     return sentences_.lengths[sentence - sentences_.borders.front()];
   }
@@ -82,11 +80,9 @@ class MappingBuilder {
     for (std::int64_t sentence = first; sentence < last; ++sentence) {
       tokens += length(sentence);
       const std::int64_t end = sentence + 1;
-      const bool full =
-          tokens >= target && last - end > 1 && end - first >= options_.min_sentences;
+      const bool full = tokens >= target && last - end > 1 && end - first >= options_.min_sentences;
       if (full || end == last) {
-        rows_.push_back(
-            {static_cast<T>(first), static_cast<T>(end), static_cast<T>(target)});
+        rows_.push_back({static_cast<T>(first), static_cast<T>(end), static_cast<T>(target)});
         first = end;
         tokens = 0;
         target = targets_.next();
@@ -130,6 +126,7 @@ Sentences sentences_of(const IndexedCorpus& corpus, const SplitRange& documents)
   for (std::int64_t s = sentences.borders.front(); s < sentences.borders.back(); ++s) {
     sentences.lengths.push_back(corpus.length(s));
   }
+  corpus.release_index();
   return sentences;
 }
 
@@ -140,8 +137,8 @@ std::vector<MappingRow<T>> build_mapping(const Sentences& sentences,
         " tokens for text is too short");
   check(options.short_seq_prob >= 0 && options.short_seq_prob <= 1,
         "--short-seq-prob must be from 0 to 1, not ", options.short_seq_prob);
-  check(options.seed > 0 && options.seed < INT32_MAX, "the seed of a sentence mapping must be from 1 to ",
-        INT32_MAX - 1, ", not ", options.seed);
+  check(options.seed > 0 && options.seed < INT32_MAX,
+        "the seed of a sentence mapping must be from 1 to ", INT32_MAX - 1, ", not ", options.seed);
   return MappingBuilder<T>(sentences, options).build();
 }
 
@@ -160,8 +157,8 @@ std::string mapping_path(const std::string& prefix, Split split, const MappingOp
   }
   char short_seq_prob[32];
   std::snprintf(short_seq_prob, sizeof(short_seq_prob), "%.2f", options.short_seq_prob);
-  return path + concat("_", options.max_length, "msl_", short_seq_prob, "ssp_", options.seed,
-                       "s.npy");
+  return path +
+         concat("_", options.max_length, "msl_", short_seq_prob, "ssp_", options.seed, "s.npy");
 }
 
 }  // namespace bloomery

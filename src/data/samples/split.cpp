@@ -89,6 +89,7 @@ std::int64_t RequestedSamples::of(Split split) const {
 RequestedSamples requested_samples(std::int64_t train_samples, std::int64_t train_iterations,
                                    std::int64_t global_batch_size, std::int64_t eval_interval,
                                    std::int64_t eval_iterations) {
+  check(eval_interval >= 1, "--eval-interval must be at least 1, not ", eval_interval);
   RequestedSamples requested;
   requested.train = train_samples > 0 ? train_samples : train_iterations * global_batch_size;
   requested.valid = (train_iterations / eval_interval + 1) * eval_iterations * global_batch_size;

@@ -23,9 +23,8 @@ T5Sample make_t5_sample(const SentenceTokens& sentences, std::int64_t target,
   T5Sample sample;
   sample.truncated = static_cast<std::int64_t>(text.size()) > target;
   text.resize(std::min<std::size_t>(text.size(), target));
-  const MaskedTokens masked =
-      mask_tokens(text, vocabulary, MaskingStyle::t5, mask_prob,
-                  mask_prob * static_cast<double>(target), random);
+  const MaskedTokens masked = mask_tokens(text, vocabulary, MaskingStyle::t5, mask_prob,
+                                          mask_prob * static_cast<double>(target), random);
   check(masked.spans.size() <= vocabulary.sentinels.size(), "a T5 sample hides ",
         masked.spans.size(), " spans, but there are ", vocabulary.sentinels.size(),
         " sentinels; give a larger --vocab-extra-ids, such as 100");

@@ -10,7 +10,7 @@ namespace bloomery {
 struct T5Sample {
   std::vector<TokenId> encoder_tokens;  // the text, each hidden span replaced by its sentinel
   std::vector<TokenId> decoder_tokens;  // [BOS], then each sentinel with its span
-  std::vector<TokenId> labels;          // the decoder's tokens without [BOS], then [EOS]; -1 elsewhere
+  std::vector<TokenId> labels;  // the decoder's tokens without [BOS], then [EOS]; -1 elsewhere
   std::vector<std::uint8_t> loss_mask;
   bool truncated = false;
 };

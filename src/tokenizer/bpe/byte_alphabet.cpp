@@ -1,7 +1,5 @@
 #include "tokenizer/bpe/byte_alphabet.h"
 
-#include <array>
-
 #include "tokenizer/utf8.h"
 
 namespace bloomery {
@@ -31,6 +29,8 @@ constexpr Alphabet kAlphabet = [] {
 }();
 
 }  // namespace
+
+const std::array<char32_t, 256>& byte_characters() { return kAlphabet.spelling; }
 
 std::string spell_bytes(std::string_view bytes) {
   std::string spelling;

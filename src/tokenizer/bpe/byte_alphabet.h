@@ -2,11 +2,15 @@
 // Latin-1 for itself, U+0100 and up for the bytes that are not printable (a space is U+0120).
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
 
 namespace bloomery {
+
+// The character of each byte.
+const std::array<char32_t, 256>& byte_characters();
 
 std::string spell_bytes(std::string_view bytes);
 

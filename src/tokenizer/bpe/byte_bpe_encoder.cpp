@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/error.h"
 #include "tokenizer/bpe/byte_bpe.h"
 #include "tokenizer/bpe/scanners.h"
 
@@ -101,6 +102,8 @@ void ByteBpeEncoder::add_segments(std::string_view piece, Output& output) {
 }
 
 void ByteBpeEncoder::add_merged(std::string_view bytes, Output& output) {
+  check(bytes.size() <= INT32_MAX, "a text has ", bytes.size(),
+        " bytes without a place to divide them; at most ", INT32_MAX, " are supported");
   parts_.clear();
   for (const char byte : bytes) {
     const auto part = static_cast<unsigned char>(byte);

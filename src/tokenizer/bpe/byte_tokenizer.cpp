@@ -58,8 +58,11 @@ class SpecialEncoder final : public Encoder {
 ByteTokenizer::ByteTokenizer(ByteTokenizerParts parts) : parts_(std::move(parts)) {
   vocab_size_ = parts_.model.vocabulary().id_limit();
   for (const ByteToken& token : parts_.extra) {
-    check(parts_.model.vocabulary().bytes(token.id).empty(), "the token '", token.bytes,
-          "' has the id ", token.id, " of another token");
+    check(parts_.model.vocabulary().bytes(token.id).empty() &&
+              extra_by_id_.emplace(token.id, &token).second,
+          "the token '", token.bytes, "' has the id ", token.id, " of another token");
+    check(extra_by_text_.emplace(token.bytes, token.id).second, "the token '", token.bytes,
+          "' is there twice");
     vocab_size_ = std::max<std::int64_t>(vocab_size_, token.id + 1);
   }
 }
@@ -72,8 +75,8 @@ std::unique_ptr<Encoder> ByteTokenizer::make_encoder(const EncodeOptions& option
 }
 
 const ByteToken* ByteTokenizer::find_extra(TokenId id) const {
-  const auto found = std::ranges::find(parts_.extra, id, &ByteToken::id);
-  return found == parts_.extra.end() ? nullptr : &*found;
+  const auto found = extra_by_id_.find(id);
+  return found == extra_by_id_.end() ? nullptr : found->second;
 }
 
 std::string ByteTokenizer::decode(std::span<const TokenId> ids) const {
@@ -99,8 +102,8 @@ std::string ByteTokenizer::piece(TokenId id) const {
 }
 
 std::optional<TokenId> ByteTokenizer::find(std::string_view piece) const {
-  const auto extra = std::ranges::find(parts_.extra, piece, &ByteToken::bytes);
-  if (extra != parts_.extra.end()) return extra->id;
+  const auto extra = extra_by_text_.find(piece);
+  if (extra != extra_by_text_.end()) return extra->second;
   if (!parts_.spelled) return parts_.model.vocabulary().find(piece);
   if (!is_utf8(piece)) return std::nullopt;
   const std::optional<std::string> bytes = unspell_bytes(piece);

@@ -2,6 +2,8 @@
 // GPT-2 and tiktoken files describe.
 #pragma once
 
+#include <unordered_map>
+
 #include "tokenizer/bpe/byte_bpe.h"
 #include "tokenizer/tokenizer.h"
 
@@ -29,8 +31,12 @@ class ByteTokenizer final : public Tokenizer {
   const SpecialTokens& special() const override { return parts_.special; }
 
  private:
+  // The token beside the vocabulary with this id; nullptr when there is none.
   const ByteToken* find_extra(TokenId id) const;
+
   const ByteTokenizerParts parts_;
+  std::unordered_map<TokenId, const ByteToken*> extra_by_id_;
+  std::unordered_map<std::string_view, TokenId> extra_by_text_;
   std::int64_t vocab_size_;
 };
 

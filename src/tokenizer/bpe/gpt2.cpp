@@ -15,18 +15,17 @@ constexpr char kEndOfText[] = "<|endoftext|>";
 
 using Ids = std::unordered_map<std::string, TokenId>;  // by spelling
 
-Ids read_vocabulary(const std::filesystem::path& path) {
-  const nlohmann::json file =
-      nlohmann::json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
-  check(!file.is_discarded(), path.string(), " is not valid JSON");
-  check(file.is_object() && !file.empty(), path.string(),
+Ids parse_vocabulary(std::string_view text, const std::string& name) {
+  const nlohmann::json file = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  check(!file.is_discarded(), name, " is not valid JSON");
+  check(file.is_object() && !file.empty(), name,
         " is not a vocabulary: a JSON object that gives each token its id is expected");
   Ids ids;
   ids.reserve(file.size());
   for (const auto& [piece, id] : file.items()) {
     check(id.is_number_integer() && id.get<std::int64_t>() >= 0 &&
               id.get<std::int64_t>() <= INT32_MAX,
-          path.string(), ": the id of token '", piece, "' is ", id.dump(),
+          name, ": the id of token '", piece, "' is ", id.dump(),
           "; an integer from 0 is expected");
     ids.emplace(piece, id.get<TokenId>());
   }
@@ -37,9 +36,8 @@ Ids read_vocabulary(const std::filesystem::path& path) {
 // which should be nothing: Megatron leaves out both, whatever they are.
 class MergesFile {
  public:
-  MergesFile(const std::filesystem::path& path, const Ids& ids) : path_(path), ids_(ids) {
-    const std::string text = read_file(path);
-    std::string_view rest = text;
+  MergesFile(std::string_view rest, const std::string& name, const Ids& ids)
+      : name_(name), ids_(ids) {
     for (std::int64_t line = 1;; ++line) {
       const std::size_t end = rest.find('\n');
       if (end == std::string_view::npos) break;
@@ -56,7 +54,7 @@ class MergesFile {
     const std::size_t space = text.find(' ');
     check(space != std::string_view::npos && space > 0 && space + 1 < text.size() &&
               text.find(' ', space + 1) == std::string_view::npos,
-          path_.string(), ", line ", line, ": '", text, "' is not two tokens with a space between");
+          name_, ", line ", line, ": '", text, "' is not two tokens with a space between");
     const std::string left(text.substr(0, space)), right(text.substr(space + 1));
     merges_.push_back({id_of(left, line), id_of(right, line), id_of(left + right, line),
                        static_cast<std::int32_t>(merges_.size())});
@@ -64,12 +62,12 @@ class MergesFile {
 
   TokenId id_of(const std::string& piece, std::int64_t line) const {
     const auto found = ids_.find(piece);
-    check(found != ids_.end(), path_.string(), ", line ", line, ": the token '", piece,
+    check(found != ids_.end(), name_, ", line ", line, ": the token '", piece,
           "' is not in the vocabulary; the merges belong to another vocabulary");
     return found->second;
   }
 
-  const std::filesystem::path& path_;
+  const std::string& name_;
   const Ids& ids_;
   std::vector<Merge> merges_;
 };
@@ -80,8 +78,15 @@ std::shared_ptr<const Tokenizer> load_gpt2(const std::filesystem::path& vocab_fi
                                            const std::filesystem::path& merge_file) {
   check(!vocab_file.empty() && !merge_file.empty(),
         "GPT2BPETokenizer needs both files: --vocab-file vocab.json --merge-file merges.txt");
-  const Ids ids = read_vocabulary(vocab_file);
-  const MergesFile file(merge_file, ids);
+  return parse_gpt2(read_file(vocab_file), vocab_file.string(), read_file(merge_file),
+                    merge_file.string());
+}
+
+std::shared_ptr<const Tokenizer> parse_gpt2(std::string_view vocabulary_text,
+                                            const std::string& vocab_name, std::string_view merges,
+                                            const std::string& merge_name) {
+  const Ids ids = parse_vocabulary(vocabulary_text, vocab_name);
+  const MergesFile file(merges, merge_name, ids);
   std::vector<ByteToken> vocabulary, extra;
   for (const auto& [piece, id] : ids) {
     std::optional<std::string> bytes = unspell_bytes(piece);

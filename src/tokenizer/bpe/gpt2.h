@@ -3,6 +3,8 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "tokenizer/tokenizer.h"
 
@@ -13,5 +15,10 @@ namespace bloomery {
 // <|endoftext|>.
 std::shared_ptr<const Tokenizer> load_gpt2(const std::filesystem::path& vocab_file,
                                            const std::filesystem::path& merge_file);
+
+// The same from the contents of the files; the names are for messages.
+std::shared_ptr<const Tokenizer> parse_gpt2(std::string_view vocabulary,
+                                            const std::string& vocab_name, std::string_view merges,
+                                            const std::string& merge_name);
 
 }  // namespace bloomery

@@ -1,47 +1,76 @@
 #include "tokenizer/bpe/part_merger.h"
 
 #include <algorithm>
-#include <cstring>
 #include <functional>
 
 namespace bloomery {
 namespace {
 
-constexpr std::size_t kFewParts = 64;  // above this the queue wins
+constexpr std::size_t kFewParts = 96;  // above this the queue wins
+constexpr int kPositionBits = 7;
+static_assert(kFewParts <= 1 << kPositionBits && PairTable::kPartBits + kPositionBits < 31);
 
-std::size_t merge_few(const PairTable& pairs, std::uint32_t* parts, std::size_t count) {
-  // joined[i]: what parts i and i + 1 become. Signed, because that compares faster in vectors.
-  std::int32_t joined[kFewParts];
-  const auto join = [&](std::size_t i) {
-    return static_cast<std::int32_t>(pairs.find(parts[i], parts[i + 1]));
-  };
-  for (std::size_t i = 0; i + 1 < count; ++i) {
-    joined[i] = join(i);
-  }
-  while (count > 1) {
-    std::int32_t best = INT32_MAX;
-    for (std::size_t i = 0; i + 1 < count; ++i) {
-      best = std::min(best, joined[i]);
+// The candidates stay where their left parts are, as result and position in one number, so that the
+// least number is the next merge: finding it is a scan in vectors, and nothing moves.
+class FewParts {
+ public:
+  FewParts(const PairTable& pairs, std::uint32_t* parts, std::size_t count)
+      : pairs_(pairs), parts_(parts), count_(count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      next_[i] = static_cast<std::uint8_t>(i + 1);
+      previous_[i] = static_cast<std::uint8_t>(i - 1);
     }
-    if (best == static_cast<std::int32_t>(PairTable::kNone)) break;
-    std::size_t at = 0;
-    while (joined[at] != best) ++at;
-    parts[at] = static_cast<std::uint32_t>(best);
-    std::copy(parts + at + 2, parts + count, parts + at + 1);
-    if (at + 2 < count) {
-      std::copy(joined + at + 2, joined + count - 1, joined + at + 1);
-      joined[at] = join(at);
+    for (std::size_t i = 0; i < count; ++i) {
+      enter(i);
     }
-    if (at > 0) joined[at - 1] = join(at - 1);
-    --count;
   }
-  return count;
-}
+
+  std::size_t merge() {
+    for (;;) {
+      std::int32_t best = kNoCandidate;
+      for (std::size_t i = 0; i < count_; ++i) {
+        best = std::min(best, candidates_[i]);
+      }
+      if (best == kNoCandidate) break;
+      const std::size_t left = static_cast<std::size_t>(best) & ((1u << kPositionBits) - 1);
+      const std::size_t right = next_[left];
+      parts_[left] = static_cast<std::uint32_t>(best >> kPositionBits);
+      candidates_[right] = kNoCandidate;
+      next_[left] = next_[right];
+      if (next_[left] < count_) previous_[next_[left]] = static_cast<std::uint8_t>(left);
+      enter(left);
+      if (left > 0) enter(previous_[left]);
+    }
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < count_; i = next_[i]) {
+      parts_[kept++] = parts_[i];
+    }
+    return kept;
+  }
+
+ private:
+  static constexpr std::int32_t kNoCandidate = INT32_MAX;
+
+  void enter(std::size_t left) {
+    const std::size_t right = next_[left];
+    const std::uint32_t result =
+        right < count_ ? pairs_.find(parts_[left], parts_[right]) : PairTable::kNone;
+    candidates_[left] = result == PairTable::kNone
+                            ? kNoCandidate
+                            : static_cast<std::int32_t>(result << kPositionBits | left);
+  }
+
+  const PairTable& pairs_;
+  std::uint32_t* parts_;
+  std::size_t count_;
+  std::uint8_t next_[kFewParts], previous_[kFewParts];
+  std::int32_t candidates_[kFewParts];
+};
 
 }  // namespace
 
 std::size_t PartMerger::merge(const PairTable& pairs, std::uint32_t* parts, std::size_t count) {
-  return count <= kFewParts ? merge_few(pairs, parts, count)
+  return count <= kFewParts ? FewParts(pairs, parts, count).merge()
                             : merge_many(pairs, parts, static_cast<std::uint32_t>(count));
 }
 

@@ -89,17 +89,17 @@ void each_line(std::string_view text, const std::function<void(std::string_view,
   }
 }
 
-std::vector<ByteToken> read_ranks(const std::filesystem::path& path) {
+std::vector<ByteToken> parse_ranks(std::string_view text, const std::string& name) {
   std::vector<ByteToken> tokens;
-  each_line(read_file(path), [&](std::string_view line, int number) {
+  each_line(text, [&](std::string_view line, int number) {
     std::optional<ByteToken> token = parse_line(line);
-    check(token.has_value(), path.string(), ", line ", number,
+    check(token.has_value(), name, ", line ", number,
           ": a token in base64, a space and its rank are expected");
-    check(token->bytes.size() <= kLongestToken, path.string(), ", line ", number, ": a token of ",
+    check(token->bytes.size() <= kLongestToken, name, ", line ", number, ": a token of ",
           token->bytes.size(), " bytes; at most ", kLongestToken, " are supported");
     tokens.push_back(std::move(*token));
   });
-  check(!tokens.empty(), path.string(), " has no ranks");
+  check(!tokens.empty(), name, " has no ranks");
   return tokens;
 }
 
@@ -124,8 +124,7 @@ std::vector<Merge> merges_of(const std::vector<ByteToken>& tokens) {
   return merges;
 }
 
-SplitPattern chosen_pattern(const std::filesystem::path& path, const std::string& name,
-                            std::size_t count) {
+SplitPattern chosen_pattern(const std::string& file, const std::string& name, std::size_t count) {
   std::string names;
   for (const std::string& known : pattern_names()) {
     names += (names.empty() ? "" : ", ") + known;
@@ -138,7 +137,7 @@ SplitPattern chosen_pattern(const std::filesystem::path& path, const std::string
     return *pattern;
   }
   const Known* known = known_by_count(count);
-  check(known != nullptr, path.string(), " has ", count,
+  check(known != nullptr, file, " has ", count,
         " ranks, which is neither cl100k_base (100256) nor o200k_base (199998); say how texts are "
         "split with --pattern: one of ",
         names);
@@ -149,9 +148,14 @@ SplitPattern chosen_pattern(const std::filesystem::path& path, const std::string
 
 std::shared_ptr<const Tokenizer> load_tiktoken(const std::filesystem::path& path,
                                                const std::string& pattern) {
-  std::vector<ByteToken> tokens = read_ranks(path);
+  return parse_tiktoken(read_file(path), path.string(), pattern);
+}
+
+std::shared_ptr<const Tokenizer> parse_tiktoken(std::string_view text, const std::string& name,
+                                                const std::string& pattern) {
+  std::vector<ByteToken> tokens = parse_ranks(text, name);
   const std::size_t count = tokens.size();
-  const SplitPattern split = chosen_pattern(path, pattern, count);
+  const SplitPattern split = chosen_pattern(name, pattern, count);
   const std::vector<Merge> merges = merges_of(tokens);
   ByteTokenizerParts parts{
       .model = ByteBpe(std::move(tokens), merges, {.whole_piece_first = true}),

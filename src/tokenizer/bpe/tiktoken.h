@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "tokenizer/tokenizer.h"
 
@@ -14,6 +15,9 @@ namespace bloomery {
 // bpe/split_pattern.h or a regular expression that is known there.
 std::shared_ptr<const Tokenizer> load_tiktoken(const std::filesystem::path& path,
                                                const std::string& pattern = "");
+// The same from the contents of the file; the name is for messages.
+std::shared_ptr<const Tokenizer> parse_tiktoken(std::string_view text, const std::string& name,
+                                                const std::string& pattern = "");
 
 // Whether the beginning of a file looks like one: a base64 word, a space and a number.
 bool looks_like_tiktoken(std::string_view beginning);

@@ -2,19 +2,13 @@
 
 #include "tokenizer/hf/char_classes.h"
 #include "tokenizer/utf8.h"
-#include "tokenizer/wordpiece/bert_text.h"
 
 namespace bloomery::hf {
 namespace {
 
 class BertNormalizer : public Normalizer {
  public:
-  explicit BertNormalizer(const Fields& fields) {
-    options_.clean_text = fields.flag("clean_text");
-    options_.set_ideographs_apart = fields.flag("handle_chinese_chars");
-    options_.lowercase = fields.flag("lowercase");
-    options_.strip_accents = fields.flag_or("strip_accents", options_.lowercase);
-  }
+  explicit BertNormalizer(const BertTextOptions& options) : options_(options) {}
 
   void apply(Stretch& stretch) const override {
     if (stretch.at_start && !stretch.text.empty()) {
@@ -31,8 +25,17 @@ class BertNormalizer : public Normalizer {
 
 }  // namespace
 
+BertTextOptions read_bert_options(const Fields& fields) {
+  BertTextOptions options;
+  options.clean_text = fields.flag("clean_text");
+  options.set_ideographs_apart = fields.flag("handle_chinese_chars");
+  options.lowercase = fields.flag("lowercase");
+  options.strip_accents = fields.flag_or("strip_accents", options.lowercase);
+  return options;
+}
+
 std::unique_ptr<Normalizer> read_bert_normalizer(const Fields& fields) {
-  return std::make_unique<BertNormalizer>(fields);
+  return std::make_unique<BertNormalizer>(read_bert_options(fields));
 }
 
 }  // namespace bloomery::hf

@@ -6,9 +6,11 @@
 
 #include "tokenizer/hf/json_fields.h"
 #include "tokenizer/hf/normalizer.h"
+#include "tokenizer/wordpiece/bert_text.h"
 
 namespace bloomery::hf {
 
+BertTextOptions read_bert_options(const Fields& fields);
 std::unique_ptr<Normalizer> read_bert_normalizer(const Fields& fields);
 
 }  // namespace bloomery::hf

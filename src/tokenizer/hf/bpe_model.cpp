@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "tokenizer/bpe/byte_alphabet.h"
 #include "tokenizer/hf/bpe_encoder.h"
-#include "tokenizer/hf/byte_alphabet.h"
 #include "tokenizer/hf/word_mark.h"
 #include "tokenizer/utf8.h"
 
@@ -112,7 +112,7 @@ void BpeModel::make_byte_engine(std::span<const Merge> merges) {
   for (TokenId id = 0; id < vocabulary_.end_id(); ++id) {
     const std::string* piece = vocabulary_.piece(id);
     if (piece == nullptr || *vocabulary_.find(*piece) != id) continue;
-    std::optional<std::string> bytes = spelled_bytes(*piece);
+    std::optional<std::string> bytes = unspell_bytes(*piece);
     if (!bytes || bytes->empty()) continue;
     if (bytes->size() == 1) known[static_cast<unsigned char>((*bytes)[0])] = true;
     tokens.push_back({*std::move(bytes), id});
@@ -122,8 +122,8 @@ void BpeModel::make_byte_engine(std::span<const Merge> merges) {
   if (few || (!complete && !unknown_name_.empty())) return;
   std::vector<Merge> reachable;
   for (const Merge& merge : merges) {
-    if (spelled_bytes(*vocabulary_.piece(merge.left)) &&
-        spelled_bytes(*vocabulary_.piece(merge.right))) {
+    if (unspell_bytes(*vocabulary_.piece(merge.left)) &&
+        unspell_bytes(*vocabulary_.piece(merge.right))) {
       reachable.push_back(merge);
     }
   }

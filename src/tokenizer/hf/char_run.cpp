@@ -20,14 +20,23 @@ class CharRunParser {
     while (at_ < regex_.size()) {
       CharRun::Link link;
       if (!read_one(link) || !read_repetition(link)) return false;
-      // A link that may take more than it needs would have to give back to an equal neighbour.
-      if (!run.links_.empty() && run.links_.back().least != run.links_.back().most) return false;
+      if (!run.links_.empty() && could_give_back(run.links_.back(), link)) return false;
       run.links_.push_back(std::move(link));
     }
-    return !run.links_.empty();
+    return !run.links_.empty() && run.links_.back().least > 0;
   }
 
  private:
+  // A link that takes more than it needs may have to give back for the next to match. Not if it is
+  // one optional character that the next does not take.
+  static bool could_give_back(const CharRun::Link& link, const CharRun::Link& next) {
+    if (link.least == link.most) return false;
+    const bool one_character = link.most == 1 && link.ranges.size() == 1 &&
+                               link.ranges[0].first == link.ranges[0].last &&
+                               link.classes.empty() && !link.inverted;
+    return !one_character || next.takes(link.ranges[0].first);
+  }
+
   bool at_end() const { return at_ == regex_.size(); }
   bool next_is(char c) const { return !at_end() && regex_[at_] == c; }
 
@@ -98,7 +107,11 @@ class CharRunParser {
     }
     while (!at_end() && !next_is(']')) {
       const char32_t code = take();
-      if (code == '[' || code == '&') return false;  // sets inside sets
+      if (code == '&' || (code == '[' && next_is('^'))) return false;
+      if (code == '[') {  // a set inside the set adds to it
+        if (!read_set(link)) return false;
+        continue;
+      }
       if (code == '\\') {
         if (!read_escape(link)) return false;
         continue;
@@ -126,7 +139,10 @@ class CharRunParser {
   }
 
   bool read_repetition(CharRun::Link& link) {
-    if (next_is('+')) {
+    if (next_is('?')) {
+      ++at_;
+      link.least = 0;
+    } else if (next_is('+')) {
       ++at_;
       link.most = std::string_view::npos;
     } else if (next_is('{')) {
@@ -144,7 +160,7 @@ class CharRunParser {
       if (!next_is('}') || link.least == 0 || link.most < link.least) return false;
       ++at_;
     }
-    // '*' and '?' could match nothing; a second operator makes it lazy or possessive.
+    // '*' is not needed yet; a second operator makes it lazy or possessive.
     return !next_is('*') && !next_is('?') && !next_is('+') && !next_is('{');
   }
 
@@ -153,8 +169,9 @@ class CharRunParser {
 };
 
 std::optional<CharRun> CharRun::parse(std::string_view regex) {
+  constexpr std::size_t kLongest = 1000;  // characters; sets inside sets take stack
   CharRun run;
-  if (!CharRunParser(regex).parse(run)) return std::nullopt;
+  if (regex.size() > kLongest || !CharRunParser(regex).parse(run)) return std::nullopt;
   return run;
 }
 

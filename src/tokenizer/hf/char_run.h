@@ -1,5 +1,6 @@
 // Regular expressions without alternatives: a chain of characters and classes, each with an
-// optional repetition, such as ' {2,}', '[0-9][0-9][0-9]', '\s+', '\p{N}{1,3}' or '[\r\n]'.
+// optional repetition, such as ' {2,}', '[0-9][0-9][0-9]', '\s+', '\p{N}{1,3}', '[\r\n]' or BLOOM's
+// ' ?[^(\s|[.,!?...])]+'.
 #pragma once
 
 #include <cstddef>

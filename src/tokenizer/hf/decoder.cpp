@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "tokenizer/hf/byte_alphabet.h"
+#include "tokenizer/bpe/byte_alphabet.h"
 #include "tokenizer/hf/json_fields.h"
 #include "tokenizer/hf/metaspace.h"
 #include "tokenizer/hf/text_pattern.h"
@@ -251,7 +251,7 @@ class Ctc : public Decoder {
 }  // namespace
 
 std::string byte_level_bytes(const std::string& token) {
-  return spelled_bytes(token).value_or(token);
+  return unspell_bytes(token).value_or(token);
 }
 
 std::unique_ptr<Decoder> read_decoder(const nlohmann::json& object) {

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "tokenizer/hf/bert_normalizer.h"
 #include "tokenizer/hf/json_fields.h"
 #include "tokenizer/hf/pipeline.h"
 #include "tokenizer/utf8.h"
@@ -119,12 +120,48 @@ class HfTokenizer : public Tokenizer {
   std::vector<std::size_t> offsets_;  // of each id in bytes_; empty when the decoder does more
 };
 
+// How deep arrays and objects stand in one another; strings are passed over.
+int nesting(std::string_view text) {
+  int depth = 0, deepest = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      i += c == '\\' ? 1 : 0;
+      in_string = c != '"';
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '{' || c == '[') {
+      deepest = std::max(deepest, ++depth);
+    } else if (c == '}' || c == ']') {
+      --depth;
+    }
+  }
+  return deepest;
+}
+
 nlohmann::json parse(std::string_view text, const std::string& name) {
+  // Components hold components; reading them takes stack.
+  constexpr int kDeepest = 100;
+  check(nesting(text) <= kDeepest, name, " nests its objects more than ", kDeepest, " deep");
   try {
     return nlohmann::json::parse(text);
   } catch (const nlohmann::json::parse_error& error) {
     throw Error(concat(name, " is not valid JSON: ", error.what()));
   }
+}
+
+// BERT's options when normalizer and pre-tokenizer are both BERT's.
+std::optional<BertTextOptions> find_bert(const hf::Fields& fields) {
+  const nlohmann::json* normalizer = fields.find("normalizer");
+  const nlohmann::json* pre_tokenizer = fields.find("pre_tokenizer");
+  if (normalizer == nullptr || pre_tokenizer == nullptr) return std::nullopt;
+  const hf::Fields cleaning(*normalizer, "normalizer");
+  if (cleaning.type() != "BertNormalizer" ||
+      hf::Fields(*pre_tokenizer, "pre_tokenizer").type() != "BertPreTokenizer") {
+    return std::nullopt;
+  }
+  return hf::read_bert_options(cleaning);
 }
 
 hf::Pipeline read_pipeline(const nlohmann::json& root) {
@@ -139,6 +176,7 @@ hf::Pipeline read_pipeline(const nlohmann::json& root) {
   if (const nlohmann::json* object = fields.find("pre_tokenizer")) {
     pipeline.pre_tokenizers = hf::read_pre_tokenizers(*object);
   }
+  pipeline.bert = find_bert(fields);
   if (const nlohmann::json* object = fields.find("post_processor")) {
     pipeline.post_processor = hf::read_post_processor(*object);
   }

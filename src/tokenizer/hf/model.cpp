@@ -3,17 +3,15 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "tokenizer/bpe/byte_alphabet.h"
 #include "tokenizer/hf/bpe_model.h"
-#include "tokenizer/hf/byte_alphabet.h"
 #include "tokenizer/hf/json_fields.h"
 #include "tokenizer/hf/word_models.h"
 
 namespace bloomery::hf {
 
 void ModelEncoder::encode_bytes(std::string_view piece, std::vector<TokenId>& ids) {
-  spelled_.clear();
-  append_spelled(piece, spelled_);
-  encode(spelled_, ids);
+  encode(spell_bytes(piece), ids);
 }
 
 void read_vocabulary(const nlohmann::json& object, Vocabulary& vocabulary) {

@@ -19,9 +19,6 @@ class ModelEncoder {
   virtual void encode(std::string_view piece, std::vector<TokenId>& ids) = 0;
   // The same for a piece whose bytes each stand for the character that spells them.
   virtual void encode_bytes(std::string_view piece, std::vector<TokenId>& ids);
-
- private:
-  std::string spelled_;
 };
 
 class Model {

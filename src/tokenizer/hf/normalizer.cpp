@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "tokenizer/bpe/byte_alphabet.h"
 #include "tokenizer/hf/bert_normalizer.h"
-#include "tokenizer/hf/byte_alphabet.h"
 #include "tokenizer/hf/char_classes.h"
 #include "tokenizer/hf/filter.h"
 #include "tokenizer/hf/json_fields.h"
@@ -156,11 +156,7 @@ class Nmt : public Normalizer {
 
 class ByteLevel : public Normalizer {
  public:
-  void apply(Stretch& stretch) const override {
-    std::string spelled;
-    append_spelled(stretch.text, spelled);
-    stretch.text = std::move(spelled);
-  }
+  void apply(Stretch& stretch) const override { stretch.text = spell_bytes(stretch.text); }
 };
 
 }  // namespace

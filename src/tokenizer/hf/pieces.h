@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tokenizer/hf/byte_alphabet.h"
+#include "tokenizer/bpe/byte_alphabet.h"
 #include "tokenizer/utf8.h"
 
 namespace bloomery::hf {

@@ -13,6 +13,9 @@ PipelineEncoder::PipelineEncoder(const Pipeline& pipeline, const EncodeOptions& 
     engine_ =
         std::make_unique<ByteBpeEncoder>(*engine, pipeline_.pre_tokenizers.byte_level->pattern);
   }
+  if (pipeline_.bert && !pipeline_.added->any(true)) {
+    bert_words_ = std::make_unique<BertWordSplitter>(*pipeline_.bert);
+  }
 }
 
 void PipelineEncoder::encode(std::string_view text, std::vector<TokenId>& ids) {
@@ -36,6 +39,10 @@ void PipelineEncoder::encode(std::string_view text, std::vector<TokenId>& ids) {
 
 void PipelineEncoder::encode_stretch(std::string_view text, bool at_start,
                                      std::vector<TokenId>& ids) {
+  if (bert_words_) {
+    bert_words_->split(text, [&](std::string_view word) { model_->encode(word, ids); });
+    return;
+  }
   const Normalizer* normalizer = pipeline_.normalizer.get();
   if (normalizer != nullptr && !normalizer->leaves(text)) {
     stretch_.text.assign(text);

@@ -13,6 +13,7 @@
 #include "tokenizer/hf/post_processor.h"
 #include "tokenizer/hf/pre_tokenizer.h"
 #include "tokenizer/tokenizer.h"
+#include "tokenizer/wordpiece/bert_text.h"
 
 namespace bloomery::hf {
 
@@ -23,6 +24,9 @@ struct Pipeline {
   std::unique_ptr<AddedTokens> added;
   PostProcessor post_processor;
   std::unique_ptr<Decoder> decoder;  // null: none, tokens are joined by spaces
+
+  // Set when normalizer and pre-tokenizer are BERT's, which one pass over the text can do together.
+  std::optional<BertTextOptions> bert;
 
   // The byte-level engine that may take the place of pre-tokenizers and model; null: none.
   const ByteBpe* engine() const;
@@ -43,6 +47,7 @@ class PipelineEncoder : public Encoder {
   EncodeOptions options_;
   std::unique_ptr<ModelEncoder> model_;
   std::unique_ptr<ByteBpeEncoder> engine_;
+  std::unique_ptr<BertWordSplitter> bert_words_;
   std::vector<AddedTokens::Part> parts_, normalized_parts_;
   Stretch stretch_;
   Pieces pieces_;

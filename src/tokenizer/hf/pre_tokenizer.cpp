@@ -264,7 +264,7 @@ std::optional<PreTokenizers::ByteLevelSplit> find_byte_level(const nlohmann::jso
 
 void Pieces::spell_out() {
   rewrite([](const Piece&, std::string_view bytes, std::string& result) {
-    append_spelled(bytes, result);
+    result += spell_bytes(bytes);
   });
   byte_level = false;
 }

@@ -1,7 +1,7 @@
 // Byte-pair merging of characters: two neighbours join where their text together is a piece, the
 // piece of the highest score first, the leftmost of equals.
 #include <algorithm>
-#include <cstring>
+#include <bitset>
 
 #include "tokenizer/bpe/merge.h"
 #include "tokenizer/sentencepiece/normalizer.h"
@@ -18,12 +18,23 @@ constexpr TokenId kFirstCharacter = 1 << 30;
 
 bool is_character(TokenId part) { return part >= kFirstCharacter; }
 
-// Where a text may be cut so that no piece spans the cut: merging the parts by themselves then
-// gives what merging the whole gives.
-struct SafeCuts {
-  bool before_space = true;  // between another character and ▁
-  bool after_space = true;   // between ▁ and another character
+// The ends of a character by which safe cuts are found: its first or last byte, and a byte that
+// UTF-8 does not have for ▁, which is much more frequent than its neighbours.
+constexpr std::size_t kSpaceEnd = 0xFF;
+
+struct CharacterEnds {
+  std::size_t first, last, length;
 };
+
+CharacterEnds ends_of(std::string_view text, std::size_t at) {
+  const auto first = static_cast<unsigned char>(text[at]);
+  if (first < 0x80) return {first, first, 1};
+  if (text.compare(at, kSpaceSymbol.size(), kSpaceSymbol) == 0) {
+    return {kSpaceEnd, kSpaceEnd, kSpaceSymbol.size()};
+  }
+  const auto length = static_cast<std::size_t>(utf8_at(text, at).length);
+  return {first, static_cast<unsigned char>(text[at + length - 1]), length};
+}
 
 class BpeSegmenter : public Segmenter {
  public:
@@ -76,7 +87,9 @@ class BpeSegmenter : public Segmenter {
   std::vector<TokenId> characters_;  // of the basic plane
   std::unordered_map<char32_t, TokenId> rare_characters_;
   MergeTable merges_{std::span<const Merge>()};
-  SafeCuts cuts_;
+  // Which ends of characters meet inside pieces. Between two that never do, a text may be cut:
+  // merging the parts by themselves gives what merging the whole gives.
+  std::bitset<256 * 256> meets_;
 };
 
 void BpeSegmenter::find_characters() {
@@ -94,13 +107,12 @@ void BpeSegmenter::find_characters() {
 
 void BpeSegmenter::find_cuts() {
   for (const auto& [text, id] : mergeable_) {
-    bool was_space = false;
+    std::size_t last = 0;
     for (std::size_t at = 0; at < text.size();) {
-      const bool is_space = text.substr(at).starts_with(kSpaceSymbol);
-      if (at > 0 && is_space && !was_space) cuts_.before_space = false;
-      if (at > 0 && !is_space && was_space) cuts_.after_space = false;
-      was_space = is_space;
-      at += static_cast<std::size_t>(utf8_at(text, at).length);
+      const CharacterEnds next = ends_of(text, at);
+      if (at > 0) meets_.set(last << 8 | next.first);
+      last = next.last;
+      at += next.length;
     }
   }
 }
@@ -158,36 +170,17 @@ class BpeSession : public SegmenterSession {
  private:
   // Cuts text without user-defined symbols at the safe places.
   void cut(std::string_view text, std::vector<TokenId>& ids) {
-    const SafeCuts& cuts = segmenter_.cuts_;
-    if (!cuts.before_space && !cuts.after_space) {
-      word(text, ids);
-      return;
-    }
-    std::size_t begin = 0;
+    std::size_t begin = 0, last = 0;
     for (std::size_t at = 0; at < text.size();) {
-      const std::size_t space = std::min(find_space(text, at), text.size());
-      if (cuts.before_space && space > begin && space > at) {
-        word(text.substr(begin, space - begin), ids);
-        begin = space;
-      }
-      at = space;
-      while (text.substr(at).starts_with(kSpaceSymbol)) at += kSpaceSymbol.size();
-      if (cuts.after_space && at > begin && at < text.size()) {
+      const CharacterEnds next = ends_of(text, at);
+      if (at > begin && !segmenter_.meets_[last << 8 | next.first]) {
         word(text.substr(begin, at - begin), ids);
         begin = at;
       }
+      last = next.last;
+      at += next.length;
     }
-    if (begin < text.size()) word(text.substr(begin), ids);
-  }
-
-  static std::size_t find_space(std::string_view text, std::size_t at) {
-    for (; at + kSpaceSymbol.size() <= text.size(); ++at) {
-      const void* found = std::memchr(text.data() + at, kSpaceSymbol[0], text.size() - at);
-      if (found == nullptr) return text.size();
-      at = static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
-      if (text.substr(at, kSpaceSymbol.size()) == kSpaceSymbol) return at;
-    }
-    return text.size();
+    word(text.substr(begin), ids);
   }
 
   void word(std::string_view word, std::vector<TokenId>& ids) {

@@ -28,8 +28,10 @@ enum TrainerField {
 };
 enum NormalizerField { kCharsmap = 2, kDummyPrefix = 3, kExtraWhitespaces = 4, kEscape = 5 };
 constexpr int kFirstExtension = 200;  // fields that others may add
+// In bytes. Trainers stop at some dozens; the limit bounds the time to find how pieces are formed,
+// which grows with the square of the length.
+constexpr std::size_t kLongestPiece = 1024;
 
-// The ▁ of pieces stands for a space, so that no text of the file is longer than the file.
 SentencePieceEntry read_piece(WireReader reader, std::size_t id, std::string_view name) {
   SentencePieceEntry piece;
   while (reader.next()) {
@@ -119,6 +121,8 @@ class PieceChecker {
     const auto& [text, score, type] = file_.pieces[id];
     check(!text.empty() && is_utf8(text), name_, ": piece ", id,
           text.empty() ? " is empty" : " is not valid UTF-8");
+    check(text.size() <= kLongestPiece, name_, ": piece ", id, " has ", text.size(),
+          " bytes; the limit is ", kLongestPiece);
     check(std::isfinite(score), name_, ": piece ", id, " (\"", text, "\") has the score ", score,
           "; scores must be finite");
     check((is_text(type) ? text_ : reserved_).insert(text).second, name_, ": piece ", id, " (\"",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "base/error.h"
 #include "tokenizer/utf8.h"
@@ -13,6 +14,19 @@ namespace {
 // written in the text.
 constexpr TokenId kUnset = -1;
 constexpr TokenId kUnknownCharacter = -2;
+
+// SentencePiece's precaution against the rounding of sums that have grown large: beyond this the
+// count begins again.
+constexpr float kLargestSum = 100000.0F;
+
+// Counts from position `begin` on: what leads there is taken off the paths that end at or after it.
+template <class Score>
+void lift(ViterbiScratch<Score>& scratch, std::size_t begin, std::size_t end) {
+  const Score until_here = scratch.best[begin];
+  for (std::size_t i = begin; i <= end; ++i) {
+    if (scratch.last[i] != kUnset) scratch.best[i] -= until_here;
+  }
+}
 
 std::size_t character_begin(std::string_view text, std::size_t end) {
   do {
@@ -43,6 +57,7 @@ UnigramViterbi::UnigramViterbi(std::span<const UnigramPiece> pieces, TokenId unk
     }
     scores_[id] = piece.score;
     sizes_[id] = static_cast<std::uint32_t>(piece.text.size());
+    longest_ = std::max(longest_, piece.text.size());
   }
 }
 
@@ -59,6 +74,9 @@ void UnigramViterbi::search(std::string_view text, ViterbiScratch<Score>& scratc
     }
   };
   for (std::size_t begin = 0; begin < text.size();) {
+    if (std::is_same_v<Score, float> && std::abs(best[begin]) > kLargestSum) {
+      lift(scratch, begin, std::min(text.size(), begin + longest_));
+    }
     const Score until_here = best[begin];
     const std::size_t next = begin + static_cast<std::size_t>(utf8_at(text, begin).length);
     bool has_character = false;

@@ -22,8 +22,8 @@ struct Segment {
 };
 
 // Scratch of one thread. Score is the type in which the score of a path is kept: references differ
-// (SentencePiece rounds each sum to float, Hugging Face keeps doubles), and rounding decides
-// between almost equal paths.
+// (SentencePiece rounds each sum to float and starts again where sums get large, Hugging Face keeps
+// doubles), and rounding decides between almost equal paths.
 template <class Score>
 struct ViterbiScratch {
   std::vector<Score> best;    // of the best path that ends at this byte
@@ -52,6 +52,7 @@ class UnigramViterbi {
   ByteTrie trie_;
   std::vector<double> scores_;        // by id
   std::vector<std::uint32_t> sizes_;  // by id, in bytes
+  std::size_t longest_ = 4;           // in bytes; a character may be taken as unknown
   TokenId unknown_;
   double unknown_score_;
 };

@@ -15,14 +15,22 @@ namespace {
 
 constexpr std::int64_t kMostExtraIds = 1'000'000;
 
+std::string_view without_trailing_space(std::string_view line) {
+  std::size_t end = 0;
+  for (std::size_t at = 0; at < line.size();) {
+    const Utf8Char next = utf8_at(line, at);
+    at += static_cast<std::size_t>(next.length);
+    if (!is_bert_space(next.code)) end = at;
+  }
+  return line.substr(0, end);
+}
+
 std::vector<std::string> read_lines(std::string_view contents, std::string_view name) {
   check(is_utf8(contents), name, ": not valid UTF-8 from byte ", valid_utf8_prefix(contents));
   std::vector<std::string> lines;
   while (!contents.empty()) {
     const std::size_t end = std::min(contents.find('\n'), contents.size());
-    std::string_view line = contents.substr(0, end);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    lines.emplace_back(line);
+    lines.emplace_back(without_trailing_space(contents.substr(0, end)));
     contents.remove_prefix(std::min(end + 1, contents.size()));
   }
   return lines;

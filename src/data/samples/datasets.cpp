@@ -1,0 +1,108 @@
+#include "data/samples/datasets.h"
+
+#include <numeric>
+
+#include "base/error.h"
+#include "data/indexed_corpus.h"
+#include "data/samples/blend.h"
+#include "data/samples/gpt_dataset.h"
+
+namespace bloomery {
+namespace {
+
+bool is_format(CorpusFormat found, DataFormat asked) {
+  const bool is_mmap = found == CorpusFormat::mmap;
+  return asked == DataFormat::infer || is_mmap == (asked == DataFormat::mmap);
+}
+
+const char* option_of(const DataOptions& options, Split split) {
+  if (!options.has_separate_paths()) {
+    return "--data-path";
+  }
+  return split == Split::train   ? "--train-data-path"
+         : split == Split::valid ? "--valid-data-path"
+                                 : "--test-data-path";
+}
+
+}  // namespace
+
+DatasetBuilder::DatasetBuilder(const DataOptions& options, std::int64_t seed, const Log& log)
+    : options_(options), seed_(seed), log_(log) {}
+
+DatasetBuilder::~DatasetBuilder() = default;
+
+std::shared_ptr<const IndexedCorpus> DatasetBuilder::open(const std::string& prefix) {
+  std::shared_ptr<const IndexedCorpus>& corpus = corpora_[prefix];
+  if (!corpus) {
+    corpus = std::make_shared<const IndexedCorpus>(prefix);
+    check(is_format(corpus->format(), options_.data_impl), "--data-impl does not fit ", prefix,
+          ", which is ", corpus->format() == CorpusFormat::mmap ? "mmap" : "cached",
+          "; use --data-impl infer");
+    if (const std::int64_t uncounted = corpus->num_uncounted_tokens(); uncounted != 0) {
+      log_.warning(prefix, ": ", uncounted,
+                   " tokens at the end of the .bin belong to no document (",
+                   uncounted == corpus->num_documents()
+                       ? "the end-of-document tokens are not counted in the .idx"
+                       : "the .idx counts fewer tokens",
+                   "); samples are read as Megatron-DeepSpeed does, shifted against the documents; "
+                   "preprocess the corpus again to be rid of this");
+    }
+  }
+  return corpus;
+}
+
+std::unique_ptr<SampleSource> DatasetBuilder::build_one(const std::string& prefix, Split split,
+                                                        std::int64_t num_samples) {
+  std::shared_ptr<const IndexedCorpus> corpus = open(prefix);
+  SplitRange range{0, corpus->num_sequences()};
+  if (!options_.has_separate_paths()) {
+    range = split_ranges(options_.split, range.last)[static_cast<int>(split)];
+  }
+  if (range.size() == 0) {
+    return nullptr;
+  }
+  GptDatasetOptions options;
+  options.prefix = prefix;
+  options.split = split;
+  options.split_text = options_.split;
+  options.num_samples = num_samples;
+  options.seq_length = options_.seq_length;
+  options.seed = seed_;
+  if (split == Split::train) {
+    options.exact_epochs = options_.train_data_exact_num_epochs;
+  }
+  options.cache_folder = options_.data_cache_path;
+  return std::make_unique<GptDataset>(std::move(corpus), range, options, log_);
+}
+
+std::unique_ptr<SampleSource> DatasetBuilder::build(Split split, std::int64_t num_samples) {
+  if (options_.paths(split).empty()) {
+    return nullptr;
+  }
+  const WeightedPaths paths =
+      parse_weighted_paths(options_.paths(split), option_of(options_, split));
+  if (!paths.is_blend) {
+    return build_one(paths.prefixes.front(), split, num_samples);
+  }
+  const std::vector<std::int64_t> sizes = paths.sizes(num_samples);
+  std::vector<std::unique_ptr<SampleSource>> sources;
+  std::string without;  // prefixes whose split is empty
+  for (std::size_t i = 0; i < paths.prefixes.size(); ++i) {
+    if (auto source = build_one(paths.prefixes[i], split, sizes[i])) {
+      sources.push_back(std::move(source));
+    } else {
+      without += (without.empty() ? "" : ", ") + paths.prefixes[i];
+    }
+  }
+  if (sources.empty()) {
+    return nullptr;
+  }
+  check(without.empty(), "the ", name(split), " split of ", without,
+        " has no documents, those of other corpora of the blend do; change --split '",
+        options_.split, "' or leave the corpus out");
+  return std::make_unique<Blend>(std::move(sources), paths.weights,
+                                 std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}),
+                                 options_.data_cache_path, log_);
+}
+
+}  // namespace bloomery

@@ -1,0 +1,11 @@
+// BERT's vocab.txt.
+#include "fuzz.h"
+#include "tokenizer/wordpiece/wordpiece.h"
+
+namespace bloomery {
+
+void fuzz_input(std::span<const std::byte> input) {
+  use_tokenizer(*parse_wordpiece(as_text(input), "fuzz.txt"));
+}
+
+}  // namespace bloomery
