@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "harness/token_vectors.h"
 #include "tokenizer/load.h"
 
