@@ -18,6 +18,7 @@ int tokenizer(const Arguments& arguments, std::ostream& out) {
                   {
                       {"encode", "text to token ids", tokenizer_encode},
                       {"decode", "token ids to text", tokenizer_decode},
+                      {"train", "learn a vocabulary from text", tokenizer_train},
                       {"info", "size and special tokens of a vocabulary", tokenizer_info},
                   },
                   arguments, out);

@@ -2,8 +2,8 @@
 """`bloomery bench tokenizer` beside Hugging Face tokenizers or tiktoken: the same files on one core in one run, each
 file encoded once per repeat with a cold cache (the best repeat counts), ids compared.
 
-The peer is chosen by the tokenizer: a tokenizer.json (or vocab.json with merges.txt) is read by Hugging Face
-tokenizers, GPT-2's files by tiktoken as well, a rank file by tiktoken.
+The peer is chosen by the tokenizer: a tokenizer.json, a vocab.txt or vocab.json with merges.txt is read by Hugging Face
+tokenizers, GPT-2's files by tiktoken as well, a rank file by tiktoken, a SentencePiece model by sentencepiece.
 Usage: tokenizer_peers.py --bloomery build/cpu/bloomery (--tokenizer FILE | --vocab-file F --merge-file F)
                           [--repeats N] --input FILE..."""
 import argparse
@@ -38,6 +38,36 @@ def hugging_face(arguments):
 
     # The word cache belongs to the object: a new one is cold.
     return "tokenizers " + tokenizers.__version__, load, lambda made, text: made.encode(text, add_special_tokens=False).ids
+
+
+def bert(arguments):
+    import tokenizers
+
+    def load():
+        with open(arguments.tokenizer, encoding="utf-8") as file:
+            lower = "A\n" not in file
+        return tokenizers.BertWordPieceTokenizer(arguments.tokenizer, lowercase=lower)
+
+    return "tokenizers " + tokenizers.__version__, load, lambda made, text: made.encode(text, add_special_tokens=False).ids
+
+
+def sentencepiece_peer(arguments):
+    import sentencepiece
+
+    made = sentencepiece.SentencePieceProcessor(model_file=arguments.tokenizer)
+    return "sentencepiece " + sentencepiece.__version__, lambda: made, lambda model, text: model.encode(text)
+
+
+def peers_of(arguments):
+    if not arguments.tokenizer:
+        return [hugging_face(arguments), tiktoken_peer(arguments)]
+    with open(arguments.tokenizer, "rb") as file:
+        start = file.read(1 << 16)
+    if start.startswith(b"{"):
+        return [hugging_face(arguments)]
+    if b"\0" in start or not arguments.tokenizer.endswith((".txt", ".tiktoken")):
+        return [sentencepiece_peer(arguments)]
+    return [bert(arguments) if arguments.tokenizer.endswith(".txt") else tiktoken_peer(arguments)]
 
 
 def tiktoken_ranks(arguments):
@@ -87,11 +117,9 @@ def main():
     arguments = parser.parse_args()
     if arguments.tokenizer:
         ours = ["--tokenizer", arguments.tokenizer]
-        with open(arguments.tokenizer, "rb") as file:
-            peers = [hugging_face(arguments)] if file.read(1) == b"{" else [tiktoken_peer(arguments)]
     else:
         ours = ["--tokenizer-type", "GPT2BPETokenizer", "--vocab-file", arguments.vocab_file, "--merge-file", arguments.merge_file]
-        peers = [hugging_face(arguments), tiktoken_peer(arguments)]
+    peers = peers_of(arguments)
     print(f"{'file':<24}{'MB':>7}{'bloomery':>10}", *(f"{name:>20}{'ratio':>8}" for name, _, _ in peers), "  MB/s, ids")
     for path in arguments.input:
         with open(path, encoding="utf-8", newline="") as file:

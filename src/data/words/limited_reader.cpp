@@ -1,0 +1,39 @@
+#include "data/words/limited_reader.h"
+
+namespace bloomery {
+
+bool LimitedReader::next(LineChunk& chunk, LineFormat& format) {
+  if (ended_ || !reader_.next(chunk)) {
+    ended_ = true;
+    return false;
+  }
+  if (chunk.first_of_file) format_ = asked_;
+  if (format_ == LineFormat::automatic && chunk.overlong_bytes == 0) {
+    format_ = recognise_format(files_[chunk.file], chunk.bytes());
+  }
+  format = format_;
+  if (limits_.bytes > 0 || limits_.documents > 0) cut(chunk);
+  return !ended_ || chunk.used > 0;
+}
+
+// Ends the input after the last line that is within the limits. A line that is too long counts in
+// bytes, and is no document.
+void LimitedReader::cut(LineChunk& chunk) {
+  if (chunk.overlong_bytes > 0) {
+    bytes_ += chunk.overlong_bytes;
+    ended_ = limits_.bytes > 0 && bytes_ > limits_.bytes;
+    return;
+  }
+  const std::string_view text = chunk.bytes();
+  std::size_t kept = 0;
+  for (std::size_t at = 0; at < text.size() && !ended_; kept = ended_ ? kept : at) {
+    const bool is_document = !is_blank(next_line(text, at));
+    ended_ = (limits_.bytes > 0 && bytes_ + at > limits_.bytes) ||
+             (limits_.documents > 0 && is_document && documents_ == limits_.documents);
+    if (!ended_ && is_document) ++documents_;
+  }
+  chunk.used = kept;
+  bytes_ += kept;
+}
+
+}  // namespace bloomery
