@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -82,10 +83,14 @@ TEST_F(PreprocessCommand, KilledRunLeavesNothing) {
                         "--tokenizer-type", "NullTokenizer", "--vocab-size", "100"},
                        out, errors));
   }
-  for (int tries = 0; files() < 2 && tries < 500; ++tries) {
+  constexpr char kLine[] = "{\"text\":\"1\"}\n";
+  ASSERT_EQ(write(ends[1], kLine, sizeof kLine - 1), static_cast<ssize_t>(sizeof kLine - 1));
+  int unread = 1;
+  for (int tries = 0; unread > 0 && tries < 500; ++tries) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    ASSERT_EQ(ioctl(ends[0], FIONREAD, &unread), 0);
   }
-  EXPECT_EQ(files(), 2) << "no temporary file";
+  EXPECT_EQ(unread, 0) << "the run did not begin";
   kill(child, SIGTERM);
   kill(child, SIGTERM);
   int status = 0;

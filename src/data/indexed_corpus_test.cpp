@@ -383,7 +383,7 @@ TEST_F(IndexedCorpusTest, NothingRemainsWithoutCommit) {
     IndexedWriter writer(prefix_, TokenType::u16);
     writer.add_sequence(Sequence(1000000, 5));
     writer.end_document();
-    EXPECT_EQ(num_files(), 1);  // only the temporary .bin has a name
+    EXPECT_LE(num_files(), 1);  // at most the temporary .bin has a name
   }
   EXPECT_EQ(num_files(), 0);
 }

@@ -88,7 +88,8 @@ TEST(HfTokenizer, AWrongFileIsNamedWithWhatIsWrong) {
   };
   expect("{\"model\": ", "not valid JSON");
   expect("[]", "is not a JSON object");
-  expect("{}", "model is missing");
+  expect("{}", "it has no object 'model'");
+  expect("{\"model\": 17}", "A vocab.json needs its merges too");
   expect(std::string(1000000, '['), "nests its objects more than 100 deep");
   const auto changed = [](const char* path, json value) {
     json config = small();
