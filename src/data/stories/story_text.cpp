@@ -121,7 +121,7 @@ rule lost
   Soon {hero.he} (saw|noticed) that {hero.his} <color> {toy:toy.name} was (gone|missing|lost).
     "Where is my {toy.name}?" (cried|asked|sobbed|wailed) {hero.name}. The {friend.name}
     {friend.search} and (found|spotted|discovered) the {toy.name} {place.hidden}. It {toy.play}
-    (as well as ever|in the sun|as if nothing had happened).
+    (as well as ever|in the sun|like new).
 
 table flyer: name
   kite
@@ -153,7 +153,7 @@ rule broken
   But the {cart:cart.part} of {hero.his} <color> {cart.name} (broke|snapped|cracked|came off) on
     the way. {hero.name} (sighed|frowned|sat down|wept). "We can mend it with some
     (glue|wax|wool|tape|moss|rope)," {friend.voice} the {friend.name}. They worked (for an hour|all
-    day long|until noon), and then the {cart.name} was (good as new|better than before).
+    day long|until noon), and then the {cart.name} was (as good as new|better than before).
 
 table shelter: name / inside
   barn / on the warm straw
@@ -166,8 +166,8 @@ table shelter: name / inside
 rule storm
   Suddenly (dark|heavy|black) clouds came and it began to (rain|hail|snow|thunder). "Quick, into
     the {shelter:shelter.name}!" {friend.voice} the {friend.name}. They sat {shelter.inside} and
-    (told jokes|sang songs|played cards|drank tea) until (the sun came out|the sky was blue
-    again|a rainbow appeared). It was (cosy|lovely|dry|peaceful) in the {shelter.name}.
+    (told jokes|sang songs|played cards|drank tea) until (the sun came out|a rainbow
+    appeared|birds sang again). It was (cosy|lovely|dry|peaceful) in the {shelter.name}.
 
 table food: name / taste
   cake / sweet
@@ -180,27 +180,26 @@ table food: name / taste
   carrot / crunchy
 
 rule hungry
-  After a while they were (very|so|quite) hungry, but {hero.name} had only one
+  After a while they were (very|rather|quite) hungry, but {hero.name} had only one
     {food:food.name}. {hero.He} (broke|cut|split) it in two and gave the (bigger|larger|better)
     (half|piece|part) to the {friend.name}. "What a {food.taste} {food.name}!"
-    {friend.voice} the {friend.name}. Never had a {food.name} made (anyone|two friends) so
-    (happy|glad|content).
+    {friend.voice} the {friend.name}. The {food.name} made them (happy|glad|merry).
 
 table plant: name / fruit
-  rose / petals
-  tulip / petals
-  sunflower / seeds
-  pumpkin / lanterns
+  rose / tea
+  melon / salad
+  sunflower / oil
+  pumpkin / pie
   strawberry / jam
-  cherry / pies
+  cherry / juice
   bean / soup
-  tomato / soup
+  tomato / sauce
 
 rule seed
   There they found a (little|round|strange|shiny) seed and planted it {place.there}. {hero.name}
     watered it every (day|week|night), and the {friend.name} (guarded it|sang to it|kept it warm).
-    In (spring|summer|autumn) it became a (huge|giant|splendid|perfect) {plant:plant.name}. "My
-    {plant.name}!" (cheered|laughed|whispered) {hero.name}, and soon there were {plant.fruit} for
+    By (spring|summer|autumn) it was a (huge|giant|splendid|perfect) {plant:plant.name}. "My
+    {plant.name}!" (cheered|laughed|whispered) {hero.name}, and soon there was {plant.fruit} for
     everyone.
 
 table light: name / way
@@ -215,25 +214,25 @@ table light: name / way
 
 rule dark
   When (night|darkness|fog) came, they could not find the way home. "I am (scared|afraid|cold|lost),"
-    whispered {hero.name}. "I can see a {light:light.name}," {friend.voice} the {friend.name}. They
+    whispered {hero.name}. "Look, there is the {light:light.name}," {friend.voice} the {friend.name}. They
     followed the {light.name} {light.way}, (step by step|hand in hand|side by side), and the
-    {light.name} (led|brought|guided) them home.
+    {light.name} (led|brought|guided) them back.
 
 table baby: name / cry / mother
-  lamb / baa / sheep
-  duckling / quack / duck
-  kitten / meow / cat
-  puppy / woof / dog
-  calf / moo / cow
-  piglet / oink / pig
-  chick / peep / hen
-  foal / neigh / mare
+  lamb / Baa / sheep
+  duckling / Quack / duck
+  kitten / Meow / cat
+  puppy / Woof / dog
+  calf / Moo / cow
+  piglet / Oink / pig
+  chick / Peep / hen
+  foal / Neigh / mare
 
 rule stray
   Near a (gate|well|tree|wall) they met a (sad|lonely|lost|frightened) {baby:baby.name}.
     "{baby.cry}, where is my mother?" it (asked|cried|sniffed). "We will help you,"
-    (said|promised|answered) {hero.name}. The {friend.name} {friend.search} and found the
-    {baby.mother} {place.hidden}. The {baby.name} (jumped|danced|beamed) for joy.
+    (said|promised|answered) {hero.name}. The {friend.name} (looked around|followed the tracks|asked
+    everyone) and found the {baby.mother} (behind a hedge|by a brook|in a field). The {baby.name} (jumped|danced|beamed) for joy.
 
 # ---- how it ends
 
@@ -242,7 +241,7 @@ rule ending
   From that day on, {hero.name} and the {friend.name} were <together>.
   So they (went|walked|danced) home and ate <treat> together.
   "What a <great> day!" said {hero.name}, and the {friend.name} (smiled|nodded|agreed).
-  And if they have not stopped, they are still (laughing|playing|singing|dancing) today.
+  And they are still (laughing|playing|singing|dancing) today.
 
 rule dream
   (flying|dragons|pirates|treasure|castles in the air|candy|the {friend.name})
