@@ -1,9 +1,9 @@
 // `bloomery data stories`: tells stories of the embedded grammar, or scores texts by it.
 #include <algorithm>
-#include <fstream>
 #include <functional>
 #include <iomanip>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -22,8 +22,7 @@ using Json = nlohmann::ordered_json;
 
 struct StoriesOptions {
   std::string output, score, json_key = "text";
-  std::int64_t count = 10, first = 0;
-  std::uint64_t seed = 1234;
+  std::int64_t count = 10, first = 0, seed = 1234;
   bool per_story = false, json = false;
 };
 
@@ -32,12 +31,12 @@ void describe(OptionTable& t, StoriesOptions& o) {
   t.add("output", o.output,
         "The file for the stories, one JSON object with the key text per line; without it they "
         "are shown.");
-  t.add("count", o.count, "How many stories.", at_least(1));
+  t.add("count", o.count, "How many stories.", between(1, 1e12));
   t.add("first", o.first,
         "The number of the first one, from 0: with other numbers the same seed gives other "
         "stories.",
-        at_least(0));
-  t.add("seed", o.seed, "Stories are a function of the seed and their number.");
+        between(0, 1e15));
+  t.add("seed", o.seed, "Stories are a function of the seed and their number.", at_least(0));
   t.section("scoring stories");
   t.add("score", o.score,
         "A file of texts, JSONL or one text per line: how many are stories of the grammar, and "
@@ -60,8 +59,8 @@ Json tell(const StoryTeller& teller, const StoriesOptions& options, std::ostream
   std::string lines;
   for (std::int64_t i = 0; i < options.count; ++i) {
     constexpr std::size_t kWriteBytes = 1 << 20;
-    const std::string story =
-        teller.story(options.seed, static_cast<std::uint64_t>(options.first + i));
+    const std::string story = teller.story(static_cast<std::uint64_t>(options.seed),
+                                           static_cast<std::uint64_t>(options.first + i));
     nll += teller.score(story).nll;
     if (file) {
       lines += Json{{"text", story}}.dump() + '\n';
