@@ -160,10 +160,9 @@ std::shared_ptr<const Tokenizer> parse_tiktoken(std::string_view text, const std
   ByteTokenizerParts parts{
       .model = ByteBpe(std::move(tokens), merges, {.whole_piece_first = true}),
       .pattern = split,
-      .extra_in_text = true,
   };
   if (const Known* known = known_by_count(count)) {
-    parts.extra = known->special;
+    parts.extra = parts.in_text = known->special;
     parts.special.eod = parts.special.eos = known->special[0].id;
   }
   return std::make_shared<ByteTokenizer>(std::move(parts));
