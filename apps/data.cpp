@@ -10,6 +10,8 @@ int data(const Arguments& arguments, std::ostream& out) {
                       {"merge", "join corpora to one", data_merge},
                       {"samples", "the token ids that training will see", data_samples},
                       {"split", "divide a corpus by documents", data_split},
+                      {"stories", "tell the stories of the embedded corpus, or score texts by them",
+                       data_stories},
                   },
                   arguments, out);
 }

@@ -13,5 +13,6 @@ int data_verify(const Arguments& arguments, std::ostream& out);
 int data_merge(const Arguments& arguments, std::ostream& out);
 int data_samples(const Arguments& arguments, std::ostream& out);
 int data_split(const Arguments& arguments, std::ostream& out);
+int data_stories(const Arguments& arguments, std::ostream& out);
 
 }  // namespace bloomery
