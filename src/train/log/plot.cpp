@@ -11,9 +11,10 @@ namespace bloomery {
 namespace {
 
 // The picture in its own units; the page scales it.
-constexpr double kWidth = 640, kHeight = 320;
-constexpr double kLeft = 62, kRight = 16, kTop = 46, kBottom = 44;
+constexpr double kHeight = 320;
+constexpr double kLeft = 62, kRight = 30, kTop = 46, kBottom = 44;
 constexpr std::size_t kBuckets = 500;  // two points each and both ends: 1,002 at most
+constexpr std::size_t kMeans = 250;    // stretches of x in a smoothed curve
 constexpr int kStrips = 100;           // stretches of x with a hover title of their own
 
 struct Range {
@@ -30,8 +31,16 @@ std::string short_number(double value) {
   if (value == 0) return "0";
   const double size = std::abs(value);
   if (size >= 1e-3 && size < 1e5) return fmt::format("{:.6g}", value);
-  std::string text = fmt::format("{:.3g}", value);
-  return text;
+  return fmt::format("{:.3g}", value);
+}
+
+// 20000 as 20,000.
+std::string grouped(double value) {
+  if (std::trunc(value) != value || std::abs(value) >= 1e15) return short_number(value);
+  std::string digits = fmt::format("{:.0f}", value);
+  const std::size_t first = value < 0 ? 1 : 0;
+  for (std::size_t at = digits.size(); at > first + 3;) digits.insert(at -= 3, ",");
+  return digits;
 }
 
 class Frame {
@@ -55,7 +64,7 @@ class Frame {
   bool empty() const { return y_.empty(); }
   const Range& x_range() const { return x_; }
   double x(double value) const {
-    return kLeft + (value - x_.low) / (x_.high - x_.low) * (kWidth - kLeft - kRight);
+    return kLeft + (value - x_.low) / (x_.high - x_.low) * (plot_.width - kLeft - kRight);
   }
   double y(double value) const {
     const double part = (scaled(value) - scaled(y_.low)) / (scaled(y_.high) - scaled(y_.low));
@@ -97,7 +106,7 @@ class Frame {
 
 std::string axes(const Plot& plot, const Frame& frame) {
   std::string svg;
-  const double bottom = kHeight - kBottom, right = kWidth - kRight;
+  const double bottom = kHeight - kBottom, right = plot.width - kRight;
   for (const double tick : frame.y_ticks()) {
     const double y = frame.y(tick);
     const std::string text = plot.y_tick ? plot.y_tick(tick) : short_number(tick);
@@ -111,7 +120,7 @@ std::string axes(const Plot& plot, const Frame& frame) {
     svg += fmt::format(
         "<line class=\"axis\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2}\"/>"
         "<text class=\"tick\" x=\"{0:.1f}\" y=\"{3}\" text-anchor=\"middle\">{4}</text>\n",
-        x, bottom, bottom + 4, bottom + 18, short_number(tick));
+        x, bottom, bottom + 4, bottom + 18, grouped(tick));
   }
   svg += fmt::format("<line class=\"axis\" x1=\"{}\" x2=\"{}\" y1=\"{}\" y2=\"{}\"/>\n", kLeft,
                      right, bottom, bottom);
@@ -120,23 +129,52 @@ std::string axes(const Plot& plot, const Frame& frame) {
   return svg;
 }
 
-std::string curve(const PlotSeries& series, std::size_t number, const Frame& frame) {
-  std::string path, dots;
+std::string path_of(const std::vector<PlotPoint>& points, const Frame& frame) {
+  std::string path;
   bool pen_down = false;
-  for (const PlotPoint& point : thinned(series.points, kBuckets)) {
-    if (!std::isfinite(point.y)) {
-      pen_down = false;
-      continue;
+  for (const PlotPoint& point : points) {
+    const bool drawn = std::isfinite(point.y);
+    if (drawn) {
+      path +=
+          fmt::format("{}{:.1f} {:.1f}", pen_down ? "L" : "M", frame.x(point.x), frame.y(point.y));
     }
-    const double x = frame.x(point.x), y = frame.y(point.y);
-    path += fmt::format("{}{:.1f} {:.1f}", pen_down ? "L" : "M", x, y);
-    pen_down = true;
-    if (series.marked) {
-      dots +=
-          fmt::format("<circle class=\"d{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\"/>", number, x, y);
-    }
+    pen_down = drawn;
   }
-  return fmt::format("<path class=\"c{}\" d=\"{}\"/>{}\n", number, path, dots);
+  return path;
+}
+
+// Means of both coordinates over stretches of equally many points.
+std::vector<PlotPoint> smoothed(const std::vector<PlotPoint>& points) {
+  std::vector<PlotPoint> means;
+  for (std::size_t i = 0; i < kMeans; ++i) {
+    PlotPoint sum;
+    double count = 0;
+    for (std::size_t j = points.size() * i / kMeans; j < points.size() * (i + 1) / kMeans; ++j) {
+      if (!std::isfinite(points[j].y)) continue;
+      sum = {sum.x + points[j].x, sum.y + points[j].y};
+      ++count;
+    }
+    if (count > 0) means.push_back({sum.x / count, sum.y / count});
+  }
+  return means;
+}
+
+// A long curve is drawn faintly, with its mean over it: noise shows without hiding the course.
+std::string curve(const PlotSeries& series, std::size_t number, const Frame& frame) {
+  const std::vector<PlotPoint> points = thinned(series.points, kBuckets);
+  const bool is_long = !series.marked && series.points.size() >= 2 * kMeans;
+  std::string svg = fmt::format("<path class=\"c{}{}\" d=\"{}\"/>\n", number,
+                                is_long ? " faint" : "", path_of(points, frame));
+  if (is_long) {
+    svg += fmt::format("<path class=\"c{}\" d=\"{}\"/>\n", number,
+                       path_of(smoothed(series.points), frame));
+  }
+  for (const PlotPoint& point : points) {
+    if (!series.marked || !std::isfinite(point.y)) continue;
+    svg += fmt::format("<circle class=\"d{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\"/>\n", number,
+                       frame.x(point.x), frame.y(point.y));
+  }
+  return svg;
 }
 
 std::string legend(const Plot& plot, const Frame& frame) {
@@ -157,7 +195,7 @@ std::string legend(const Plot& plot, const Frame& frame) {
   if (plot.level) {
     entry("floor", plot.level->name);
     svg += fmt::format("<path class=\"floor\" d=\"M{} {:.1f}H{}\"/>\n", kLeft,
-                       frame.y(plot.level->y), kWidth - kRight);
+                       frame.y(plot.level->y), plot.width - kRight);
   }
   return svg;
 }
@@ -180,7 +218,7 @@ std::string hover_titles(const Plot& plot, const Frame& frame) {
       if (last == nullptr) continue;
       const std::string value = plot.y_text ? plot.y_text(last->y) : fmt::format("{:.6g}", last->y);
       title += fmt::format("{}{} {}: {} {}", title.empty() ? "" : "\n", plot.x_title,
-                           short_number(last->x), plot.series[i].name, value);
+                           grouped(last->x), plot.series[i].name, value);
       dots += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\"/>", frame.x(last->x),
                           frame.y(last->y));
     }
@@ -272,7 +310,7 @@ std::string plot_svg(const Plot& plot) {
   std::string svg = fmt::format(
       "<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n"
       "<text class=\"title\" x=\"{}\" y=\"20\">{}</text>\n",
-      kWidth, kHeight, escaped(plot.title), kLeft, escaped(plot.title));
+      plot.width, kHeight, escaped(plot.title), kLeft, escaped(plot.title));
   if (frame.empty()) {
     svg += fmt::format("<text class=\"label\" x=\"{}\" y=\"{}\">nothing was measured</text>\n",
                        kLeft, kHeight / 2);

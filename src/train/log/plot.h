@@ -26,6 +26,7 @@ struct PlotLevel {  // a horizontal line
 
 struct Plot {
   std::string title, x_title;
+  double width = 640;  // against a height of 320
   std::vector<PlotSeries> series;
   std::optional<PlotLevel> level;
   bool logarithmic = false;  // of y; only where all values are positive

@@ -32,7 +32,7 @@ h2 { font-size: 17px; margin: 36px 0 12px; }
 .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 520px), 1fr)); gap: 16px;
   margin-top: 20px; }
 .plot { padding: 10px 12px; }
-.plot.wide { grid-column: 1 / -1; max-width: 960px; width: 100%; justify-self: center; }
+.plot.wide { grid-column: 1 / -1; }
 svg { display: block; width: 100%; height: auto; }
 svg text { fill: var(--ink); font-family: inherit; }
 .title { font-size: 15px; font-weight: 600; }
@@ -43,6 +43,7 @@ svg .tick, svg .label { fill: var(--soft); }
 path { fill: none; stroke-width: 1.8; stroke-linejoin: round; stroke-linecap: round; }
 .c0 { stroke: var(--c0); } .c1 { stroke: var(--c1); } .c2 { stroke: var(--c2); }
 .d0 { fill: var(--c0); } .d1 { fill: var(--c1); } .d2 { fill: var(--c2); }
+.faint { stroke-opacity: 0.3; stroke-width: 1; }
 .floor { stroke: var(--floor); stroke-dasharray: 6 5; }
 .hover rect { fill: transparent; } .hover circle { fill: none; }
 .hover:hover rect { fill: var(--ink); fill-opacity: 0.07; } .hover:hover circle { fill: var(--ink); }
@@ -76,6 +77,7 @@ PlotSeries series_of(const std::vector<MetricsRow>& rows, MetricsKind kind,
 Plot loss_plot(const std::vector<MetricsRow>& rows, const RunSummary& summary) {
   Plot plot;
   plot.title = "Loss";
+  plot.width = 1296;  // both columns
   plot.x_title = "iteration";
   for (const auto& [kind, name] :
        {std::pair{MetricsKind::train, "training"}, std::pair{MetricsKind::validation, "validation"},
