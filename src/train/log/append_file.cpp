@@ -1,0 +1,41 @@
+#include "train/log/append_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace bloomery {
+
+AppendFile::AppendFile(const std::filesystem::path& path, bool fresh) : path_(path) {
+  const int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | (fresh ? O_EXCL : 0);
+  descriptor_ = open(path.c_str(), flags, 0666);
+  check(descriptor_ >= 0, "cannot write to ", path.string(), ": ", std::strerror(errno));
+}
+
+AppendFile::~AppendFile() { close(descriptor_); }
+
+void AppendFile::append(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(descriptor_, bytes.data(), bytes.size());
+    if (written >= 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(written));
+    } else if (errno != EINTR) {
+      if (means_disk_full(errno)) throw DiskFull(path_, bytes.size());
+      throw std::runtime_error(
+          concat("cannot write to ", path_.string(), ": ", std::strerror(errno)));
+    }
+  }
+}
+
+void AppendFile::sync() {
+  if (fdatasync(descriptor_) != 0 && errno != EINVAL) {
+    throw std::runtime_error(concat("cannot sync ", path_.string(), ": ", std::strerror(errno)));
+  }
+}
+
+}  // namespace bloomery

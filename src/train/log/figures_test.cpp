@@ -1,0 +1,158 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "harness/shared_data.h"
+#include "train/log/live_line.h"
+#include "train/log/plot.h"
+#include "train/log/report_html.h"
+#include "train/log/throughput.h"
+
+namespace bloomery {
+namespace {
+
+const ModelShape k345M{24, 1024, 16, 16, 4096, 50304};
+const ModelShape kGrouped{32, 4096, 32, 8, 11008, 32000, true};
+
+// Expected values: the formulas of both programs evaluated with Python's integers.
+TEST(Throughput, OperationsOfBothPrograms) {
+  EXPECT_DOUBLE_EQ(deepspeed_flops(k345M, 8, 1024, Recomputation::none), 19849191358464.0);
+  EXPECT_DOUBLE_EQ(deepspeed_flops(k345M, 8, 1024, Recomputation::selective), 20673825079296.0);
+  EXPECT_DOUBLE_EQ(deepspeed_flops(k345M, 8, 1024, Recomputation::full), 26465588477952.0);
+  EXPECT_DOUBLE_EQ(deepspeed_flops(kGrouped, 4, 4096, Recomputation::none), 649502134370304.0);
+  EXPECT_DOUBLE_EQ(paper_flops(k345M, 8, 1024, Recomputation::full), 25621627404288.0);
+  EXPECT_DOUBLE_EQ(model_flops(k345M, 8, 1024), 18612240777216.0);
+  EXPECT_DOUBLE_EQ(model_flops(kGrouped, 4, 4096), 623113855303680.0);
+}
+
+TEST(Throughput, Rates) {
+  const Throughput t = throughput(k345M, 8, 1024, Recomputation::none, 0.5, 2);
+  EXPECT_DOUBLE_EQ(t.samples_per_second, 16);
+  EXPECT_DOUBLE_EQ(t.tokens_per_second, 16384);
+  EXPECT_DOUBLE_EQ(t.tokens_per_gpu_per_second, 8192);
+  EXPECT_DOUBLE_EQ(t.tflops, 19.849191358464);
+  EXPECT_THROW(throughput(k345M, 8, 1024, Recomputation::none, 0, 1), Error);
+  EXPECT_THROW(model_flops({}, 1, 1), Error);
+}
+
+LiveState live_state() {
+  return {.iteration = 250,
+          .train_iterations = 1000,
+          .loss = 3.21456,
+          .tokens_per_second = 48210,
+          .utilisation = 0.412,
+          .memory_bytes = 3ll << 30,
+          .seconds_left = 192};
+}
+
+TEST(LiveLine, ShowsEverythingWhereThereIsRoom) {
+  EXPECT_EQ(live_line(live_state(), {.columns = 100, .unicode = false}),
+            "250/1000  25% [####.............] | loss 3.2146 | 3m 12s left | 48.2k tokens/s | MFU "
+            "41.2% | 3.0 GiB");
+  EXPECT_NE(live_line(live_state(), {.columns = 200}).find("█"), std::string::npos);
+}
+
+TEST(LiveLine, NeverWiderThanTheTerminal) {
+  for (const bool unicode : {false, true}) {
+    std::size_t fewest = 1000;
+    for (int columns = 150; columns >= 0; --columns) {
+      const std::string line = live_line(live_state(), {.columns = columns, .unicode = unicode});
+      const auto width =
+          std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xc0) != 0x80; });
+      EXPECT_LE(width, columns);
+      fewest = std::min(fewest, line.size());
+    }
+    EXPECT_EQ(fewest, 0u);
+  }
+  EXPECT_EQ(live_line(live_state(), {.columns = 44, .unicode = false}),
+            "250/1000  25% | loss 3.2146 | 3m 12s left");
+}
+
+TEST(LiveLine, ShortNumbers) {
+  EXPECT_EQ(short_duration(48.2), "48s");
+  EXPECT_EQ(short_duration(7500), "2h 05m");
+  EXPECT_EQ(short_duration(4 * 86400 + 3 * 3600), "4d 03h");
+  EXPECT_EQ(short_duration(std::nan("")), "?");
+  EXPECT_EQ(short_count(912), "912");
+  EXPECT_EQ(short_count(999.7), "1.00k");
+  EXPECT_EQ(short_count(1312345), "1.31M");
+  EXPECT_EQ(short_count(0), "0");
+}
+
+TEST(LiveLine, WritesOnlyToATerminal) {
+  const TemporaryFolder folder;
+  const auto path = folder.file("out", "");
+  std::FILE* file = std::fopen(path.c_str(), "w");
+  {
+    LiveWriter writer(fileno(file));
+    EXPECT_FALSE(writer.active());
+    writer.update(live_state());
+  }
+  std::fclose(file);
+  EXPECT_EQ(read_file(path), "");
+}
+
+TEST(Plot, RoundTicks) {
+  EXPECT_EQ(round_ticks(0, 10, 5), (std::vector<double>{0, 2, 4, 6, 8, 10}));
+  const auto ticks = round_ticks(-0.31, 0.29, 6);
+  EXPECT_EQ(ticks.size(), 6u);
+  EXPECT_EQ(std::count(ticks.begin(), ticks.end(), 0.0), 1);
+  EXPECT_TRUE(round_ticks(1, 1, 5).empty());
+}
+
+TEST(Plot, ThinningKeepsExtremesAndEnds) {
+  std::vector<PlotPoint> points;
+  for (int i = 0; i < 100000; ++i) points.push_back({double(i), std::sin(i * 0.01)});
+  points[33333].y = 50;
+  points[66666].y = -50;
+  points[40000].y = std::numeric_limits<double>::quiet_NaN();
+  const auto kept = thinned(points, 500);
+  EXPECT_LE(kept.size(), 1002u);
+  const auto has = [&kept](double y) {
+    return std::any_of(kept.begin(), kept.end(), [y](const PlotPoint& p) { return p.y == y; });
+  };
+  EXPECT_TRUE(has(50) && has(-50));
+  EXPECT_EQ(kept.front().x, 0);
+  EXPECT_EQ(kept.back().x, 99999);
+  EXPECT_TRUE(std::is_sorted(kept.begin(), kept.end(),
+                             [](const PlotPoint& a, const PlotPoint& b) { return a.x < b.x; }));
+  EXPECT_EQ(thinned(points, 0).size(), points.size());
+}
+
+TEST(Report, HasCurvesFloorAndEscapedTextAndNoScript) {
+  std::vector<MetricsRow> rows;
+  for (int i = 1; i <= 50; ++i) {
+    IterationReport r;
+    r.iteration = i;
+    r.losses = {{"lm loss", 5.0 / i}};
+    r.grad_norm = i == 20 ? 900 : 1;
+    r.seq_length = 8;
+    r.samples_per_second = 10;
+    rows.push_back(metrics_row(r, i));
+  }
+  rows.push_back(
+      metrics_row(EvaluationReport{.iteration = 50, .losses = {{"lm loss", 0.2}}}, 0, 0, 1));
+  RunSummary summary{
+      .title = "a <b> & c", .figures = {{"loss", "0.2"}}, .options = {{"lr", "1e-3"}}};
+  summary.entropy_floor = 0.08;
+  const std::string page = report_html(rows, summary);
+  for (const char* part : {"a &lt;b&gt; &amp; c", "entropy floor 0.0800", ">training<",
+                           ">validation<", "Learning rate", "Gradient norm", "Throughput",
+                           "<td>lr</td>", "iteration 50: validation 0.2"}) {
+    EXPECT_NE(page.find(part), std::string::npos) << part;
+  }
+  for (const char* part : {"<script", "http", "nan", "inf\"", "<b>", "Memory"}) {
+    EXPECT_EQ(page.find(part), std::string::npos) << part;
+  }
+}
+
+TEST(Report, EmptyRunHasAPage) {
+  EXPECT_NE(report_html({}, {}).find("nothing was measured"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace bloomery

@@ -1,0 +1,157 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "harness/shared_data.h"
+#include "train/log/crc32c.h"
+#include "train/log/megatron_scalars.h"
+#include "train/log/metrics_file.h"
+
+namespace bloomery {
+namespace {
+
+template <class T>
+T at(const std::string& bytes, std::size_t offset) {
+  T value;
+  std::memcpy(&value, bytes.data() + offset, sizeof value);
+  return value;
+}
+
+// The payloads of a file of records, every checksum checked.
+std::vector<std::string> payloads(const std::filesystem::path& path) {
+  const std::string bytes = read_file(path);
+  std::vector<std::string> result;
+  for (std::size_t offset = 0; offset < bytes.size();) {
+    const auto length = at<std::uint64_t>(bytes, offset);
+    EXPECT_EQ(at<std::uint32_t>(bytes, offset + 8), masked_crc32c(bytes.substr(offset, 8)));
+    result.push_back(bytes.substr(offset + 12, length));
+    EXPECT_EQ(at<std::uint32_t>(bytes, offset + 12 + length), masked_crc32c(result.back()));
+    offset += length + 16;
+  }
+  return result;
+}
+
+IterationReport report_at(std::int64_t iteration, double loss) {
+  IterationReport r;
+  r.iteration = iteration;
+  r.train_iterations = 100;
+  r.consumed_samples = iteration * 8;
+  r.consumed_tokens = iteration * 8 * 128;
+  r.losses = {{"lm loss", loss}};
+  r.learning_rate = 1e-3;
+  r.grad_norm = 0.5;
+  r.seq_length = 128;
+  return r;
+}
+
+TEST(Crc32c, KnownValues) {
+  EXPECT_EQ(crc32c("123456789"), 0xe3069283u);
+  EXPECT_EQ(crc32c(std::string(32, '\0')), 0x8a9136aau);
+  EXPECT_EQ(crc32c(""), 0u);
+}
+
+TEST(EventFile, RecordsAreFramedAndStartWithTheVersion) {
+  const TemporaryFolder folder;
+  const auto where = folder.file("x", "").parent_path() / "deep" / "events";
+  EventFile events(where, 1700000000.25);
+  events.add_scalar("a", 1.5, 3, 1700000001);
+  EXPECT_EQ(payloads(events.path()).size(), 1u) << "nothing is written before flush()";
+  events.flush();
+  const auto all = payloads(events.path());
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_NE(all[0].find("brain.Event:2"), std::string::npos);
+  // wall_time 1; step 3; summary { value { tag "a" simple_value 1.5 } }.
+  const std::string body(
+      "\x10\x03\x2a\x0a\x0a\x08\x0a\x01"
+      "a"
+      "\x15\x00\x00\xc0\x3f",
+      14);
+  EXPECT_EQ(all[1].substr(9), body);
+  EXPECT_EQ(at<double>(all[1], 1), 1700000001.0);
+
+  EventFile resumed(where, 1700000000.25);
+  EXPECT_NE(resumed.path(), events.path()) << "a second writer takes a new file";
+}
+
+TEST(EventFile, MegatronNames) {
+  const TemporaryFolder folder;
+  EventFile events(folder.file("x", "").parent_path(), 1);
+  add_iteration_scalars(events, report_at(2, 3.0), {}, 1, 2);
+  add_evaluation_scalars(events, {.iteration = 2, .losses = {{"lm loss", 3.0}}}, 16, 2048,
+                         {.validation_perplexity = true}, 2);
+  add_argument_texts(events, {{"num_layers", "2"}}, 0, 2);
+  events.flush();
+  std::string all;
+  for (const std::string& payload : payloads(events.path())) all += payload;
+  for (const char* tag :
+       {"steps-vs-samples/y=steps,x=samples", "steps-vs-tokens/y=tokens,x=steps",
+        "learning-rate/learning-rate vs tokens", "lm-loss-training/lm loss vs samples",
+        "grad-norm/grad-norm", "seqlen/actual_seq_length", "lm-loss-validation/lm loss validation",
+        "lm-loss-validation/lm loss validation ppl vs tokens", "num_layers/text_summary"}) {
+    EXPECT_NE(all.find(tag), std::string::npos) << tag;
+  }
+  EXPECT_EQ(all.find("batch-size"), std::string::npos) << "only where it was asked for";
+}
+
+TEST(MetricsFile, RowsComeBackWithTheSameBits) {
+  const TemporaryFolder folder;
+  const auto path = folder.file("x", "").parent_path() / "metrics.jsonl";
+  const double loss = 0.1 + 0.2;
+  {
+    MetricsFile file(path, 0);
+    file.add(metrics_row(report_at(1, loss), 5.5));
+    file.add(metrics_row(report_at(2, std::numeric_limits<double>::quiet_NaN()), 6.5));
+    file.add(
+        metrics_row(EvaluationReport{.iteration = 2, .losses = {{"lm loss", 2.0}}}, 16, 2048, 7));
+  }
+  const MetricsHistory history = read_metrics(path);
+  ASSERT_EQ(history.rows.size(), 3u);
+  EXPECT_EQ(history.damaged_lines, 0);
+  EXPECT_EQ(history.rows[0].value("lm_loss"), loss);
+  EXPECT_EQ(history.rows[0].tokens, 1024);
+  EXPECT_EQ(history.rows[0].time, 5.5);
+  EXPECT_TRUE(std::isnan(history.rows[1].value("lm_loss").value()));
+  EXPECT_EQ(history.rows[2].kind, MetricsKind::validation);
+  EXPECT_FALSE(history.rows[2].value("learning_rate").has_value());
+}
+
+TEST(MetricsFile, ResumingTakesOutWhatIsMeasuredAgainAndWhatIsDamaged) {
+  const TemporaryFolder folder;
+  const auto path = folder.file("metrics.jsonl", "");
+  {
+    MetricsFile file(path, 0);
+    for (int i = 1; i <= 5; ++i) file.add(metrics_row(report_at(i, i), i));
+  }
+  { AppendFile(path).append("{\"kind\":\"train\",\"iterat"); }
+  EXPECT_EQ(read_metrics(path).damaged_lines, 1);
+  MetricsFile file(path, 3);
+  file.add(metrics_row(report_at(4, 40), 9));
+  const MetricsHistory history = read_metrics(path);
+  EXPECT_EQ(history.damaged_lines, 0);
+  ASSERT_EQ(history.rows.size(), 4u);
+  EXPECT_EQ(history.rows[3].value("lm_loss"), 40.0);
+}
+
+TEST(MetricsFile, WhatIsNoRowIsRefused) {
+  for (const char* line :
+       {"[]", "{}", "{\"kind\":\"train\"}", "nonsense",
+        "{\"kind\":\"train\",\"iteration\":1,\"samples\":1,\"tokens\":-1}",
+        "{\"kind\":\"train\",\"iteration\":1.5,\"samples\":1,\"tokens\":1}",
+        "{\"kind\":\"train\",\"iteration\":1,\"samples\":1,\"tokens\":1,\"a\":[1]}",
+        "{\"kind\":\"other\",\"iteration\":1,\"samples\":1,\"tokens\":1}"}) {
+    EXPECT_FALSE(metrics_from_json(line).has_value()) << line;
+  }
+  EXPECT_FALSE(metrics_from_json(std::string(1000000, '[')).has_value());
+}
+
+TEST(AppendFile, FolderThatIsNotThereIsAnError) {
+  EXPECT_THROW(AppendFile("/no/such/folder/file"), Error);
+}
+
+}  // namespace
+}  // namespace bloomery

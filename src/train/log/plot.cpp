@@ -1,0 +1,325 @@
+#include "train/log/plot.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+namespace bloomery {
+namespace {
+
+// The picture in its own units; the page scales it.
+constexpr double kHeight = 320;
+constexpr double kLeft = 62, kRight = 30, kTop = 46, kBottom = 44;
+constexpr std::size_t kBuckets = 500;  // two points each and both ends: 1,002 at most
+constexpr std::size_t kMeans = 250;    // stretches of x in a smoothed curve
+constexpr int kStrips = 100;           // stretches of x with a hover title of their own
+
+struct Range {
+  double low = std::numeric_limits<double>::infinity(), high = -low;
+  void include(double value) {
+    if (!std::isfinite(value)) return;
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  bool empty() const { return !(low <= high); }
+};
+
+std::string short_number(double value) {
+  if (value == 0) return "0";
+  const double size = std::abs(value);
+  if (size >= 1e-3 && size < 1e5) return fmt::format("{:.6g}", value);
+  return fmt::format("{:.3g}", value);
+}
+
+// 20000 as 20,000.
+std::string grouped(double value) {
+  if (std::trunc(value) != value || std::abs(value) >= 1e15) return short_number(value);
+  std::string digits = fmt::format("{:.0f}", value);
+  const std::size_t first = value < 0 ? 1 : 0;
+  for (std::size_t at = digits.size(); at > first + 3;) digits.insert(at -= 3, ",");
+  return digits;
+}
+
+class Frame {
+ public:
+  explicit Frame(const Plot& plot) : plot_(plot) {
+    for (const PlotSeries& series : plot.series) {
+      for (const PlotPoint& point : series.points) {
+        if (!std::isfinite(point.y)) continue;
+        x_.include(point.x);
+        y_.include(point.y);
+      }
+    }
+    if (empty()) return;
+    logarithmic_ = plot.logarithmic && y_.low > 0 && (!plot.level || plot.level->y > 0);
+    if (plot.level) y_.include(plot.level->y);
+    if (plot.from_zero && !logarithmic_) y_.include(0);
+    if (x_.low == x_.high) x_ = {x_.low - 1, x_.high + 1};
+    pad();
+  }
+
+  bool empty() const { return y_.empty(); }
+  const Range& x_range() const { return x_; }
+  double x(double value) const {
+    return kLeft + (value - x_.low) / (x_.high - x_.low) * (plot_.width - kLeft - kRight);
+  }
+  double y(double value) const {
+    const double part = (scaled(value) - scaled(y_.low)) / (scaled(y_.high) - scaled(y_.low));
+    return kHeight - kBottom - part * (kHeight - kTop - kBottom);
+  }
+  std::vector<double> x_ticks() const { return round_ticks(x_.low, x_.high, 7); }
+  std::vector<double> y_ticks() const {
+    if (!logarithmic_) return round_ticks(y_.low, y_.high, 5);
+    std::vector<double> ticks;
+    const bool few = std::log10(y_.high / y_.low) < 2.5;
+    for (double power = std::floor(std::log10(y_.low)); power <= std::log10(y_.high); ++power) {
+      for (const double digit : {1.0, 2.0, 5.0}) {
+        const double tick = digit * std::pow(10, power);
+        if (tick >= y_.low && tick <= y_.high && (few || digit == 1.0)) ticks.push_back(tick);
+      }
+    }
+    return ticks;
+  }
+
+ private:
+  double scaled(double value) const { return logarithmic_ ? std::log(value) : value; }
+  void pad() {
+    if (y_.low == y_.high) {
+      const double half = y_.low == 0 ? 1 : std::abs(y_.low) * 0.1;
+      y_ = {y_.low - half, y_.high + half};
+    } else if (logarithmic_) {
+      const double factor = std::pow(y_.high / y_.low, 0.05);
+      y_ = {y_.low / factor, y_.high * factor};
+    } else {
+      const double extra = (y_.high - y_.low) * 0.05;
+      y_ = {plot_.from_zero && y_.low == 0 ? 0 : y_.low - extra, y_.high + extra};
+    }
+  }
+
+  const Plot& plot_;
+  Range x_, y_;
+  bool logarithmic_ = false;
+};
+
+std::string axes(const Plot& plot, const Frame& frame) {
+  std::string svg;
+  const double bottom = kHeight - kBottom, right = plot.width - kRight;
+  for (const double tick : frame.y_ticks()) {
+    const double y = frame.y(tick);
+    const std::string text = plot.y_tick ? plot.y_tick(tick) : short_number(tick);
+    svg += fmt::format(
+        "<line class=\"grid\" x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/>"
+        "<text class=\"tick\" x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n",
+        kLeft, right, y, y, kLeft - 8, y + 4, escaped(text));
+  }
+  for (const double tick : frame.x_ticks()) {
+    const double x = frame.x(tick);
+    svg += fmt::format(
+        "<line class=\"axis\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2}\"/>"
+        "<text class=\"tick\" x=\"{0:.1f}\" y=\"{3}\" text-anchor=\"middle\">{4}</text>\n",
+        x, bottom, bottom + 4, bottom + 18, grouped(tick));
+  }
+  svg += fmt::format("<line class=\"axis\" x1=\"{}\" x2=\"{}\" y1=\"{}\" y2=\"{}\"/>\n", kLeft,
+                     right, bottom, bottom);
+  svg += fmt::format("<text class=\"label\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
+                     (kLeft + right) / 2, kHeight - 8, escaped(plot.x_title));
+  return svg;
+}
+
+std::string path_of(const std::vector<PlotPoint>& points, const Frame& frame) {
+  std::string path;
+  bool pen_down = false;
+  for (const PlotPoint& point : points) {
+    const bool drawn = std::isfinite(point.y);
+    if (drawn) {
+      path +=
+          fmt::format("{}{:.1f} {:.1f}", pen_down ? "L" : "M", frame.x(point.x), frame.y(point.y));
+    }
+    pen_down = drawn;
+  }
+  return path;
+}
+
+// Means of both coordinates over stretches of equally many points.
+std::vector<PlotPoint> smoothed(const std::vector<PlotPoint>& points) {
+  std::vector<PlotPoint> means;
+  for (std::size_t i = 0; i < kMeans; ++i) {
+    PlotPoint sum;
+    double count = 0;
+    for (std::size_t j = points.size() * i / kMeans; j < points.size() * (i + 1) / kMeans; ++j) {
+      if (!std::isfinite(points[j].y)) continue;
+      sum = {sum.x + points[j].x, sum.y + points[j].y};
+      ++count;
+    }
+    if (count > 0) means.push_back({sum.x / count, sum.y / count});
+  }
+  return means;
+}
+
+// A long curve is drawn faintly, with its mean over it: noise shows without hiding the course.
+std::string curve(const PlotSeries& series, std::size_t number, const Frame& frame) {
+  const std::vector<PlotPoint> points = thinned(series.points, kBuckets);
+  const bool is_long = !series.marked && series.points.size() >= 2 * kMeans;
+  std::string svg = fmt::format("<path class=\"c{}{}\" d=\"{}\"/>\n", number,
+                                is_long ? " faint" : "", path_of(points, frame));
+  if (is_long) {
+    svg += fmt::format("<path class=\"c{}\" d=\"{}\"/>\n", number,
+                       path_of(smoothed(series.points), frame));
+  }
+  for (const PlotPoint& point : points) {
+    if (!series.marked || !std::isfinite(point.y)) continue;
+    svg += fmt::format("<circle class=\"d{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\"/>\n", number,
+                       frame.x(point.x), frame.y(point.y));
+  }
+  return svg;
+}
+
+std::string legend(const Plot& plot, const Frame& frame) {
+  std::string svg;
+  double x = kLeft;
+  const auto entry = [&](const std::string& style, const std::string& name) {
+    svg += fmt::format(
+        "<path class=\"{}\" d=\"M{:.0f} 33h18\"/><text class=\"tick\" x=\"{:.0f}\" "
+        "y=\"37\">{}</text>",
+        style, x, x + 24, escaped(name));
+    x += 44 + 6.4 * static_cast<double>(name.size());
+  };
+  if (plot.series.size() > 1 || plot.level) {
+    for (std::size_t i = 0; i < plot.series.size(); ++i) {
+      entry(fmt::format("c{}", i), plot.series[i].name);
+    }
+  }
+  if (plot.level) {
+    entry("floor", plot.level->name);
+    svg += fmt::format("<path class=\"floor\" d=\"M{} {:.1f}H{}\"/>\n", kLeft,
+                       frame.y(plot.level->y), plot.width - kRight);
+  }
+  return svg;
+}
+
+// Invisible strips over the picture: pointing at one shows the values measured there.
+std::string hover_titles(const Plot& plot, const Frame& frame) {
+  const Range& range = frame.x_range();
+  const double step = (range.high - range.low) / kStrips;
+  std::vector<std::size_t> next(plot.series.size(), 0);
+  std::string svg;
+  for (int strip = 0; strip < kStrips; ++strip) {
+    const double end = strip + 1 == kStrips ? range.high : range.low + step * (strip + 1);
+    std::string title, dots;
+    for (std::size_t i = 0; i < plot.series.size(); ++i) {
+      const auto& points = plot.series[i].points;
+      const PlotPoint* last = nullptr;
+      for (; next[i] < points.size() && points[next[i]].x <= end; ++next[i]) {
+        if (std::isfinite(points[next[i]].y)) last = &points[next[i]];
+      }
+      if (last == nullptr) continue;
+      const std::string value = plot.y_text ? plot.y_text(last->y) : fmt::format("{:.6g}", last->y);
+      title += fmt::format("{}{} {}: {} {}", title.empty() ? "" : "\n", plot.x_title,
+                           grouped(last->x), plot.series[i].name, value);
+      dots += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\"/>", frame.x(last->x),
+                          frame.y(last->y));
+    }
+    if (title.empty()) continue;
+    const double left = frame.x(end - step);
+    svg += fmt::format(
+        "<g class=\"hover\"><title>{}</title><rect x=\"{:.2f}\" y=\"{}\" width=\"{:.2f}\" "
+        "height=\"{}\"/>{}</g>\n",
+        escaped(title), left, kTop, frame.x(end) - left, kHeight - kTop - kBottom, dots);
+  }
+  return svg;
+}
+
+}  // namespace
+
+std::string escaped(const std::string& text) {
+  std::string safe;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        safe += "&amp;";
+        break;
+      case '<':
+        safe += "&lt;";
+        break;
+      case '>':
+        safe += "&gt;";
+        break;
+      case '"':
+        safe += "&quot;";
+        break;
+      default:
+        safe += c;
+    }
+  }
+  return safe;
+}
+
+std::vector<double> round_ticks(double low, double high, int count) {
+  std::vector<double> ticks;
+  if (!(low < high) || count < 1) return ticks;
+  const double rough = (high - low) / count;
+  const double power = std::pow(10, std::floor(std::log10(rough)));
+  double step = power;
+  for (const double factor : {1.0, 2.0, 5.0, 10.0}) {
+    step = factor * power;
+    if (step >= rough * (1 - 1e-9)) break;
+  }
+  const double first = std::ceil(low / step - 1e-9);
+  for (int i = 0; i <= 2 * count + 2; ++i) {
+    const double tick = (first + i) * step;
+    if (tick > high + step * 1e-9) break;
+    ticks.push_back(std::abs(tick) < step * 1e-9 ? 0 : tick);
+  }
+  return ticks;
+}
+
+std::vector<PlotPoint> thinned(const std::vector<PlotPoint>& points, std::size_t buckets) {
+  if (points.size() <= 2 * buckets + 2 || buckets == 0) return points;
+  const double first = points.front().x, span = points.back().x - first;
+  const auto bucket = [&](const PlotPoint& point) {
+    if (!(span > 0)) return std::size_t{0};
+    const double part = (point.x - first) / span * static_cast<double>(buckets);
+    return std::min(static_cast<std::size_t>(std::max(part, 0.0)), buckets - 1);
+  };
+  std::vector<PlotPoint> kept{points.front()};
+  for (std::size_t begin = 1; begin + 1 < points.size();) {
+    const std::size_t own = bucket(points[begin]);
+    std::size_t least = begin, most = begin, end = begin;
+    // A value that is not finite stays only where its whole stretch has no other.
+    const auto replaces = [&points](std::size_t candidate, std::size_t best, double sign) {
+      const double value = points[candidate].y, other = points[best].y;
+      return std::isfinite(value) && (!std::isfinite(other) || sign * value > sign * other);
+    };
+    for (; end + 1 < points.size() && bucket(points[end]) == own; ++end) {
+      if (replaces(end, least, -1)) least = end;
+      if (replaces(end, most, 1)) most = end;
+    }
+    kept.push_back(points[std::min(least, most)]);
+    if (least != most) kept.push_back(points[std::max(least, most)]);
+    begin = std::max(end, begin + 1);
+  }
+  kept.push_back(points.back());
+  return kept;
+}
+
+std::string plot_svg(const Plot& plot) {
+  const Frame frame(plot);
+  std::string svg = fmt::format(
+      "<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n"
+      "<text class=\"title\" x=\"{}\" y=\"20\">{}</text>\n",
+      plot.width, kHeight, escaped(plot.title), kLeft, escaped(plot.title));
+  if (frame.empty()) {
+    svg += fmt::format("<text class=\"label\" x=\"{}\" y=\"{}\">nothing was measured</text>\n",
+                       kLeft, kHeight / 2);
+    return svg + "</svg>\n";
+  }
+  svg += axes(plot, frame);
+  for (std::size_t i = 0; i < plot.series.size(); ++i) svg += curve(plot.series[i], i, frame);
+  svg += legend(plot, frame) + hover_titles(plot, frame);
+  return svg + "</svg>\n";
+}
+
+}  // namespace bloomery

@@ -1,0 +1,190 @@
+#include "train/log/report_html.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/file.h"
+#include "train/log/live_line.h"
+#include "train/log/plot.h"
+
+namespace bloomery {
+namespace {
+
+constexpr const char* kStyle = R"(
+:root { color-scheme: light dark; --page: #f6f7f9; --card: #ffffff; --ink: #1c2128; --soft: #667080;
+  --rule: #e3e6eb; --c0: #2563eb; --c1: #ea580c; --c2: #0d9488; --floor: #9333ea; }
+@media (prefers-color-scheme: dark) { :root { --page: #0f1318; --card: #181d24; --ink: #e6e9ee;
+  --soft: #97a1b0; --rule: #2a313b; --c0: #6ea8fe; --c1: #fb9a5b; --c2: #45d0c0; --floor: #c792f5; } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--page); color: var(--ink);
+  font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
+main { max-width: 1360px; margin: 0 auto; padding: 32px 24px 64px; }
+h1 { font-size: 26px; margin: 0 0 20px; letter-spacing: -0.01em; }
+h2 { font-size: 17px; margin: 36px 0 12px; }
+.figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(180px, 1fr)); gap: 12px; }
+.figure, .plot, .options { background: var(--card); border: 1px solid var(--rule); border-radius: 10px; }
+.figure { padding: 12px 16px; }
+.figure dt { color: var(--soft); font-size: 13px; }
+.figure dd { margin: 2px 0 0; font-size: 19px; font-weight: 600; font-variant-numeric: tabular-nums;
+  overflow-wrap: anywhere; }
+.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 520px), 1fr)); gap: 16px;
+  margin-top: 20px; }
+.plot { padding: 10px 12px; }
+.plot.wide { grid-column: 1 / -1; }
+svg { display: block; width: 100%; height: auto; }
+svg text { fill: var(--ink); font-family: inherit; }
+.title { font-size: 15px; font-weight: 600; }
+.tick, .label { font-size: 12px; font-variant-numeric: tabular-nums; }
+svg .tick, svg .label { fill: var(--soft); }
+.grid { stroke: var(--rule); }
+.axis { stroke: var(--soft); }
+path { fill: none; stroke-width: 1.8; stroke-linejoin: round; stroke-linecap: round; }
+.c0 { stroke: var(--c0); } .c1 { stroke: var(--c1); } .c2 { stroke: var(--c2); }
+.d0 { fill: var(--c0); } .d1 { fill: var(--c1); } .d2 { fill: var(--c2); }
+.faint { stroke-opacity: 0.3; stroke-width: 1; }
+.floor { stroke: var(--floor); stroke-dasharray: 6 5; }
+.hover rect { fill: transparent; } .hover circle { fill: none; }
+.hover:hover rect { fill: var(--ink); fill-opacity: 0.07; } .hover:hover circle { fill: var(--ink); }
+.options { overflow-x: auto; }
+.options table { border-collapse: collapse; width: 100%; font-size: 13px; }
+.options td { padding: 5px 16px; border-top: 1px solid var(--rule); font-family: ui-monospace, monospace; }
+.options tr:first-child td { border-top: 0; }
+.options td:first-child { color: var(--soft); width: 1%; white-space: nowrap; }
+.options td:last-child { overflow-wrap: anywhere; }
+summary { cursor: pointer; font-size: 17px; font-weight: 600; margin: 36px 0 12px; }
+footer { color: var(--soft); font-size: 13px; margin-top: 32px; }
+)";
+
+PlotSeries series_of(const std::vector<MetricsRow>& rows, MetricsKind kind,
+                     const std::string& value, const std::string& name) {
+  PlotSeries series;
+  series.name = name;
+  for (const MetricsRow& row : rows) {
+    if (row.kind != kind) continue;
+    if (const auto y = row.value(value)) {
+      series.points.push_back({static_cast<double>(row.iteration), *y});
+    }
+  }
+  // A run that was resumed by hand may go back; a curve goes forward.
+  std::stable_sort(series.points.begin(), series.points.end(),
+                   [](const PlotPoint& a, const PlotPoint& b) { return a.x < b.x; });
+  series.marked = kind != MetricsKind::train && series.points.size() <= 60;
+  return series;
+}
+
+Plot loss_plot(const std::vector<MetricsRow>& rows, const RunSummary& summary) {
+  Plot plot;
+  plot.title = "Loss";
+  plot.width = 1296;  // both columns
+  plot.x_title = "iteration";
+  for (const auto& [kind, name] :
+       {std::pair{MetricsKind::train, "training"}, std::pair{MetricsKind::validation, "validation"},
+        std::pair{MetricsKind::test, "test"}}) {
+    PlotSeries series = series_of(rows, kind, "lm_loss", name);
+    if (!series.points.empty()) plot.series.push_back(std::move(series));
+  }
+  if (summary.entropy_floor) {
+    plot.level = PlotLevel{fmt::format("entropy floor {:.4f}", *summary.entropy_floor),
+                           *summary.entropy_floor};
+  }
+  return plot;
+}
+
+// Spikes that would flatten everything else are better shown by their order of magnitude.
+bool spreads_widely(const PlotSeries& series) {
+  std::vector<double> values;
+  for (const PlotPoint& point : series.points) {
+    if (std::isfinite(point.y)) values.push_back(point.y);
+  }
+  if (values.empty()) return false;
+  std::sort(values.begin(), values.end());
+  return values.front() > 0 && values.back() > 20 * values[values.size() / 2];
+}
+
+std::vector<Plot> other_plots(const std::vector<MetricsRow>& rows) {
+  std::vector<Plot> plots;
+  const auto add = [&](const std::string& title, const std::vector<PlotSeries>& all) {
+    Plot plot;
+    plot.title = title;
+    plot.x_title = "iteration";
+    for (const PlotSeries& series : all) {
+      if (!series.points.empty()) plot.series.push_back(series);
+    }
+    if (!plot.series.empty()) plots.push_back(std::move(plot));
+    return !all.empty() && !plots.empty() && plots.back().title == title;
+  };
+  const auto train = [&rows](const char* value, const char* name) {
+    return series_of(rows, MetricsKind::train, value, name);
+  };
+  if (add("Learning rate", {train("learning_rate", "learning rate")})) {
+    plots.back().from_zero = true;
+  }
+  const PlotSeries norm = train("grad_norm", "gradient norm");
+  if (add("Gradient norm", {norm})) {
+    plots.back().logarithmic = spreads_widely(norm);
+    plots.back().from_zero = true;
+  }
+  if (add("Throughput (tokens per second)", {train("tokens_per_second", "tokens per second")})) {
+    plots.back().from_zero = true;
+    plots.back().y_tick = short_count;
+  }
+  if (add("Memory (GiB)",
+          {train("reserved_bytes", "reserved"), train("allocated_bytes", "in tensors")})) {
+    Plot& plot = plots.back();
+    for (PlotSeries& series : plot.series) {
+      for (PlotPoint& point : series.points) point.y /= 1073741824.0;
+    }
+    plot.from_zero = true;
+    plot.y_text = [](double gib) { return fmt::format("{:.3f} GiB", gib); };
+  }
+  const PlotSeries scale = train("loss_scale", "loss scale");
+  const bool changes = std::any_of(scale.points.begin(), scale.points.end(),
+                                   [&](const auto& p) { return p.y != scale.points.front().y; });
+  if (changes && add("Loss scale", {scale})) plots.back().logarithmic = true;
+  return plots;
+}
+
+}  // namespace
+
+std::string report_html(const std::vector<MetricsRow>& rows, const RunSummary& summary) {
+  std::string page = fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<title>{0}</title>\n<style>{1}</style>\n</head>\n<body>\n<main>\n<h1>{0}</h1>\n",
+      escaped(summary.title), kStyle);
+  if (!summary.figures.empty()) {
+    page += "<dl class=\"figures\">\n";
+    for (const auto& [name, value] : summary.figures) {
+      page += fmt::format("<div class=\"figure\"><dt>{}</dt><dd>{}</dd></div>\n", escaped(name),
+                          escaped(value));
+    }
+    page += "</dl>\n";
+  }
+  page += "<div class=\"plots\">\n<div class=\"plot wide\">" + plot_svg(loss_plot(rows, summary)) +
+          "</div>\n";
+  for (const Plot& plot : other_plots(rows)) {
+    page += "<div class=\"plot\">" + plot_svg(plot) + "</div>\n";
+  }
+  page += "</div>\n";
+  if (!summary.options.empty()) {
+    page += "<details open><summary>Options</summary><div class=\"options\"><table>\n";
+    for (const auto& [name, value] : summary.options) {
+      page += fmt::format("<tr><td>{}</td><td>{}</td></tr>\n", escaped(name), escaped(value));
+    }
+    page += "</table></div></details>\n";
+  }
+  return page +
+         "<footer>Drawn from metrics.jsonl. Point at a curve to read its values.</footer>\n"
+         "</main>\n</body>\n</html>\n";
+}
+
+void write_report(const std::filesystem::path& path, const std::vector<MetricsRow>& rows,
+                  const RunSummary& summary) {
+  AtomicFile file(path);
+  file.write(report_html(rows, summary));
+  file.commit();
+}
+
+}  // namespace bloomery
