@@ -15,11 +15,16 @@ struct ActivationName {
 };
 // The first name of each is what we write. The other spellings compute the same function.
 constexpr ActivationName kActivations[] = {
-    {"gelu_new", Activation::gelu_tanh},          {"gelu", Activation::gelu_erf},
-    {"relu", Activation::relu},                   {"relu2", Activation::squared_relu},
-    {"silu", Activation::silu},                   {"swish", Activation::silu},
-    {"gelu_python", Activation::gelu_erf},        {"gelu_pytorch_tanh", Activation::gelu_tanh},
-    {"gelu_python_tanh", Activation::gelu_tanh},  {"gelu_fast", Activation::gelu_tanh},
+    {"gelu_new", Activation::gelu_tanh},
+    {"gelu", Activation::gelu_erf},
+    {"relu", Activation::relu},
+    {"relu2", Activation::squared_relu},
+    {"silu", Activation::silu},
+    {"swish", Activation::silu},
+    {"gelu_python", Activation::gelu_erf},
+    {"gelu_pytorch_tanh", Activation::gelu_tanh},
+    {"gelu_python_tanh", Activation::gelu_tanh},
+    {"gelu_fast", Activation::gelu_tanh},
     {"gelu_accurate", Activation::gelu_tanh},
 };
 

@@ -39,8 +39,7 @@ bool is_gpt2_mask(std::string_view name) {
     return false;
   }
   name.remove_prefix(2);
-  const std::size_t digits =
-      std::min(name.find_first_not_of("0123456789"), name.size());
+  const std::size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
   name.remove_prefix(digits);
   return digits > 0 && (name == ".attn.bias" || name == ".attn.masked_bias");
 }

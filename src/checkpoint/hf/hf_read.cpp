@@ -12,7 +12,8 @@ namespace fs = std::filesystem;
 Gpt2Config read_config(const fs::path& folder) {
   check(fs::is_directory(folder), folder.string(), " is no folder");
   const fs::path path = folder / "config.json";
-  check(fs::exists(path), folder.string(), ": no config.json is there; a Hugging Face model has one");
+  check(fs::exists(path), folder.string(),
+        ": no config.json is there; a Hugging Face model has one");
   return read_gpt2_config(read_file(path), path.string());
 }
 
@@ -111,8 +112,8 @@ void HfFolder::require_all() {
   for (const auto& [name, stored] : unknown) {
     problems.add(stored, " is no tensor of this GPT-2");
   }
-  check(problems.lines().empty(), weights_.source().string(), ": does not fit config.json:",
-        problems.lines());
+  check(problems.lines().empty(), weights_.source().string(),
+        ": does not fit config.json:", problems.lines());
 }
 
 DType HfFolder::dtype(const TensorMap& tensor) const {

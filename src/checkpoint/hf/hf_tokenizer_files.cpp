@@ -13,9 +13,10 @@ using Files = std::vector<HfTokenizer::File>;
 
 constexpr const char* kConfigName = "tokenizer_config.json";
 constexpr const char* kNames[] = {
-    "tokenizer.json", kConfigName,         "special_tokens_map.json", "added_tokens.json",
-    "vocab.json",     "merges.txt",        "vocab.txt",               "tokenizer.model",
-    "spiece.model",   "chat_template.jinja"};
+    "tokenizer.json",     kConfigName,       "special_tokens_map.json",
+    "added_tokens.json",  "vocab.json",      "merges.txt",
+    "vocab.txt",          "tokenizer.model", "spiece.model",
+    "chat_template.jinja"};
 
 void add_path(Files& files, const fs::path& path) {
   if (path.empty()) {

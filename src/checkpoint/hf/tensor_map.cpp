@@ -64,9 +64,8 @@ TensorMap with_layout(std::string_view layout, const GptOptions& options) {
 
 std::string numbered(std::string_view pattern, int block) {
   const std::size_t place = pattern.find('#');
-  return place == pattern.npos
-             ? std::string(pattern)
-             : concat(pattern.substr(0, place), block, pattern.substr(place + 1));
+  return place == pattern.npos ? std::string(pattern)
+                               : concat(pattern.substr(0, place), block, pattern.substr(place + 1));
 }
 
 // The elements of `from` viewed as `view`, in the order of `dimensions`.

@@ -14,7 +14,8 @@ namespace bloomery {
 // One row. '#' in the names stands for the number of the block. The layout says their dimensions,
 // then ours, in letters: v vocabulary, p positions, e hidden size, h heads, d channels of a head,
 // q those of all heads, f feed-forward size, t the three of query, key and value; one of their
-// dimensions that is made of several is in parentheses, slowest first. "e (t h d) -> h t d e" is GPT-2's fused, transposed QKV weight.
+// dimensions that is made of several is in parentheses, slowest first. "e (t h d) -> h t d e" is
+// GPT-2's fused, transposed QKV weight.
 struct TensorRule {
   std::string_view ours, theirs, layout;
 };

@@ -308,13 +308,15 @@ class Machine {
     };
     const auto known = std::ranges::find_if(globals_, same);
     check(known != globals_.end(), source_, ": the pickle asks for ", printable(module), ".",
-          printable(member), ", which is not part of a state dict of tensors; nothing of it is run");
+          printable(member),
+          ", which is not part of a state dict of tensors; nothing of it is run");
     push_text(Kind::global, *known);
   }
 
   static std::string printable(std::string_view text) {
     std::string shown(text.substr(0, 100));
-    std::ranges::replace_if(shown, [](char c) { return c < 0x21 || c > 0x7e; }, '?');
+    std::ranges::replace_if(
+        shown, [](char c) { return c < 0x21 || c > 0x7e; }, '?');
     return shown;
   }
 
@@ -353,7 +355,7 @@ class Machine {
 }  // namespace
 
 const char* name(PickleNode::Kind kind) {
-  constexpr const char* kNames[] = {"None", "bool", "integer", "float", "string",    "tuple",
+  constexpr const char* kNames[] = {"None", "bool", "integer", "float", "string",   "tuple",
                                     "list", "dict", "global",  "call",  "reference"};
   return kNames[static_cast<int>(kind)];
 }

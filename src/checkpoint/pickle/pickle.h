@@ -46,8 +46,8 @@ struct Pickle {
 };
 
 // Reads the pickle at the start of `input`, of which at most kMaxPickleBytes are looked at. A
-// global that is not in `globals` ("module name"), an instruction that state dicts do not use, or anything
-// malformed is an Error that starts with `source`.
+// global that is not in `globals` ("module name"), an instruction that state dicts do not use, or
+// anything malformed is an Error that starts with `source`.
 inline constexpr std::size_t kMaxPickleBytes = std::size_t{32} << 20;
 Pickle read_pickle(std::span<const std::byte> input, const std::string& source,
                    std::span<const std::string_view> globals);

@@ -12,11 +12,11 @@ namespace {
 using Kind = PickleNode::Kind;
 
 constexpr TorchType kTypes[] = {
-    {"torch FloatStorage", 4, DType::fp32},    {"torch BFloat16Storage", 2, DType::bf16},
-    {"torch HalfStorage", 2, DType::fp16},     {"torch DoubleStorage", 8, DType::fp64},
-    {"torch IntStorage", 4, DType::int32},     {"torch LongStorage", 8, DType::int64},
-    {"torch ByteStorage", 1, DType::uint8},    {"torch BoolStorage", 1, std::nullopt},
-    {"torch CharStorage", 1, std::nullopt},    {"torch ShortStorage", 2, std::nullopt},
+    {"torch FloatStorage", 4, DType::fp32}, {"torch BFloat16Storage", 2, DType::bf16},
+    {"torch HalfStorage", 2, DType::fp16},  {"torch DoubleStorage", 8, DType::fp64},
+    {"torch IntStorage", 4, DType::int32},  {"torch LongStorage", 8, DType::int64},
+    {"torch ByteStorage", 1, DType::uint8}, {"torch BoolStorage", 1, std::nullopt},
+    {"torch CharStorage", 1, std::nullopt}, {"torch ShortStorage", 2, std::nullopt},
 };
 constexpr std::string_view kOrderedDict = "collections OrderedDict";
 constexpr std::string_view kTensor = "torch._utils _rebuild_tensor";
@@ -118,10 +118,10 @@ class StateDictReader {
     require(key.kind == Kind::text, "its storage has no name");
     require(id.children.size() == 5 || pickle_[id.children[5]].kind == Kind::none,
             "its storage is a view of another, which is not supported");
-    TorchStorage storage{.type = type,
-                         .key = std::string(key.text),
-                         .num_elements =
-                             integer(pickle_[id.children[4]], "the size of its storage")};
+    TorchStorage storage{
+        .type = type,
+        .key = std::string(key.text),
+        .num_elements = integer(pickle_[id.children[4]], "the size of its storage")};
     constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 8;
     require(storage.num_elements <= kMost, "its storage has ", storage.num_elements, " elements");
     return storage;
@@ -136,10 +136,10 @@ class StateDictReader {
     for (int d = 0; d < shape.rank(); ++d) {
       std::int64_t span = 0;
       empty = empty || shape[d] == 0;
-      counted = counted && !__builtin_mul_overflow(count, shape[d], &count) &&
-                (shape[d] == 0 ||
-                 (!__builtin_mul_overflow(shape[d] - 1, tensor.strides[d], &span) &&
-                  !__builtin_add_overflow(last, span, &last)));
+      counted =
+          counted && !__builtin_mul_overflow(count, shape[d], &count) &&
+          (shape[d] == 0 || (!__builtin_mul_overflow(shape[d] - 1, tensor.strides[d], &span) &&
+                             !__builtin_add_overflow(last, span, &last)));
     }
     require(counted, "its shape ", shape, " is impossible");
     require(empty || (last < tensor.storage.num_elements && count <= tensor.storage.num_elements),

@@ -43,7 +43,6 @@ struct TorchTensor {
 Pickle read_state_dict_pickle(std::span<const std::byte> input, const std::string& source);
 
 // The tensors of a dict of names to tensors or parameters; anything else is an Error.
-std::map<std::string, TorchTensor> read_state_dict(const Pickle& pickle,
-                                                   const std::string& source);
+std::map<std::string, TorchTensor> read_state_dict(const Pickle& pickle, const std::string& source);
 
 }  // namespace bloomery

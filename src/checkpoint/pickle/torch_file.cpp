@@ -35,9 +35,9 @@ class ZipStorages final : public TorchStorages {
       check(std::string_view(reinterpret_cast<const char*>(text.data()), text.size()) == "little",
             source, ": its numbers are big-endian; save it again on a little-endian machine");
     }
-    check(archive_.entry(folder_ + "data.pkl").size <= kMaxPickleBytes, source,
-          ": its pickle has ", archive_.entry(folder_ + "data.pkl").size, " bytes; at most ",
-          kMaxPickleBytes, " are read");
+    check(archive_.entry(folder_ + "data.pkl").size <= kMaxPickleBytes, source, ": its pickle has ",
+          archive_.entry(folder_ + "data.pkl").size, " bytes; at most ", kMaxPickleBytes,
+          " are read");
   }
 
   std::span<const std::byte> pickle() { return entry(folder_ + "data.pkl"); }
@@ -141,23 +141,31 @@ bool is_legacy(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-TorchFile::TorchFile(const std::filesystem::path& path) : file_(path) {
-  const std::span<const std::byte> bytes = file_.bytes();
-  const std::string source = path.string();
+TorchFile::TorchFile(const std::filesystem::path& path)
+    : source_(path.string()), file_(std::make_unique<MappedFile>(path)) {
+  open(file_->bytes());
+}
+
+TorchFile::TorchFile(std::span<const std::byte> bytes, std::string source)
+    : source_(std::move(source)) {
+  open(bytes);
+}
+
+void TorchFile::open(std::span<const std::byte> bytes) {
   if (is_legacy(bytes)) {
-    auto legacy = std::make_unique<LegacyStorages>(bytes, source);
+    auto legacy = std::make_unique<LegacyStorages>(bytes, source_);
     entries_ = legacy->read();
     storages_ = std::move(legacy);
   } else {
-    check(bytes.size() >= 2 && bytes[0] == std::byte{'P'} && bytes[1] == std::byte{'K'}, source,
+    check(bytes.size() >= 2 && bytes[0] == std::byte{'P'} && bytes[1] == std::byte{'K'}, source_,
           ": not a file of torch.save: it starts neither as a zip archive nor as its older form");
-    auto zip = std::make_unique<ZipStorages>(bytes, source);
-    entries_ = read_state_dict(read_state_dict_pickle(zip->pickle(), source), source);
+    auto zip = std::make_unique<ZipStorages>(bytes, source_);
+    entries_ = read_state_dict(read_state_dict_pickle(zip->pickle(), source_), source_);
     storages_ = std::move(zip);
   }
   for (const auto& [name, tensor] : entries_) {
     const std::size_t size = storages_->size(tensor.storage.key);
-    check(size == tensor.storage.bytes(), source, ": ", name, ": its storage has ", size,
+    check(size == tensor.storage.bytes(), source_, ": ", name, ": its storage has ", size,
           " bytes in the file, but ", tensor.storage.num_elements, " elements of ",
           tensor.storage.type->name(), " need ", tensor.storage.bytes());
   }
@@ -165,8 +173,8 @@ TorchFile::TorchFile(const std::filesystem::path& path) : file_(path) {
 
 const TorchTensor& TorchFile::entry(const std::string& name) const {
   const auto found = entries_.find(name);
-  check(found != entries_.end(), file_.path().string(), " has no tensor ", name, " (it has ",
-        entries_.size(), " others)");
+  check(found != entries_.end(), source_, " has no tensor ", name, " (it has ", entries_.size(),
+        " others)");
   return found->second;
 }
 
@@ -184,7 +192,7 @@ std::vector<std::byte> TorchFile::bytes(const std::string& name) const {
 
 Tensor TorchFile::read(Stream& stream, const std::string& name) const {
   const TorchType& type = *entry(name).storage.type;
-  check(type.dtype.has_value(), file_.path().string(), ": tensor ", name, " is a ", type.name(),
+  check(type.dtype.has_value(), source_, ": tensor ", name, " is a ", type.name(),
         ", which bloomery does not compute with");
   const std::vector<std::byte> values = bytes(name);
   Tensor tensor = Tensor::empty(stream, *type.dtype, entry(name).shape);

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,8 @@ class TorchFile {
   // Checks everything that can be checked without reading the numbers: an Error names what is
   // wrong, or the Python object that the file asks for and a state dict does not need.
   explicit TorchFile(const std::filesystem::path& path);
+  // The same for bytes in memory, which must outlive this object; `source` is named in messages.
+  TorchFile(std::span<const std::byte> bytes, std::string source);
 
   const std::map<std::string, TorchTensor>& entries() const { return entries_; }
   const TorchTensor& entry(const std::string& name) const;  // throws when there is none
@@ -40,7 +43,10 @@ class TorchFile {
   Tensor read(Stream& stream, const std::string& name) const;
 
  private:
-  MappedFile file_;
+  void open(std::span<const std::byte> bytes);
+
+  std::string source_;
+  std::unique_ptr<const MappedFile> file_;
   std::map<std::string, TorchTensor> entries_;
   std::unique_ptr<TorchStorages> storages_;
 };

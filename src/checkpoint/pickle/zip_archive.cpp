@@ -63,8 +63,8 @@ ZipArchive::Directory ZipArchive::find_directory() const {
     const Directory found{.count = number<std::uint16_t>(at + 10),
                           .bytes = number<std::uint32_t>(at + 12),
                           .offset = number<std::uint32_t>(at + 16)};
-    const bool zip64 = at >= kZip64PlaceBytes &&
-                       number<std::uint32_t>(at - kZip64PlaceBytes) == kZip64PlaceMark;
+    const bool zip64 =
+        at >= kZip64PlaceBytes && number<std::uint32_t>(at - kZip64PlaceBytes) == kZip64PlaceMark;
     return zip64 ? find_zip64_directory(at) : found;
   }
   throw Error(concat(source_, ": the archive is cut off: its directory is not at the end"));
@@ -99,8 +99,8 @@ std::uint64_t ZipArchive::read_entry(std::uint64_t at, std::uint64_t end) {
   const std::string name(text, name_bytes);
   read_zip64_sizes(entry, bytes_.subspan(at + kDirectoryBytes + name_bytes, extra_bytes), name);
   check((flags & kEncrypted) == 0, source_, ": ", name, " is encrypted");
-  check(method == kStored || method == kDeflated, source_, ": ", name,
-        " is compressed by method ", method, "; only stored and deflated entries can be read");
+  check(method == kStored || method == kDeflated, source_, ": ", name, " is compressed by method ",
+        method, "; only stored and deflated entries can be read");
   check(entry.deflated || entry.packed == entry.size, source_, ": ", name, " is stored in ",
         entry.packed, " bytes but should have ", entry.size);
   check(entry.packed <= bytes_.size() && entry.size / kMaxDeflateRatio <= entry.packed, source_,
@@ -160,6 +160,7 @@ std::vector<std::byte> ZipArchive::inflate(const std::string& name) const {
   const Entry& found = entry(name);
   const std::span<const std::byte> from = packed(name);
   std::vector<std::byte> contents(found.size);
+  Bytef nowhere = 0;  // zlib wants a place even for no bytes
   z_stream stream{};
   check(inflateInit2(&stream, -MAX_WBITS) == Z_OK, "zlib cannot be started");
   int status = Z_OK;
@@ -168,7 +169,8 @@ std::vector<std::byte> ZipArchive::inflate(const std::string& name) const {
     constexpr std::size_t kStep = std::size_t{1} << 30;  // zlib counts in 32 bits
     stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(from.data() + read));
     stream.avail_in = static_cast<uInt>(std::min(kStep, from.size() - read));
-    stream.next_out = reinterpret_cast<Bytef*>(contents.data() + written);
+    stream.next_out =
+        contents.empty() ? &nowhere : reinterpret_cast<Bytef*>(contents.data() + written);
     stream.avail_out = static_cast<uInt>(std::min(kStep, contents.size() - written));
     const uInt in = stream.avail_in, out = stream.avail_out;
     status = ::inflate(&stream, Z_NO_FLUSH);
