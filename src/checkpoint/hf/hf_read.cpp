@@ -1,0 +1,136 @@
+#include <algorithm>
+#include <cstring>
+
+#include "base/file.h"
+#include "checkpoint/hf/hf_model.h"
+
+namespace bloomery {
+namespace {
+
+namespace fs = std::filesystem;
+
+Gpt2Config read_config(const fs::path& folder) {
+  check(fs::is_directory(folder), folder.string(), " is no folder");
+  const fs::path path = folder / "config.json";
+  check(fs::exists(path), folder.string(),
+        ": no config.json is there; a Hugging Face model has one");
+  return read_gpt2_config(read_file(path), path.string());
+}
+
+std::string without_prefix(const std::string& name) {
+  return name.starts_with(kGpt2Prefix) ? name.substr(kGpt2Prefix.size()) : name;
+}
+
+// The first few lines of many.
+class Problems {
+ public:
+  template <class... Parts>
+  void add(const Parts&... parts) {
+    constexpr int kShown = 5;
+    if (++count_ <= kShown) {
+      lines_ += concat("\n  ", parts...);
+    } else if (count_ == kShown + 1) {
+      lines_ += "\n  and more";
+    }
+  }
+  const std::string& lines() const { return lines_; }
+
+ private:
+  int count_ = 0;
+  std::string lines_;
+};
+
+bool equal(const Tensor& a, const Tensor& b) {
+  return a.dtype() == b.dtype() && a.shape() == b.shape() &&
+         std::memcmp(a.data(), b.data(), a.bytes()) == 0;
+}
+
+}  // namespace
+
+HfFolder::HfFolder(Stream& stream, const fs::path& folder)
+    : stream_(stream), folder_(folder), config_(read_config(folder)), weights_(folder) {
+  check(!stream.on_cuda(), "models are read on the CPU");
+  find_tensors();
+  settle_output();
+  require_all();
+}
+
+void HfFolder::find_tensors() {
+  for (const auto& [name, entry] : weights_.entries()) {
+    const std::string plain = without_prefix(name);
+    if (is_gpt2_mask(plain)) {
+      continue;
+    }
+    const auto [known, fresh] = stored_.emplace(plain, name);
+    check(fresh, weights_.source().string(), ": ", known->second, " and ", name,
+          " are the same tensor");
+  }
+}
+
+// A tied output need not be stored, but may be. As in transformers, one that differs from the
+// embedding is a weight of its own, and one without the embedding stands for both.
+void HfFolder::settle_output() {
+  const std::string output(kGpt2Output), embedding = "wte.weight";
+  const auto found = stored_.find(output);
+  if (!options().tied || found == stored_.end()) {
+    return;
+  }
+  const auto table = stored_.find(embedding);
+  if (table == stored_.end()) {
+    stored_.emplace(embedding, found->second);
+    stored_.erase(output);
+  } else if (equal(weights_.read(stream_, found->second), weights_.read(stream_, table->second))) {
+    stored_.erase(output);
+  } else {
+    config_.options.tied = false;
+  }
+}
+
+void HfFolder::require_all() {
+  Problems problems;
+  // Each block has several tensors: a number of blocks beyond that would only make a long list.
+  const auto count = static_cast<std::int64_t>(weights_.entries().size());
+  check(options().num_layers <= count, weights_.source().string(), ": has ", count,
+        " tensors, too few for the ", options().num_layers, " layers of config.json");
+  tensors_ = gpt2_tensors(options());
+  std::map<std::string, std::string> unknown = stored_;
+  for (const TensorMap& tensor : tensors_) {
+    unknown.erase(tensor.theirs);
+    const auto found = stored_.find(tensor.theirs);
+    if (found == stored_.end()) {
+      problems.add(tensor.theirs, " is missing");
+      continue;
+    }
+    const WeightFile::Entry& entry = weights_.entries().at(found->second);
+    if (!(entry.shape == tensor.their_shape)) {
+      problems.add(found->second, " is ", entry.shape, ", but config.json asks for ",
+                   tensor.their_shape);
+    } else if (!entry.dtype || !is_floating(*entry.dtype)) {
+      problems.add(found->second, " is ", entry.type, ", no floating-point type of ours");
+    }
+  }
+  for (const auto& [name, stored] : unknown) {
+    problems.add(stored, " is no tensor of this GPT-2");
+  }
+  check(problems.lines().empty(), weights_.source().string(),
+        ": does not fit config.json:", problems.lines());
+}
+
+DType HfFolder::dtype(const TensorMap& tensor) const {
+  return *weights_.entries().at(stored_.at(tensor.theirs)).dtype;
+}
+
+Tensor HfFolder::read(const TensorMap& tensor) const {
+  return to_ours(stream_, tensor, weights_.read(stream_, stored_.at(tensor.theirs)));
+}
+
+HfModel read_hf(Stream& stream, const fs::path& folder) {
+  const HfFolder opened(stream, folder);
+  HfModel model{.options = opened.options(), .tokens = opened.tokens()};
+  for (const TensorMap& tensor : opened.tensors()) {
+    model.tensors.emplace(tensor.ours, opened.read(tensor));
+  }
+  return model;
+}
+
+}  // namespace bloomery

@@ -1,0 +1,32 @@
+// The tokenizer's part of a Hugging Face folder.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "checkpoint/hf/gpt2.h"
+#include "tokenizer/load.h"
+
+namespace bloomery {
+
+struct HfTokenizer {
+  struct File {
+    std::string name;              // in the Hugging Face folder
+    std::filesystem::path source;  // what is copied
+  };
+  std::vector<File> files;
+  HfTokenIds tokens;
+  std::optional<std::string> end_of_text;  // the end token as text
+};
+
+// The files of the tokenizer that the options name, under the names transformers looks for, and
+// its special tokens. What transformers has no name for is copied under its own.
+HfTokenizer find_hf_tokenizer(const TokenizerOptions& options);
+
+// Copies the files and, where none is among them, writes tokenizer_config.json.
+void write_tokenizer_files(const std::filesystem::path& folder, const HfTokenizer& tokenizer,
+                           std::int64_t max_positions);
+
+}  // namespace bloomery

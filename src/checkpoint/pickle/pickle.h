@@ -1,0 +1,55 @@
+// Python's pickles as data: a closed interpreter that builds values and runs nothing.
+//
+// A global is only a name out of the caller's list; calling one only notes the call. What the
+// instructions of a pickle cannot do here: import, call, look up attributes, or take more memory
+// than a fixed multiple of its bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace bloomery {
+
+// A node of a pickle. Nodes refer to others by index; values that are put into several places exist
+// once. Lists and dicts may contain themselves, so nobody should follow nodes without a bound.
+struct PickleNode {
+  enum class Kind : std::uint8_t {
+    none,
+    boolean,     // integer is 0 or 1
+    integer,     // integer
+    real,        // bits of a double in integer
+    text,        // text; byte strings too
+    tuple,       // children
+    list,        // children
+    dict,        // children: key, value, key, value ...
+    global,      // text: "module name", an element of the caller's list
+    call,        // children: the global, its arguments (a tuple), then as of a dict
+    persistent,  // children: the object that names something outside the pickle
+  };
+  Kind kind = Kind::none;
+  std::int64_t integer = 0;
+  std::string_view text;  // part of the input, unless a global
+  std::vector<std::uint32_t> children;
+};
+const char* name(PickleNode::Kind kind);
+
+struct Pickle {
+  std::vector<PickleNode> nodes;
+  std::uint32_t root = 0;
+  std::size_t bytes = 0;  // of the input that were used
+
+  const PickleNode& operator[](std::uint32_t index) const { return nodes[index]; }
+};
+
+// Reads the pickle at the start of `input`, of which at most kMaxPickleBytes are looked at. A
+// global that is not in `globals` ("module name"), an instruction that state dicts do not use, or
+// anything malformed is an Error that starts with `source`.
+inline constexpr std::size_t kMaxPickleBytes = std::size_t{32} << 20;
+Pickle read_pickle(std::span<const std::byte> input, const std::string& source,
+                   std::span<const std::string_view> globals);
+
+}  // namespace bloomery

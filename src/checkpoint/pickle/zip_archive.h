@@ -1,0 +1,55 @@
+// Zip archives, read from memory: stored and deflated entries, zip64 included. Sizes, places and
+// checksums are checked before anything is believed; a bad archive is an Error that says what is
+// wrong.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace bloomery {
+
+class ZipArchive {
+ public:
+  struct Entry {
+    std::uint64_t size = 0;    // of the contents
+    std::uint64_t packed = 0;  // bytes in the archive
+    std::uint64_t offset = 0;  // of the entry's own header
+    std::uint32_t checksum = 0;
+    bool deflated = false;
+  };
+
+  // The bytes must outlive the archive. `source` is named in messages.
+  ZipArchive(std::span<const std::byte> bytes, std::string source);
+
+  const std::map<std::string, Entry>& entries() const { return entries_; }
+  const Entry& entry(const std::string& name) const;  // throws when there is none
+
+  // The bytes of an entry as the archive has them: of a stored entry its contents, checked.
+  std::span<const std::byte> packed(const std::string& name) const;
+  // The contents of a deflated entry, checked.
+  std::vector<std::byte> inflate(const std::string& name) const;
+
+ private:
+  struct Directory {
+    std::uint64_t count = 0, bytes = 0, offset = 0;
+  };
+  Directory find_directory() const;
+  Directory find_zip64_directory(std::uint64_t end) const;
+  std::uint64_t read_entry(std::uint64_t at, std::uint64_t end);
+  void read_zip64_sizes(Entry& entry, std::span<const std::byte> extra,
+                        const std::string& name) const;
+  void require_checksum(const Entry& entry, std::span<const std::byte> contents,
+                        const std::string& name) const;
+  template <class Number>
+  Number number(std::uint64_t at) const;  // little-endian, checked
+
+  std::span<const std::byte> bytes_;
+  std::string source_;
+  std::map<std::string, Entry> entries_;
+};
+
+}  // namespace bloomery
