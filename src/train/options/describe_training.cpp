@@ -111,7 +111,8 @@ void describe_precision(OptionTable& t, PretrainOptions& options) {
       .deepspeed_wins();
   t.add("fp32-residual-connection", options.network.fp32_residual, "Residual stream in fp32.");
   t.add("allow-nondeterministic", options.allow_nondeterministic,
-        "Kernels whose sums depend on timing may run where they are faster.");
+        "Kernels whose sums depend on timing may run where they are faster.")
+      .shorthand("deterministic-mode", "false");
 }
 
 void describe_recompute(OptionTable& t, RecomputeFlags& o) {
