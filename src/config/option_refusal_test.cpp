@@ -48,7 +48,7 @@ TEST_F(Fixture, BareRefusedFlag) {
 }
 
 TEST_F(Fixture, HarmlessWordsPassWithoutANote) {
-  table.read_flags({"--num-experts", "1.0", "--lazy=false"});
+  table.read_flags({"--num-experts", "1.0", "--lazy=false", "--num-experts", "1"});
   EXPECT_EQ(error(), "");
   EXPECT_TRUE(table.notes().empty());
 }

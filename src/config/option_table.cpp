@@ -161,8 +161,12 @@ void OptionTable::set(OptionRow& row, const std::optional<std::vector<std::strin
   }
   if (!row.refused_because.empty()) {
     const std::string value = words ? joined(words) : "";
-    const bool harmless = std::ranges::any_of(
-        row.harmless_words, [&](const std::string& word) { return same_word(word, value); });
+    const auto is_harmless = [&](const std::string& word) {
+      return std::ranges::any_of(row.harmless_words,
+                                 [&](const std::string& known) { return same_word(known, word); });
+    };
+    const bool harmless =
+        words && !words->empty() && std::ranges::all_of(*words, is_harmless);  // also said twice
     if (!harmless) {
       problems_.push_back(
           concat(place, value.empty() ? "" : " " + value, " is refused: ", row.refused_because));

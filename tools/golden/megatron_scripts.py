@@ -4,7 +4,8 @@
     tools/golden/megatron_scripts.py CHECKOUT
 
 Each script of CHECKOUT/examples_deepspeed that trains a GPT runs in a copy, on a machine of one GPU
-made of stand-ins for the launchers, which write down what they are called with. Kept are the
+made of stand-ins for the launchers, which write down what they are called with; its parallel degrees
+and numbers of GPUs are set to 1, as its comments ask of the reader. Kept are the
 arguments behind pretrain_gpt.py and the DeepSpeed configuration as the script wrote it.
 """
 import json
@@ -27,12 +28,15 @@ esac
 exit 0
 """
 STAND_INS = "deepspeed torchrun ds_ssh nvidia-smi date ssh wget pip python python3 whoami hostname".split()
-LEFT_OUT = re.compile(r"bert|eval|generate|analyze|tb_analysis|_run\.sh|finetune|ds_pretrain_gpt2\.sh")
+LEFT_OUT = re.compile(r"bert|eval|generate|analyze|tb_analysis|_run\.sh|finetune|ds_pretrain_gpt2\.sh|base_script")
+# What each script asks its reader to set for the machine at hand.
+DEGREES = re.compile(r"(?m)^(\s*(?:mp_size|pp_size|sp_size|num_gpus|num_gpus_pernode|MP_SIZE|PP_SIZE|SP_SIZE|NUM_GPUS|TP|PP|DP|SP|MP))=[^\n#]*")
 CONFIG = "DEEPSPEED_CONFIG"
 
 
 def run(script, home, record):
-    text = re.sub(r'(["=])/(blob|vc_data|data|code|mnt)', r"\1./\2", script.read_text())
+    text = DEGREES.sub(r"\1=1", script.read_text())
+    text = re.sub(r'(["=])/(blob|vc_data|data|code|mnt)', r"\1./\2", text)
     copy = script.with_name("copy_" + script.name)
     copy.write_text(text)
     for folder in ("tmp", "dataset"):

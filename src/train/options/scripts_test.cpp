@@ -73,7 +73,9 @@ std::string outcome(Script script) {
 TEST(Scripts, ArgumentListsParseOrSayWhyNot) {
   std::string page =
       "# Scripts of Megatron-DeepSpeed\n\nWhat becomes of the argument lists of its GPT scripts "
-      "(`examples_deepspeed`, as they are on a machine\nwith one GPU) and of its README, given to "
+      "(`examples_deepspeed`, with the parallel\ndegrees and numbers of GPUs they ask the reader "
+      "to "
+      "set at 1) and of its README, given to "
       "`bloomery pretrain` unchanged. Written by a test.\n\n| script | |\n| --- | --- |\n";
   int num_running = 0;
   for (const char* file : {"readme_commands.json", "megatron_scripts.json"}) {
