@@ -24,7 +24,7 @@ struct FlagReader {
   std::map<std::string, std::pair<OptionRow*, const Spelling*>> known;
 
   static Arity arity(const OptionRow& row, const Spelling& spelling) {
-    if (!row.ignored_because.empty()) {
+    if (!row.has_meaning()) {
       return Arity::any;
     }
     if (spelling.implies || kind(row.field) == FieldKind::boolean) {
@@ -86,8 +86,14 @@ struct FlagReader {
         continue;
       }
       const Arity how_many = arity(*found->second.first, *found->second.second);
-      if ((how_many == Arity::one || how_many == Arity::many) && equals == argument.size() &&
-          !value_follows) {
+      const bool lacks_value = (how_many == Arity::one || how_many == Arity::many) &&
+                               equals == argument.size() && !value_follows;
+      if (const auto& alone = found->second.first->alone_word; lacks_value && alone) {
+        declare(name, how_many);
+        result.insert(result.end(), {"--" + name, *alone});
+        continue;
+      }
+      if (lacks_value) {
         table.problems_.push_back(concat("--", name, " needs a value"));
         continue;
       }
@@ -136,7 +142,13 @@ struct FlagReader {
 
   void set(OptionRow& row, const Spelling& spelling, const std::vector<std::string>& results) {
     const std::string place = "--" + spelling.text;
-    if (is_list(row.field) || !row.ignored_because.empty()) {
+    if (!row.has_meaning()) {
+      std::vector<std::string> words = results;
+      std::erase(words, "");  // what CLI11 says of a flag without value
+      table.set(row, words, place);
+      return;
+    }
+    if (is_list(row.field)) {
       table.set(row, results, place);
       return;
     }

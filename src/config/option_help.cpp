@@ -42,6 +42,9 @@ std::string facts(const OptionRow& row) {
   append(row.must_be_given          ? "required"
          : row.default_text.empty() ? "default empty"
                                     : "default " + row.default_text);
+  if (row.alone_word) {
+    append("alone it means " + *row.alone_word);
+  }
   if (row.takes_arguments) {
     append("may stand without its name");
   }
@@ -93,7 +96,7 @@ std::string by_section(const std::deque<OptionRow>& rows, Body&& body) {
   for (const std::string& section : sections) {
     std::string lines;
     for (const OptionRow& row : rows) {
-      if (row.section == section && row.ignored_because.empty()) {
+      if (row.section == section && row.has_meaning()) {
         lines += body(row);
       }
     }

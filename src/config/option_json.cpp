@@ -1,5 +1,6 @@
 // Options as JSON: our own flat form (every option by name, what checkpoints store) and DeepSpeed's
 // nested configuration through the paths that rows declare.
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -96,7 +97,7 @@ struct JsonReader {
     if (spelling.implies) {
       return set_implied(row, *spelling.implies, value, place);
     }
-    if (value.is_null() && (is_optional(row.field) || !row.ignored_because.empty())) {
+    if (value.is_null() && (is_optional(row.field) || !row.has_meaning())) {
       return table.set(row, std::nullopt, place, from_deepspeed);
     }
     const bool list = value.is_array() && is_list(row.field);
@@ -111,7 +112,8 @@ struct JsonReader {
     table.set(row, words, place, from_deepspeed);
   }
 
-  // "bf16": true says as much as --bf16; false says the opposite only of a yes/no option.
+  // "bf16": true says as much as --bf16; false is the opposite of a yes/no option, and of other
+  // options only contradicts the one word.
   void set_implied(OptionRow& row, const std::string& implied, const Json& value,
                    const std::string& place) {
     if (!value.is_boolean()) {
@@ -122,6 +124,9 @@ struct JsonReader {
     } else if (kind(row.field) == FieldKind::boolean) {
       table.set(row, std::vector<std::string>{implied == "true" ? "false" : "true"}, place,
                 from_deepspeed);
+    } else if (row.given && row.value_text() == implied) {
+      problem(concat(row.given->place, " and ", place,
+                     " = false contradict each other: keep one of them"));
     }
   }
 
@@ -150,10 +155,27 @@ struct JsonReader {
     return false;
   }
 
+  bool refused(const std::string& path, const Json& value) {
+    for (const OptionTable::RefusedPath& row : table.refused_paths_) {
+      if (path != row.path) {
+        continue;
+      }
+      const bool has_switch = value.is_object() && value.contains(row.switch_key);
+      const std::string said = word(has_switch ? value[row.switch_key] : value);
+      if (std::ranges::none_of(row.harmless,
+                               [&](const std::string& h) { return same_word(h, said); })) {
+        problem(concat(path, has_switch ? "." + row.switch_key + " = " + said : "", " in ", source,
+                       " is refused: ", row.because));
+      }
+      return true;
+    }
+    return false;
+  }
+
   void read_nested(const Json& object, const std::string& prefix, const Paths& paths) {
     for (const auto& [key, value] : object.items()) {
       const std::string path = prefix + key;
-      if (ignored(path)) {
+      if (ignored(path) || refused(path, value)) {
         continue;
       }
       if (const auto found = paths.find(path); found != paths.end()) {
@@ -197,7 +219,7 @@ void OptionTable::read_deepspeed(const std::string& text, const std::string& pla
 std::string OptionTable::json() const {
   Json all = Json::object();
   for (const OptionRow& row : rows_) {
-    if (!row.ignored_because.empty()) {
+    if (!row.has_meaning()) {
       continue;
     }
     const auto found = words(row.field, row.rules);

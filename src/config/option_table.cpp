@@ -1,6 +1,8 @@
 #include "config/option_table.h"
 
 #include <algorithm>
+#include <cctype>
+#include <cstdlib>
 
 #include "base/error.h"
 
@@ -56,6 +58,11 @@ OptionRow& OptionRow::required() {
   return *this;
 }
 
+OptionRow& OptionRow::alone(std::string word) {
+  alone_word = std::move(word);
+  return *this;
+}
+
 OptionRow& OptionRow::positional() {
   takes_arguments = true;
   return *this;
@@ -97,6 +104,30 @@ void OptionTable::ignore_deepspeed(std::string path, std::string because) {
   ignored_paths_.emplace_back(std::move(path), std::move(because));
 }
 
+void OptionTable::refuse(const std::string& name, std::vector<std::string> harmless,
+                         std::string because) {
+  OptionRow& row = add_row(name, std::monostate{}, "", {});
+  row.refused_because = std::move(because);
+  row.harmless_words = std::move(harmless);
+}
+
+void OptionTable::refuse_deepspeed(std::string path, std::string switch_key,
+                                   std::vector<std::string> harmless, std::string because) {
+  refused_paths_.push_back(
+      {std::move(path), std::move(switch_key), std::move(harmless), std::move(because)});
+}
+
+bool same_word(const std::string& a, const std::string& b) {
+  char *end_a = nullptr, *end_b = nullptr;
+  const double x = std::strtod(a.c_str(), &end_a), y = std::strtod(b.c_str(), &end_b);
+  if (!a.empty() && !b.empty() && *end_a == '\0' && *end_b == '\0') {
+    return x == y;
+  }
+  return std::ranges::equal(
+      a, b, {}, [](unsigned char c) { return std::tolower(c); },
+      [](unsigned char c) { return std::tolower(c); });
+}
+
 OptionRow* OptionTable::find_flag(std::string_view spelling, const OptionRow::Spelling** which) {
   const std::string canonical = canonical_option(spelling);
   for (OptionRow& row : rows_) {
@@ -126,6 +157,20 @@ void OptionTable::set(OptionRow& row, const std::optional<std::vector<std::strin
                       const std::string& place, bool from_deepspeed) {
   if (!row.ignored_because.empty()) {
     notes_.push_back(concat(place, " is ignored: ", row.ignored_because));
+    return;
+  }
+  if (!row.refused_because.empty()) {
+    const std::string value = words ? joined(words) : "";
+    const auto is_harmless = [&](const std::string& word) {
+      return std::ranges::any_of(row.harmless_words,
+                                 [&](const std::string& known) { return same_word(known, word); });
+    };
+    const bool harmless =
+        words && !words->empty() && std::ranges::all_of(*words, is_harmless);  // also said twice
+    if (!harmless) {
+      problems_.push_back(
+          concat(place, value.empty() ? "" : " " + value, " is refused: ", row.refused_because));
+    }
     return;
   }
   const std::optional<OptionRow::Given> earlier = row.given;
@@ -191,7 +236,7 @@ std::string OptionTable::given_by(std::string_view name) const {
 std::vector<std::string> OptionTable::names() const {
   std::vector<std::string> all;
   for (const OptionRow& row : rows_) {
-    if (row.ignored_because.empty()) {
+    if (row.has_meaning()) {
       all.push_back(row.name);
     }
   }

@@ -49,10 +49,14 @@ struct OptionRow {
   // The DeepSpeed configuration overrules a differing flag, with a note instead of an error.
   OptionRow& deepspeed_wins();
   OptionRow& required();
+  // The flag may stand without a value and then means this word: `--profile` for `--profile pt`.
+  OptionRow& alone(std::string word);
   // Arguments that belong to no flag are values of this option: `data inspect PREFIX`.
   OptionRow& positional();
 
   std::string value_text() const;  // the effective value; "none" for an empty optional
+  // Neither ignored nor refused.
+  bool has_meaning() const { return ignored_because.empty() && refused_because.empty(); }
 
   std::string section, name, help;
   Field field;
@@ -62,7 +66,10 @@ struct OptionRow {
   std::string default_text;
   bool must_be_given = false, deepspeed_overrules = false, takes_arguments = false;
   std::optional<Given> given;
-  std::string ignored_because;  // of an option that is accepted without meaning
+  std::optional<std::string> alone_word;
+  std::string ignored_because;              // of an option that is accepted without meaning
+  std::string refused_because;              // of an option whose feature does not exist
+  std::vector<std::string> harmless_words;  // of a refused option: values that ask for nothing
 };
 
 class OptionTable {
@@ -96,6 +103,13 @@ class OptionTable {
   // leaving it out cannot change results. Its use gives a note.
   void ignore(const std::string& name, std::string because);
   void ignore_deepspeed(std::string path, std::string because);
+  // A flag whose feature does not exist: its use is a problem that says why, except with one of
+  // the harmless words, which say what holds anyway ("1" of --pipeline-model-parallel-size).
+  void refuse(const std::string& name, std::vector<std::string> harmless, std::string because);
+  // Likewise a DeepSpeed path with all below it. It is harmless when the value itself, or its entry
+  // `switch_key` ("enabled", "device"), is one of the harmless words.
+  void refuse_deepspeed(std::string path, std::string switch_key, std::vector<std::string> harmless,
+                        std::string because);
 
   // Each sets fields at once and collects what is wrong. `place` names the source in messages.
   void read_flags(const std::vector<std::string>& arguments);
@@ -113,7 +127,7 @@ class OptionTable {
   const OptionRow& row(std::string_view name) const;  // by any flag spelling; throws if unknown
   const std::deque<OptionRow>& rows() const { return rows_; }
 
-  std::vector<std::string> names() const;  // in order of declaration, without ignored ones
+  std::vector<std::string> names() const;  // in order of declaration, of those with a meaning
   std::string help() const;                // by section
   std::string text() const;                // effective values by section; given ones say by whom
   std::string json() const;                // every value; read_json gives the same bits back
@@ -131,7 +145,13 @@ class OptionTable {
 
   std::string section_;
   std::deque<OptionRow> rows_;  // references stay valid while rows are added
+  struct RefusedPath {
+    std::string path, switch_key;
+    std::vector<std::string> harmless;
+    std::string because;
+  };
   std::vector<std::pair<std::string, std::string>> ignored_paths_;
+  std::vector<RefusedPath> refused_paths_;
   std::vector<std::string> problems_, notes_;
 };
 
@@ -143,6 +163,9 @@ std::vector<OptionDifference> differences(const OptionTable& before, const Optio
 
 // True when the arguments ask for help: --help or -h before any `--`.
 bool wants_help(const std::vector<std::string>& arguments);
+
+// True when both words say the same: the same number, or the same text in any case.
+bool same_word(const std::string& a, const std::string& b);
 
 // The name with every `_` written `-`.
 std::string canonical_option(std::string_view name);

@@ -1,0 +1,151 @@
+#include "config/option_table.h"
+#include "train/options/pretrain_options.h"
+
+namespace bloomery {
+namespace {
+
+constexpr double kMost = 9e15;  // exact in a double
+
+void describe_batch(OptionTable& t, PretrainOptions& o) {
+  t.section("batches and length");
+  t.add("micro-batch-size", o.batch.micro, "Sequences per forward pass of a rank.", between(1, 1e7))
+      .required()
+      .deepspeed("train_micro_batch_size_per_gpu");
+  t.add("global-batch-size", o.batch.global,
+        "Sequences per step; none: micro-batch size x data-parallel ranks x accumulation.",
+        between(1, 1e9))
+      .deepspeed("train_batch_size");
+  t.add("gradient-accumulation-steps", o.batch.accumulation,
+        "Micro-batches per rank and step; none: what the global batch size asks for.",
+        between(1, 1e9))
+      .deepspeed("gradient_accumulation_steps");
+  t.add("rampup-batch-size", o.batch.rampup,
+        "Start, increment and number of samples over which the global batch size grows.",
+        between(0, kMost));
+  t.add("ranks-as-threads", o.batch.ranks_as_threads,
+        "Data-parallel ranks, as threads of this process.", between(1, 256));
+  t.add("train-iters", o.length.iterations, "Steps to train.", between(1, kMost));
+  t.add("train-samples", o.length.samples, "Sequences to train on.", between(1, kMost));
+  t.add("train-tokens", o.length.tokens, "Tokens to train on at most.", between(1, kMost));
+  t.add("exit-interval", o.stop.exit_interval,
+        "Save and stop (exit code 75) at the next multiple of so many steps.", at_least(1));
+  t.add("exit-duration-in-mins", o.stop.exit_minutes,
+        "Save and stop (exit code 75) after so many minutes.", at_least(0));
+  t.add("kill-switch-file", o.stop.kill_switch_file, "Save and stop once this file exists.");
+}
+
+void describe_rate(OptionTable& t, RateOptions& o) {
+  t.section("learning rate");
+  t.add("lr", o.rate, "Peak learning rate.", at_least(0)).alias("learning-rate");
+  t.add("min-lr", o.min_rate, "Lowest learning rate after the warm-up.", at_least(0));
+  t.add("lr-decay-style", o.style, "How it falls.",
+        {{"linear", DecayStyle::linear},
+         {"constant", DecayStyle::constant},
+         {"cosine", DecayStyle::cosine},
+         {"inverse-square-root", DecayStyle::inverse_square_root}});
+  t.add("lr-decay-iters", o.decay_iterations, "Steps until it is lowest; none: all.",
+        between(1, kMost));
+  t.add("lr-decay-samples", o.decay_samples, "The same in sequences.", between(1, kMost));
+  t.add("lr-decay-tokens", o.decay_tokens, "The same in tokens.", between(1, kMost));
+  t.add("lr-warmup-fraction", o.warmup_fraction, "Warm-up as a share of the decay.", between(0, 1));
+  t.add("lr-warmup-iters", o.warmup_iterations, "Warm-up in steps.", between(0, kMost));
+  t.add("lr-warmup-samples", o.warmup_samples, "Warm-up in sequences.", between(0, kMost));
+  t.add("lr-warmup-tokens", o.warmup_tokens, "Warm-up in tokens.", between(0, kMost));
+  t.add("override-opt_param-scheduler", o.override_scheduler,
+        "On resuming, the schedule of the flags replaces the checkpoint's.")
+      .alias("override-lr-scheduler");
+  t.add("use-checkpoint-opt_param-scheduler", o.use_checkpoint_scheduler,
+        "On resuming, the schedule of the checkpoint replaces the flags'.")
+      .alias("use-checkpoint-lr-scheduler");
+}
+
+void describe_update(OptionTable& t, UpdateOptions& o) {
+  t.section("optimizer");
+  t.add("optimizer", o.kind, "Rule of the update; adam decays weights apart from the gradient.",
+        {{"adam", OptimizerKind::adamw},
+         {"adamw", OptimizerKind::adamw},
+         {"adam-l2", OptimizerKind::adam},
+         {"sgd", OptimizerKind::sgd}});
+  t.add("adam-beta1", o.beta1, "Decay of the first moment.", from_to_below(0, 1));
+  t.add("adam-beta2", o.beta2, "Decay of the second moment.", from_to_below(0, 1));
+  t.add("adam-eps", o.epsilon, "Added to the denominator.", above(0));
+  t.add("sgd-momentum", o.momentum, "Of sgd.", from_to_below(0, 1));
+  t.add("clip-grad", o.clip, "Largest norm of the gradient; 0: any.", at_least(0))
+      .deepspeed("gradient_clipping")
+      .deepspeed_wins();
+  t.add("weight-decay", o.weight_decay, "Decay of weights.", at_least(0));
+  t.add("start-weight-decay", o.start_weight_decay, "Where a growing decay starts.", at_least(0));
+  t.add("end-weight-decay", o.end_weight_decay, "Where it ends.", at_least(0));
+  t.add("weight-decay-incr-style", o.weight_decay_style, "How it grows.",
+        {{"constant", WeightDecayStyle::constant},
+         {"linear", WeightDecayStyle::linear},
+         {"cosine", WeightDecayStyle::cosine}});
+}
+
+void describe_precision(OptionTable& t, PretrainOptions& options) {
+  PrecisionOptions& o = options.precision;
+  t.section("precision");
+  t.add("dtype", o.dtype, "Of parameters and activations; sums are kept in fp32.",
+        {{"fp32", DType::fp32}, {"bf16", DType::bf16}, {"fp16", DType::fp16}})
+      .shorthand("fp16", "fp16")
+      .shorthand("bf16", "bf16")
+      .deepspeed("fp16.enabled", "fp16")
+      .deepspeed("bf16.enabled", "bf16")
+      .deepspeed("bfloat16.enabled", "bf16");
+  t.add("loss-scale", o.loss_scale, "Fixed factor on an fp16 loss; none or 0: dynamic.",
+        at_least(0))
+      .deepspeed("fp16.loss_scale")
+      .deepspeed_wins();
+  t.add("initial-loss-scale", o.initial_loss_scale, "Where a dynamic scale starts.", above(0));
+  t.add("initial-scale-power", o.initial_scale_power,
+        "DeepSpeed's way to say it: the power of two.", between(0, 127))
+      .deepspeed("fp16.initial_scale_power");
+  t.add("min-loss-scale", o.min_loss_scale, "Lowest dynamic scale.", above(0))
+      .deepspeed("fp16.min_loss_scale")
+      .deepspeed_wins();
+  t.add("loss-scale-window", o.window, "Clean steps before the scale doubles.", at_least(1))
+      .deepspeed("fp16.loss_scale_window")
+      .deepspeed_wins();
+  t.add("hysteresis", o.hysteresis, "Overflows before the scale is halved.", at_least(1))
+      .deepspeed("fp16.hysteresis")
+      .deepspeed_wins();
+  t.add("fp32-residual-connection", options.network.fp32_residual, "Residual stream in fp32.");
+  t.add("allow-nondeterministic", options.allow_nondeterministic,
+        "Kernels whose sums depend on timing may run where they are faster.")
+      .shorthand("deterministic-mode", "false");
+}
+
+void describe_recompute(OptionTable& t, RecomputeFlags& o) {
+  using Granularity = RecomputeFlags::Granularity;
+  using Method = RecomputeFlags::Method;
+  t.section("recomputation");
+  t.add("recompute-granularity", o.granularity,
+        "full: whole layers. selective: attention alone, whose probabilities are never kept here.",
+        {{"none", Granularity::none},
+         {"full", Granularity::full},
+         {"selective", Granularity::selective}})
+      .shorthand("recompute-activations", "selective");
+  t.add("recompute-method", o.method,
+        "uniform: groups of layers of which the inputs are kept. block: the first layers.",
+        {{"none", Method::none}, {"uniform", Method::uniform}, {"block", Method::block}})
+      .alias("activations-checkpoint-method");
+  t.add("recompute-num-layers", o.num_layers, "Layers per group, or how many first layers.",
+        between(1, 1e6))
+      .alias("activations-checkpoint-num-layers");
+  t.add("checkpoint-activations", o.checkpoint_activations,
+        "Old spelling of full, uniform recomputation.");
+  t.add("checkpoint-num-layers", o.checkpoint_num_layers, "Layers per group of it.",
+        between(1, 1e6));
+}
+
+}  // namespace
+
+void describe_training(OptionTable& t, PretrainOptions& o) {
+  describe_batch(t, o);
+  describe_rate(t, o.rate);
+  describe_update(t, o.update);
+  describe_precision(t, o);
+  describe_recompute(t, o.recompute);
+}
+
+}  // namespace bloomery

@@ -1,0 +1,225 @@
+// The options of Megatron-DeepSpeed that have no effect here, because leaving them out cannot
+// change results, and those whose features do not exist, which are refused by name.
+#include <array>
+#include <string_view>
+
+#include "config/option_table.h"
+#include "train/options/pretrain_options.h"
+
+namespace bloomery {
+namespace {
+
+// Names separated by spaces, so that a group reads as one.
+struct WithoutEffect {
+  const char* names;
+  const char* because;
+};
+
+constexpr std::array kWithoutEffect = {
+    WithoutEffect{"disable-mem-efficient-ln no-persist-layer-norm no-masked-softmax-fusion "
+                  "no-bias-dropout-fusion no-gradient-accumulation-fusion transformer-impl "
+                  "cpu-torch-adam ds-fused-adam",
+                  "it chooses between kernels for the same result, and there is one here"},
+    WithoutEffect{"use-flash-attn use-flash-attn-v1 use-flash-attn-v2 use-flash-attn-triton "
+                  "use-flash-attn-builder",
+                  "attention never keeps its probabilities here"},
+    WithoutEffect{"no-query-key-layer-scaling attention-softmax-in-fp32",
+                  "the softmax of attention is always computed in fp32"},
+    WithoutEffect{"accumulate-allreduce-grads-in-fp32", "gradients are always summed in fp32"},
+    WithoutEffect{"topk expert-interval moe-train-capacity-factor moe-eval-capacity-factor "
+                  "moe-min-capacity moe-loss-coeff disable-moe-token-dropping "
+                  "create-moe-param-group disable-moe-top2-2nd-expert-sampling use-tutel "
+                  "enable-expert-tensor-parallelism moe-expert-parallel-size",
+                  "it means something to experts alone, and --num-experts above 1 is refused"},
+    WithoutEffect{"num-layers-teacher hidden-size-teacher num-attention-heads-teacher "
+                  "num-experts-teacher kd-alpha-ce kd-beta-ce kd-temp load-teacher",
+                  "it means something with --kd or --mos alone, and these are refused"},
+    WithoutEffect{"no-fp8-wgrad fp8-margin fp8-interval fp8-amax-history-len fp8-amax-compute-algo",
+                  "it means something in fp8 alone, and --fp8-e4m3 and --fp8-hybrid are refused"},
+    WithoutEffect{"no-pipeline-parallel overlap-p2p-communication use-ring-exchange-p2p "
+                  "no-scatter-gather-tensors-in-pipeline pipeline-model-parallel-split-rank "
+                  "standalone-embedding-stage",
+                  "it means something to several pipeline stages alone, and "
+                  "--pipeline-model-parallel-size above 1 is refused"},
+    WithoutEffect{"sequence-parallel distribute-saved-activations "
+                  "distribute-checkpointed-activations no-async-tensor-model-parallel-allreduce",
+                  "it means something to several tensor-parallel ranks alone, and "
+                  "--tensor-model-parallel-size above 1 is refused"},
+    WithoutEffect{"force-ds-sequence-parallel ds-sequence-parallel-fpdt-chunk-size "
+                  "ds-sequence-parallel-fpdt-offloading",
+                  "it means something to several sequence-parallel ranks alone, and "
+                  "--ds-sequence-parallel-size above 1 is refused"},
+    WithoutEffect{"distributed-backend distributed-timeout-minutes DDP-impl "
+                  "no-contiguous-buffers-in-local-ddp local-rank lazy-mpu-init deepspeed-mpi",
+                  "ranks find and reach each other in their own way here"},
+    WithoutEffect{"data-parallel-random-init use-cpu-initialization no-initialization",
+                  "initial values follow from the seed and the name of a weight, wherever it lies"},
+    WithoutEffect{"deepspeed-activation-checkpointing partition-activations "
+                  "contigious-checkpointing synchronize-each-layer profile-backward",
+                  "there is one way to recompute here, chosen by --checkpoint-activations or "
+                  "--recompute-granularity"},
+    WithoutEffect{"zero-reduce-scatter zero-contigious-gradients zero-reduce-bucket-size "
+                  "zero-allgather-bucket-size use-pin-memory scattered-embeddings "
+                  "split-transformers memory-centric-tiled-linear tile-factor "
+                  "empty-unused-memory-level",
+                  "it concerns how memory is handled there"},
+    WithoutEffect{"exit-signal-handler adlr-autoresume adlr-autoresume-interval",
+                  "SIGTERM, SIGUSR1 and SIGINT always save and stop with exit code 75"},
+    WithoutEffect{"no-load-lr-state", "Megatron-DeepSpeed does not read it either"},
+    WithoutEffect{"universal-checkpoint", "every checkpoint loads under any layout of ranks"},
+    WithoutEffect{"return-data-index repeated-dataloader",
+                  "samples are numbered and indexed for the whole run"},
+    WithoutEffect{"trust-remote-code", "tokenizers are data here, never code"},
+    WithoutEffect{"tensorboard-queue-size no-barrier-with-level-1-timing profile-ranks",
+                  "it concerns how logs are gathered there"},
+    WithoutEffect{"wandb-project wandb-exp-name wandb-save-dir",
+                  "the same numbers are in metrics.jsonl and in TensorBoard's events"},
+    WithoutEffect{"inference-batch-times-seqlen-threshold max-tokens-to-oom",
+                  "it is no part of training"},
+    WithoutEffect{"bert-no-binary-head mask-prob short-seq-prob output-bert-embeddings "
+                  "bert-embedder-type decoder-seq-length",
+                  "it means something to BERT and T5 alone"},
+    WithoutEffect{
+        "retriever-seq-length sample-rate ict-head-size biencoder-projection-dim "
+        "biencoder-shared-query-context-model ict-load bert-load titles-data-path "
+        "query-in-block-prob use-one-sent-docs evidence-data-path retriever-report-topk-accuracies "
+        "retriever-score-scaling block-data-path embedding-path indexer-batch-size "
+        "indexer-log-interval",
+        "it means something to retrievers alone"},
+    WithoutEffect{"retro-workdir retro-cyclic-train-iters retro-encoder-layers "
+                  "retro-encoder-hidden-dropout retro-encoder-attention-dropout "
+                  "retro-num-neighbors retro-num-retrieved-chunks retro-return-doc-ids",
+                  "it means something with --retro-add-retriever alone, and that is refused"},
+    WithoutEffect{"num-classes img-h img-w num-channels patch-dim classes-fraction "
+                  "data-per-class-fraction head-lr-mult vision-pretraining "
+                  "vision-pretraining-type vision-backbone-type swin-backbone-type mask-type "
+                  "mask-factor iter-per-epoch dino-local-img-size dino-local-crops-number "
+                  "dino-head-hidden-size dino-bottleneck-size dino-freeze-last-layer "
+                  "dino-norm-last-layer dino-warmup-teacher-temp dino-teacher-temp "
+                  "dino-warmup-teacher-temp-epochs",
+                  "it means something to vision models alone"},
+};
+
+struct Refused {
+  const char* names;
+  const char* harmless;  // words that ask for nothing, separated by spaces
+  const char* because;
+};
+
+constexpr std::array kRefused = {
+    Refused{"num-experts", "1", "mixtures of experts are not built yet; leave it at 1"},
+    Refused{"mlp-type", "standard", "residual experts are not built yet"},
+    Refused{"num-experts-switch", "", "mixtures of experts are not built yet"},
+    Refused{"decoder-num-layers", "", "encoder-decoder models are not built yet"},
+    Refused{"tensor-model-parallel-size", "1",
+            "tensor parallelism of the trainer is not built yet; data parallelism is "
+            "--ranks-as-threads"},
+    Refused{"pipeline-model-parallel-size", "1", "pipeline parallelism is not built yet"},
+    Refused{"num-layers-per-virtual-pipeline-stage", "", "pipeline parallelism is not built yet"},
+    Refused{"enable-zbh1-pipeline enable-zbh1-exact-semantics", "",
+            "pipeline parallelism is not built yet"},
+    Refused{"ds-sequence-parallel-size context-parallel-size", "1",
+            "parallelism over the sequence is not built yet"},
+    Refused{"ds-sequence-parallel-fpdt", "", "parallelism over the sequence is not built yet"},
+    Refused{"mos kd", "", "distillation is not built yet"},
+    Refused{"reset-iteration", "", "it belongs to distillation; --finetune starts at iteration 0"},
+    Refused{"random-ltd", "", "dropping tokens in layers is not built yet"},
+    Refused{"data-efficiency-curriculum-learning", "", "curricula are not built yet"},
+    Refused{"train-idx-path train-desc-path train-doc-idx-path train-sample-idx-path "
+            "train-shuffle-idx-path",
+            "", "index files are found by --data-cache-path, never by name"},
+    Refused{"aml-data-download-path", "", "write the whole prefix in --data-path"},
+    Refused{"cpu-optimizer checkpoint-in-cpu", "",
+            "keeping state in the memory of the host is not built yet"},
+    Refused{"remote-device", "none", "keeping parameters off the device is not built yet"},
+    Refused{"fp8-e4m3 fp8-hybrid", "", "fp8 is not built yet; --bf16 is the nearest"},
+    Refused{"fp16-lm-cross-entropy", "", "the loss is always computed in fp32"},
+    Refused{"embedding-weights-in-fp32", "",
+            "embeddings are stored as --dtype says; their master weights are fp32"},
+    Refused{"onnx-safe", "False", "models are exported with `convert`, not by tracing"},
+    Refused{"use-checkpoint-args", "", "give the shape of the model as flags"},
+    Refused{"load-tag", "", "name the checkpoint itself: --load FOLDER/step-N"},
+    Refused{"ds-inference inference", "", "this command trains; text comes from `generate`"},
+    Refused{"use-dataset-only", "False", "this command trains; samples come from `data samples`"},
+    Refused{"retro-add-retriever", "", "retrieval is not built"},
+    Refused{"batch-size", "", "its name is --micro-batch-size"},
+    Refused{"warmup", "", "its name is --lr-warmup-fraction"},
+    Refused{"model-parallel-size", "", "its name is --tensor-model-parallel-size"},
+};
+
+std::vector<std::string> split_words(std::string_view text) {
+  std::vector<std::string> words;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    words.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return words;
+}
+
+}  // namespace
+
+void describe_without_effect(OptionTable& table) {
+  for (const WithoutEffect& group : kWithoutEffect) {
+    for (const std::string& name : split_words(group.names)) {
+      table.ignore(name, group.because);
+    }
+  }
+}
+
+void describe_refused(OptionTable& table) {
+  for (const Refused& group : kRefused) {
+    for (const std::string& name : split_words(group.names)) {
+      table.refuse(name, split_words(group.harmless), group.because);
+    }
+  }
+}
+
+void describe_deepspeed_keys(OptionTable& t) {
+  constexpr const char* kTuning = "it tunes communication and memory there, not results";
+  for (const char* path : {"zero_optimization.stage3_max_live_parameters",
+                           "zero_optimization.stage3_max_reuse_distance",
+                           "zero_optimization.stage3_param_persistence_threshold",
+                           "zero_optimization.stage3_prefetch_bucket_size",
+                           "zero_optimization.stage3_gather_16bit_weights_on_model_save",
+                           "zero_optimization.contiguous_gradients",
+                           "zero_optimization.overlap_comm",
+                           "zero_optimization.reduce_bucket_size",
+                           "zero_optimization.reduce_scatter",
+                           "zero_optimization.allgather_partitions",
+                           "zero_optimization.allgather_bucket_size",
+                           "zero_optimization.sub_group_size",
+                           "zero_optimization.round_robin_gradients",
+                           "zero_optimization.zero_hpz_partition_size",
+                           "prescale_gradients",
+                           "gradient_predivide_factor",
+                           "communication_data_type",
+                           "aio",
+                           "dataloader_drop_last",
+                           "zero_allow_untested_optimizer",
+                           "zero_force_ds_cpu_optimizer",
+                           "activation_checkpointing",
+                           "checkpoint",
+                           "fp16.auto_cast",
+                           "fp16.consecutive_hysteresis"}) {
+    t.ignore_deepspeed(path, kTuning);
+  }
+  for (const char* path : {"steps_per_print", "wall_clock_breakdown", "flops_profiler",
+                           "comms_logger", "wandb", "tensorboard", "csv_monitor"}) {
+    t.ignore_deepspeed(path, "logs are asked for with flags");
+  }
+  t.ignore_deepspeed("data_types.grad_accum_dtype", "gradients are always summed in fp32");
+  t.ignore_deepspeed("optimizer", "the optimizer comes from the flags, as in Megatron-DeepSpeed");
+  t.ignore_deepspeed("scheduler", "the schedule comes from the flags, as in Megatron-DeepSpeed");
+  constexpr const char* kOffload = "keeping state off the device is not built yet";
+  t.refuse_deepspeed("zero_optimization.offload_optimizer", "device", {"none"}, kOffload);
+  t.refuse_deepspeed("zero_optimization.offload_param", "device", {"none"}, kOffload);
+  t.refuse_deepspeed("zero_optimization.cpu_offload", "enabled", {"false"}, kOffload);
+  t.refuse_deepspeed("curriculum_learning", "enabled", {"false"}, "curricula are not built yet");
+  t.refuse_deepspeed("data_efficiency", "enabled", {"false"},
+                     "curricula and dropping tokens are not built yet");
+  t.refuse_deepspeed("compression_training", "enabled", {"false"}, "compression is not built yet");
+  t.refuse_deepspeed("amp", "enabled", {"false"}, "use --fp16 or --bf16");
+}
+
+}  // namespace bloomery

@@ -1,0 +1,27 @@
+// `pretrain --dry-run`: what would happen, without data and device.
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "config/option_table.h"
+#include "train/options/plan.h"
+
+namespace bloomery {
+
+// Size of the vocabulary as far as the options and the tokenizer's own files tell; `assumed` when
+// there are no files to ask and the number is only what the type usually has.
+struct VocabularySize {
+  std::int64_t size = 0;
+  bool assumed = false;
+};
+VocabularySize vocabulary_size(const TokenizerOptions& options);
+
+// One line for each file or folder that is named and does not exist.
+std::vector<std::string> missing_paths(const PretrainOptions& options);
+
+void print_dry_run(const OptionTable& table, const PretrainOptions& options,
+                   const std::vector<std::string>& notes, std::ostream& out);
+
+}  // namespace bloomery

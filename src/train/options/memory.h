@@ -1,0 +1,31 @@
+// Bytes that training a GPT takes on one rank, estimated by part before anything is allocated.
+#pragma once
+
+#include <cstdint>
+
+#include "models/gpt.h"
+
+namespace bloomery {
+
+// Of the whole model; padding of the vocabulary is not counted.
+struct ParameterCount {
+  std::int64_t embedding = 0, positions = 0, per_layer = 0, final_norm = 0, head = 0;
+  std::int64_t total = 0;
+};
+ParameterCount count_parameters(const GptOptions& options);
+
+// The multiple of divisible_by x tensor ranks that holds the vocabulary.
+std::int64_t padded_vocabulary(std::int64_t vocabulary, std::int64_t divisible_by,
+                               std::int64_t tensor_ranks);
+
+struct MemoryEstimate {
+  std::int64_t parameters = 0;   // values that the model computes with
+  std::int64_t gradients = 0;    // fp32
+  std::int64_t optimizer = 0;    // master weights of 16-bit values, and moments
+  std::int64_t activations = 0;  // what a micro-batch keeps for its backward pass
+  std::int64_t total() const { return parameters + gradients + optimizer + activations; }
+};
+MemoryEstimate estimate_memory(const GptOptions& options, DType dtype, int num_moments,
+                               std::int64_t micro_batch, std::int64_t length);
+
+}  // namespace bloomery

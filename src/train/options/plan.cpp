@@ -1,0 +1,194 @@
+#include "train/options/plan.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace bloomery {
+namespace {
+
+Activation activation(const NetworkOptions& o) {
+  if (o.swiglu) return Activation::silu;
+  if (o.squared_relu) return Activation::squared_relu;
+  // Megatron's tanh formula is part of its fused kernel, which needs a bias.
+  const bool exact = (o.no_bias_gelu_fusion || !o.bias) && !o.openai_gelu;
+  return exact ? Activation::gelu_erf : Activation::gelu_tanh;
+}
+
+std::int64_t ffn_width(const NetworkOptions& o, std::int64_t hidden) {
+  return o.ffn_hidden_size.value_or(o.swiglu ? hidden * 8 / 3 / 64 * 64 : 4 * hidden);
+}
+
+// Where training ends, in steps, samples and tokens.
+void plan_length(const LengthOptions& length, Plan& plan) {
+  const std::int64_t per_sample = plan.seq_length;
+  if (length.iterations) {
+    plan.train_iterations = *length.iterations;
+  } else if (length.samples) {
+    plan.train_iterations = plan.batch.num_iterations(*length.samples);
+  }
+  if (length.tokens) {  // the step that reaches them is the last
+    const std::int64_t samples = (*length.tokens + per_sample - 1) / per_sample;
+    const std::int64_t full = plan.batch.num_iterations(samples);
+    const std::int64_t needed = full + (plan.batch.num_samples(full) < samples ? 1 : 0);
+    if (plan.train_iterations == 0) {
+      plan.train_iterations = needed;
+    }
+    plan.last_iteration = std::min(plan.train_iterations, needed);
+  } else {
+    plan.last_iteration = plan.train_iterations;
+  }
+  plan.train_samples = plan.batch.num_samples(plan.last_iteration);
+  plan.train_tokens = plan.train_samples * per_sample;
+}
+
+// Samples that the flags ask for, which is what Megatron indexes and decays weights over.
+std::int64_t asked_samples(const LengthOptions& length, const Plan& plan) {
+  return length.samples.value_or(plan.batch.num_samples(plan.train_iterations));
+}
+
+ScheduleOptions schedule_options(const PretrainOptions& o, Plan& plan) {
+  const RateOptions& rate = o.rate;
+  const bool by_tokens = rate.decay_tokens || rate.warmup_tokens;
+  const std::int64_t unit = by_tokens ? plan.seq_length : 1;
+  const std::int64_t batch = plan.batch.global();
+  plan.schedule_units_per_sample = unit;
+  ScheduleOptions s;
+  s.learning_rate = rate.rate.value_or(0);
+  s.min_learning_rate = rate.min_rate;
+  s.decay_style = rate.style;
+  s.train_length = std::max<std::int64_t>(1, asked_samples(o.length, plan)) * unit;
+  if (rate.decay_tokens) {
+    s.decay_length = *rate.decay_tokens;
+  } else if (rate.decay_samples || rate.decay_iterations) {
+    s.decay_length =
+        (rate.decay_samples ? *rate.decay_samples : *rate.decay_iterations * batch) * unit;
+  }
+  s.warmup_fraction = rate.warmup_fraction;
+  s.warmup_length = rate.warmup_tokens
+                        ? *rate.warmup_tokens
+                        : (rate.warmup_samples + rate.warmup_iterations * batch) * unit;
+  s.weight_decay = o.update.weight_decay;
+  s.start_weight_decay = o.update.start_weight_decay;
+  s.end_weight_decay = o.update.end_weight_decay;
+  s.weight_decay_style = o.update.weight_decay_style;
+  return s;
+}
+
+void plan_evaluation(const PretrainOptions& o, Plan& plan) {
+  const std::int64_t each = o.evaluation.iterations * plan.batch.global();
+  plan.num_evaluations =
+      o.evaluation.iterations > 0 ? plan.last_iteration / o.evaluation.interval : 0;
+  plan.requested_samples = {asked_samples(o.length, plan),
+                            (plan.train_iterations / o.evaluation.interval + 1) * each, each};
+}
+
+}  // namespace
+
+GptOptions gpt_options(const PretrainOptions& options, std::int64_t vocabulary) {
+  const NetworkOptions& o = options.network;
+  GptOptions g;
+  g.num_layers = static_cast<int>(o.num_layers.value_or(0));
+  g.hidden_size = o.hidden_size.value_or(0);
+  g.num_heads = o.num_attention_heads.value_or(0);
+  g.num_key_value_heads = o.num_key_value_heads.value_or(0);
+  g.head_dim = o.kv_channels.value_or(0);
+  g.ffn_hidden_size = ffn_width(o, g.hidden_size);
+  g.vocabulary = vocabulary;
+  g.make_vocabulary_divisible_by = o.make_vocab_size_divisible_by;
+  g.max_positions = o.max_position_embeddings.value_or(options.data.seq_length);
+  g.norm = {.kind = o.norm, .epsilon = o.norm_epsilon, .one_plus_gain = o.layernorm_1p};
+  g.activation = activation(o);
+  g.gated = o.swiglu;
+  g.bias = o.bias;
+  g.tied = !o.untied;
+  g.positions = o.rotary                  ? PositionKind::rotary
+                : o.no_position_embedding ? PositionKind::none
+                                          : PositionKind::learned;
+  g.rotary_fraction = o.rotary_percent;
+  g.rotary_base = o.rotary_theta;
+  g.post_norm_residual = o.post_norm_residual;
+  g.fp32_residual = o.fp32_residual;
+  g.padded_vocabulary_in_softmax = o.padded_vocab_in_softmax;
+  g.attention_dropout = o.attention_dropout;
+  g.hidden_dropout = o.hidden_dropout;
+  g.init_std = o.init_std;
+  g.xavier_init = o.xavier;
+  g.recompute = recompute_options(options.recompute, g.num_layers);
+  return g;
+}
+
+RecomputeOptions recompute_options(const RecomputeFlags& flags, std::int64_t num_layers) {
+  using Method = RecomputeOptions::Method;
+  const auto at_most_all = [&](std::int64_t layers) {
+    return static_cast<int>(
+        std::clamp<std::int64_t>(layers, 1, std::max<std::int64_t>(num_layers, 1)));
+  };
+  const bool full = flags.granularity == RecomputeFlags::Granularity::full ||
+                    (flags.granularity == RecomputeFlags::Granularity::none &&
+                     flags.method != RecomputeFlags::Method::none);
+  if (full) {
+    const bool block = flags.method == RecomputeFlags::Method::block;
+    return {block ? Method::block : Method::uniform, at_most_all(flags.num_layers)};
+  }
+  if (flags.checkpoint_activations) {
+    return {Method::uniform, at_most_all(flags.checkpoint_num_layers)};
+  }
+  return {};
+}
+
+LossScaleOptions loss_scale_options(const PrecisionOptions& o) {
+  if (o.dtype != DType::fp16) {
+    return {};
+  }
+  const double fixed = o.loss_scale.value_or(0);
+  LossScaleOptions scale;
+  scale.dynamic = fixed == 0;
+  scale.initial = fixed > 0               ? fixed
+                  : o.initial_scale_power ? std::exp2(static_cast<double>(*o.initial_scale_power))
+                                          : o.initial_loss_scale;
+  scale.minimum = o.min_loss_scale;
+  scale.window = static_cast<std::int64_t>(o.window);
+  scale.hysteresis = o.hysteresis;
+  return scale;
+}
+
+std::int64_t global_batch_size(const BatchOptions& o) {
+  return o.global.value_or(o.micro * o.ranks_as_threads * o.accumulation.value_or(1));
+}
+
+std::optional<Rampup> rampup(const BatchOptions& o) {
+  if (o.rampup.size() != 3) {
+    return std::nullopt;
+  }
+  return Rampup{o.rampup[0], o.rampup[1], o.rampup[2]};
+}
+
+Plan make_plan(const PretrainOptions& o, std::int64_t vocabulary) {
+  Plan plan;
+  plan.model = gpt_options(o, vocabulary);
+  plan.dtype = o.precision.dtype;
+  plan.padded_vocabulary =
+      padded_vocabulary(vocabulary, plan.model.make_vocabulary_divisible_by, 1);
+  plan.parameters = count_parameters(plan.model);
+  plan.micro_batch = o.batch.micro;
+  plan.data_ranks = o.batch.ranks_as_threads;
+  plan.seq_length = o.data.seq_length;
+  plan.batch = BatchSize(global_batch_size(o.batch), rampup(o.batch));
+  const int num_moments = o.update.kind == OptimizerKind::sgd ? 1 : 2;
+  plan.memory =
+      estimate_memory(plan.model, plan.dtype, num_moments, plan.micro_batch, plan.seq_length);
+  plan_length(o.length, plan);
+  plan.optimizer = {.kind = o.update.kind,
+                    .beta1 = o.update.beta1,
+                    .beta2 = o.update.beta2,
+                    .epsilon = o.update.epsilon,
+                    .momentum = o.update.momentum,
+                    .clip = o.update.clip,
+                    .schedule = schedule_options(o, plan),
+                    .loss_scale = loss_scale_options(o.precision)};
+  plan.schedule = make_schedule(plan.optimizer.schedule);
+  plan_evaluation(o, plan);
+  return plan;
+}
+
+}  // namespace bloomery

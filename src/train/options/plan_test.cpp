@@ -1,0 +1,177 @@
+#include "train/options/plan.h"
+
+#include <gtest/gtest.h>
+
+#include "comm/communicator.h"
+#include "train/gpt_rank.h"
+#include "train/options/model_sizes.h"
+#include "train/options/options_case.h"
+
+namespace bloomery {
+namespace {
+
+GptOptions preset(const std::string& name, std::int64_t vocabulary, std::int64_t positions) {
+  const ModelSize& size = find_model_size(name);
+  GptOptions options;
+  options.num_layers = static_cast<int>(size.num_layers);
+  options.hidden_size = size.hidden_size;
+  options.num_heads = size.num_attention_heads;
+  options.vocabulary = vocabulary;
+  options.max_positions = positions;
+  return options;
+}
+
+TEST(Plan, ParametersOfKnownModels) {
+  EXPECT_EQ(count_parameters(preset("124M", 50257, 1024)).total, 124439808);
+  EXPECT_EQ(count_parameters(preset("gpt2-medium", 50257, 1024)).total, 354823168);
+  EXPECT_EQ(count_parameters(preset("gpt2-large", 50257, 1024)).total, 774030080);
+  EXPECT_EQ(count_parameters(preset("gpt2-xl", 50257, 1024)).total, 1557611200);
+}
+
+// The names of Megatron's table are its formula 12 L h^2 (1 + 13/(12 h) + (V + s)/(12 L h)).
+TEST(Plan, PresetsHaveTheSizeOfTheirNames) {
+  for (const char* name :
+       {"1.7B", "3.6B", "7.5B", "18.4B", "39.1B", "76.1B", "145.6B", "310.1B", "529.6B", "1008B"}) {
+    const GptOptions o = preset(name, 51200, 2048);
+    const double billions = static_cast<double>(count_parameters(o).total) / 1e9;
+    EXPECT_NEAR(billions, std::stod(name), std::stod(name) > 1000 ? 0.5 : 0.051) << name;
+    const auto h = static_cast<double>(o.hidden_size), layers = static_cast<double>(o.num_layers);
+    const double formula =
+        12 * layers * h * h * (1 + 13 / (12 * h) + (51200 + 2048) / (12 * layers * h));
+    EXPECT_NEAR(billions, formula / 1e9, 1e-4) << name;
+  }
+  EXPECT_NEAR(static_cast<double>(count_parameters(preset("GPT25B", 50304, 2048)).total), 29.3e9,
+              0.05e9);
+  EXPECT_NEAR(static_cast<double>(count_parameters(preset("GPT1T_1024L", 50304, 2048)).total),
+              8.05e12, 0.01e12);
+}
+
+TEST(Plan, ParametersAreThoseOfTheModel) {
+  for (const std::vector<std::string>& flags :
+       {std::vector<std::string>{},
+        {"--swiglu", "--normalization", "rmsnorm", "--disable-bias-linear",
+         "--untie-embeddings-and-output-weights", "--use-rotary-position-embeddings",
+         "--num-key-value-heads", "2"},
+        {"--squared-relu", "--kv-channels", "24", "--no-position-embedding"}}) {
+    std::vector<std::string> all = small_gpt(flags);
+    all.insert(all.end(), {"--train-iters", "10"});
+    const PretrainCase c(all);
+    ASSERT_EQ(c.error, "");
+    const Plan plan = make_plan(c.options, 301);
+    Gpt model(plan.model, Mesh::single(), DType::fp32);
+    EXPECT_EQ(plan.parameters.total, model.num_parameters());
+    EXPECT_EQ(plan.padded_vocabulary, 384);
+  }
+}
+
+// What the tape says it keeps, against the estimate (without the head's part of a full pass).
+TEST(Plan, ActivationsAreWhatTheTapeKeeps) {
+  for (const std::vector<std::string>& flags : {std::vector<std::string>{},
+                                                {"--swiglu"},
+                                                {"--bf16"},
+                                                {"--bf16", "--swiglu"},
+                                                {"--bf16", "--fp32-residual-connection"}}) {
+    std::vector<std::string> all = {
+        "--model-size", "124M", "--num-layers",       "4", "--hidden-size", "192",
+        "--seq-length", "64",   "--micro-batch-size", "2", "--data-path",   "corpus",
+        "--lr",         "1e-3", "--train-iters",      "1"};
+    all.insert(all.end(), flags.begin(), flags.end());
+    const PretrainCase c(all);
+    ASSERT_EQ(c.error, "");
+    const Plan plan = make_plan(c.options, 301);
+    RankOptions rank;
+    rank.model = plan.model;
+    rank.dtype = plan.dtype;
+    rank.device.num_threads = 1;
+    GptRank trained(rank, MeshDegrees{}, make_self_communicator());
+    const HostBatch batch = random_batch(2, 64, 301, 1, 0);
+    trained.accumulate(std::vector{batch});
+    const double ratio =
+        static_cast<double>(plan.memory.activations) / static_cast<double>(trained.saved_bytes());
+    EXPECT_GT(ratio, 0.85) << (flags.empty() ? "" : flags[0]);
+    EXPECT_LT(ratio, 1.2) << (flags.empty() ? "" : flags[0]);
+  }
+}
+
+TEST(Plan, RecomputationKeepsLess) {
+  const auto activations = [](const std::vector<std::string>& flags) {
+    std::vector<std::string> all = small_gpt(flags);
+    all.insert(all.end(), {"--train-iters", "1"});
+    all[1] = "12";
+    const PretrainCase c(all);
+    EXPECT_EQ(c.error, "");
+    return make_plan(c.options, 301).memory.activations;
+  };
+  const std::int64_t all = activations({});
+  EXPECT_LT(activations({"--checkpoint-activations"}), all / 3);
+  EXPECT_EQ(activations({"--recompute-granularity", "full", "--recompute-method", "uniform"}),
+            activations({"--checkpoint-activations"}));
+  EXPECT_EQ(activations({"--activations-checkpoint-method", "uniform"}),
+            activations({"--checkpoint-activations"}));
+  const std::int64_t half = activations({"--recompute-granularity", "full", "--recompute-method",
+                                         "block", "--recompute-num-layers", "6"});
+  EXPECT_GT(half, all / 2);
+  EXPECT_LT(half, all);
+  EXPECT_EQ(activations({"--recompute-activations"}), all);
+}
+
+TEST(Plan, PaddedVocabulary) {
+  EXPECT_EQ(padded_vocabulary(50257, 128, 1), 50304);
+  EXPECT_EQ(padded_vocabulary(50257, 128, 2), 50432);
+  EXPECT_EQ(padded_vocabulary(50257, 128, 8), 51200);
+  EXPECT_EQ(padded_vocabulary(128, 128, 1), 128);
+}
+
+// Figures of a log of Megatron: 146484375 samples, batches of 288, 40 evaluation batches.
+TEST(Plan, SamplesAskedOfTheData) {
+  const PretrainCase c(small_gpt(
+      {"--global-batch-size", "288", "--train-samples", "146484375", "--eval-iters", "40"}));
+  ASSERT_EQ(c.error, "");
+  const Plan plan = make_plan(c.options, 50257);
+  EXPECT_EQ(plan.train_iterations, 508626);
+  EXPECT_EQ(plan.requested_samples, (std::array<std::int64_t, 3>{146484375, 5863680, 11520}));
+  EXPECT_EQ(plan.num_micro_batches(0), 144);
+  EXPECT_EQ(plan.num_evaluations, 508);
+}
+
+TEST(Plan, TokensEndTrainingAndDriveTheSchedule) {
+  const PretrainCase c(small_gpt({"--global-batch-size", "4", "--train-samples", "1000",
+                                  "--train-tokens", "12900", "--lr-decay-tokens", "9600",
+                                  "--lr-warmup-tokens", "640", "--lr-decay-style", "cosine"}));
+  ASSERT_EQ(c.error, "");
+  const Plan plan = make_plan(c.options, 301);
+  EXPECT_EQ(plan.train_iterations, 250);  // what Megatron counts to
+  EXPECT_EQ(plan.last_iteration, 101);    // 128 tokens a step: the 101st passes 12900
+  EXPECT_EQ(plan.train_tokens, 101 * 128);
+  EXPECT_EQ(plan.schedule_units_per_sample, 32);
+  EXPECT_EQ(plan.schedule.warmup, 640);
+  EXPECT_EQ(plan.schedule.decay, 9600);
+  EXPECT_EQ(plan.requested_samples[0], 1000);
+}
+
+TEST(Plan, ScheduleInIterations) {
+  const PretrainCase c(small_gpt({"--global-batch-size", "8", "--train-iters", "500",
+                                  "--lr-decay-iters", "320", "--lr-warmup-fraction", ".01"}));
+  ASSERT_EQ(c.error, "");
+  const Plan plan = make_plan(c.options, 301);
+  EXPECT_EQ(plan.schedule.decay, 2560);
+  EXPECT_DOUBLE_EQ(plan.schedule.warmup, 25.6);
+  EXPECT_EQ(plan.schedule.weight_decay_length, 4000);
+}
+
+TEST(Plan, ActivationFunctions) {
+  const auto kind = [](const std::vector<std::string>& flags) {
+    std::vector<std::string> all = small_gpt(flags);
+    all.insert(all.end(), {"--train-iters", "1"});
+    return make_plan(PretrainCase(all).options, 301).model;
+  };
+  EXPECT_EQ(kind({}).activation, Activation::gelu_tanh);
+  EXPECT_EQ(kind({"--no-bias-gelu-fusion"}).activation, Activation::gelu_erf);
+  EXPECT_EQ(kind({"--disable-bias-linear"}).activation, Activation::gelu_erf);
+  EXPECT_EQ(kind({"--disable-bias-linear", "--openai-gelu"}).activation, Activation::gelu_tanh);
+  EXPECT_EQ(kind({"--swiglu"}).activation, Activation::silu);
+  EXPECT_EQ(kind({"--swiglu"}).ffn_hidden_size, 128);  // 64 * 8 / 3 = 170 in multiples of 64
+}
+
+}  // namespace
+}  // namespace bloomery

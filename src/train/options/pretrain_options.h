@@ -1,0 +1,161 @@
+// What a user says to `bloomery pretrain`: plain values in the user's own terms, with Megatron's
+// names and defaults. plan.h derives from them what the trainer builds and counts.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/samples/data_options.h"
+#include "ops/norm/norm.h"
+#include "optim/optimizer.h"
+#include "tensor/dtype.h"
+#include "tokenizer/load.h"
+
+namespace bloomery {
+
+class OptionTable;
+
+struct NetworkOptions {
+  std::string model_size;  // a name of model_sizes.h; fills what is not given
+  std::optional<std::int64_t> num_layers, hidden_size, num_attention_heads;
+  std::optional<std::int64_t> num_key_value_heads, kv_channels, ffn_hidden_size;
+  std::optional<std::int64_t> max_position_embeddings;  // none: the sequence length
+  std::int64_t make_vocab_size_divisible_by = 128;
+  bool rotary = false, no_position_embedding = false;
+  double rotary_theta = 10000, rotary_percent = 1;
+  NormKind norm = NormKind::layer;
+  bool layernorm_1p = false;
+  float norm_epsilon = 1e-5f;
+  bool openai_gelu = false, squared_relu = false, swiglu = false, no_bias_gelu_fusion = false;
+  bool bias = true, untied = false, post_norm_residual = false;
+  bool fp32_residual = false, padded_vocab_in_softmax = false;
+  float attention_dropout = 0.1f, hidden_dropout = 0.1f;
+  double init_std = 0.02;
+  bool xavier = false;
+};
+
+struct RecomputeFlags {
+  enum class Granularity { none, full, selective };
+  enum class Method { none, uniform, block };
+  Granularity granularity = Granularity::none;
+  Method method = Method::none;
+  std::int64_t num_layers = 1;
+  bool checkpoint_activations = false;  // the old spelling: full, uniform
+  std::int64_t checkpoint_num_layers = 1;
+};
+
+struct BatchOptions {
+  std::int64_t micro = 0;  // required
+  std::optional<std::int64_t> global, accumulation;
+  std::vector<std::int64_t> rampup;  // empty, or start, increment, samples
+  int ranks_as_threads = 1;          // data-parallel ranks in this process
+};
+
+// How long to train; at least one, and not both iterations and samples.
+struct LengthOptions {
+  std::optional<std::int64_t> iterations, samples, tokens;
+};
+
+struct RateOptions {
+  std::optional<double> rate;  // required unless only evaluating
+  double min_rate = 0;
+  DecayStyle style = DecayStyle::linear;
+  std::optional<std::int64_t> decay_iterations, decay_samples, decay_tokens;
+  std::optional<double> warmup_fraction;
+  std::int64_t warmup_iterations = 0, warmup_samples = 0;
+  std::optional<std::int64_t> warmup_tokens;
+  bool override_scheduler = false, use_checkpoint_scheduler = false;
+};
+
+struct UpdateOptions {
+  OptimizerKind kind = OptimizerKind::adamw;
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, momentum = 0.9;
+  double clip = 1;
+  double weight_decay = 0.01;
+  std::optional<double> start_weight_decay, end_weight_decay;
+  WeightDecayStyle weight_decay_style = WeightDecayStyle::constant;
+};
+
+struct PrecisionOptions {
+  DType dtype = DType::fp32;
+  std::optional<double> loss_scale;  // none or 0: dynamic
+  double initial_loss_scale = 4294967296.0, min_loss_scale = 1;
+  std::optional<std::int64_t> initial_scale_power;  // DeepSpeed's way; instead of the former
+  double window = 1000;
+  std::int64_t hysteresis = 2;
+};
+
+struct CheckpointFlags {
+  std::string save, load;
+  std::optional<std::int64_t> save_interval;
+  bool no_save_optim = false, no_save_rng = false, no_load_optim = false, no_load_rng = false;
+  bool finetune = false, exit_on_missing = false;
+  std::int64_t keep_last = 0;   // 0: all
+  std::int64_t keep_every = 0;  // 0: none beyond the last ones
+  bool synchronous = false;     // write before the next step instead of beside it
+};
+
+struct EvaluationOptions {
+  std::int64_t iterations = 100, interval = 1000;
+  bool skip_train = false;
+};
+
+struct StopOptions {
+  std::optional<std::int64_t> exit_interval, exit_minutes;
+  std::string kill_switch_file;
+};
+
+struct LoggingOptions {
+  enum class Format { deepspeed, nvidia };
+  Format format = Format::deepspeed;
+  std::int64_t interval = 100;
+  bool throughput = false, params_norm = false, num_zeros_in_grad = false;
+  std::int64_t timing_level = 0;
+  std::string timing_option = "minmax";
+  std::string tensorboard_dir;
+  std::int64_t tensorboard_interval = 1;
+  bool timers_to_tensorboard = false, batch_size_to_tensorboard = false;
+  bool validation_ppl_to_tensorboard = false, optimizer_states_to_tensorboard = false;
+  bool memory_to_tensorboard = false, world_size_to_tensorboard = false;
+  bool learning_rate_to_tensorboard = true, loss_scale_to_tensorboard = true;
+  std::string profile = "none";  // or pt, pt-full
+  std::vector<std::int64_t> profile_steps = {2, 3};
+};
+
+struct PretrainOptions {
+  NetworkOptions network;
+  RecomputeFlags recompute;
+  BatchOptions batch;
+  LengthOptions length;
+  RateOptions rate;
+  UpdateOptions update;
+  PrecisionOptions precision;
+  DataOptions data;
+  TokenizerOptions tokenizer;
+  CheckpointFlags checkpoint;
+  EvaluationOptions evaluation;
+  StopOptions stop;
+  LoggingOptions logging;
+  bool deepspeed = false;
+  std::string deepspeed_config;
+  std::optional<std::int64_t> zero_stage;
+  std::int64_t seed = 1234;
+  bool allow_nondeterministic = false;
+  bool dry_run = false;
+};
+
+// Every option of Megatron-DeepSpeed's command line for GPT, with old and new spellings, and every
+// key of its DeepSpeed configurations: what works, what has no effect, what is refused.
+void describe(OptionTable& table, PretrainOptions& options);
+
+// Parts of it, each in a file of its own.
+void describe_model(OptionTable& table, PretrainOptions& options);
+void describe_training(OptionTable& table, PretrainOptions& options);
+void describe_output(OptionTable& table, PretrainOptions& options);
+void describe_without_effect(OptionTable& table);
+void describe_refused(OptionTable& table);
+void describe_deepspeed_keys(OptionTable& table);
+
+}  // namespace bloomery

@@ -1,0 +1,115 @@
+// Rules across options. What a part can check itself (model, data, schedule, loss scale) is asked
+// of that part.
+#include <algorithm>
+
+#include "base/error.h"
+#include "train/options/plan.h"
+#include "train/options/read_pretrain.h"
+
+namespace bloomery {
+namespace {
+
+struct Findings {
+  std::vector<std::string> found;
+
+  template <class... Parts>
+  void require(bool condition, const Parts&... parts) {
+    if (!condition) {
+      found.push_back(concat(parts...));
+    }
+  }
+  void add(const std::vector<std::string>& more) {
+    found.insert(found.end(), more.begin(), more.end());
+  }
+  template <class Body>
+  void attempt(Body&& body) {
+    try {
+      body();
+    } catch (const Error& error) {
+      found.push_back(error.what());
+    }
+  }
+};
+
+void check_network(const PretrainOptions& o, Findings& f) {
+  const NetworkOptions& n = o.network;
+  f.require(n.num_layers && n.hidden_size && n.num_attention_heads,
+            "give --num-layers, --hidden-size and --num-attention-heads, or --model-size NAME");
+  const int activations = n.openai_gelu + n.squared_relu + n.swiglu;
+  f.require(activations <= 1, "--openai-gelu, --squared-relu and --swiglu exclude each other");
+  const bool learned = !n.rotary && !n.no_position_embedding;
+  f.require(
+      !learned || !n.max_position_embeddings || *n.max_position_embeddings >= o.data.seq_length,
+      "--max-position-embeddings ", n.max_position_embeddings.value_or(0),
+      " is less than --seq-length ", o.data.seq_length);
+  f.require(!n.fp32_residual || o.precision.dtype != DType::fp32,
+            "--fp32-residual-connection needs --bf16 or --fp16");
+  f.require(o.recompute.granularity != RecomputeFlags::Granularity::selective ||
+                o.recompute.method == RecomputeFlags::Method::none,
+            "--recompute-method goes with --recompute-granularity full only");
+  if (f.found.empty()) {
+    f.add(problems(gpt_options(o, 1), MeshDegrees{}));
+  }
+}
+
+void check_batch(const PretrainOptions& o, Findings& f) {
+  const BatchOptions& b = o.batch;
+  const std::int64_t global = global_batch_size(b);
+  f.require(b.rampup.empty() || b.rampup.size() == 3,
+            "--rampup-batch-size needs three numbers: start, increment and samples");
+  f.add(batch_problems(global, rampup(b), b.micro * b.ranks_as_threads));
+  f.require(!b.accumulation || *b.accumulation * b.micro * b.ranks_as_threads == global,
+            "gradient accumulation ", b.accumulation.value_or(1), " x micro-batch size ", b.micro,
+            " x ", b.ranks_as_threads, " data-parallel ranks is not the global batch size ",
+            global);
+  f.require(b.ranks_as_threads == 1 || o.zero_stage.value_or(0) == 0, "ZeRO stage ",
+            o.zero_stage.value_or(0), " over ", b.ranks_as_threads,
+            " ranks is not built yet; --zero-stage 0 computes the same");
+}
+
+void check_length(const PretrainOptions& o, Findings& f) {
+  const LengthOptions& l = o.length;
+  const RateOptions& r = o.rate;
+  f.require(l.iterations || l.samples || l.tokens || o.evaluation.skip_train,
+            "how long? give --train-iters, --train-samples or --train-tokens");
+  f.require(!(l.iterations && l.samples), "--train-iters and --train-samples exclude each other");
+  f.require(!l.iterations || o.batch.rampup.empty(),
+            "--rampup-batch-size needs --train-samples or --train-tokens, not --train-iters");
+  f.require(!l.iterations || (!r.decay_samples && r.warmup_samples == 0),
+            "--train-iters goes with --lr-decay-iters and --lr-warmup-iters, not with samples");
+  f.require(!l.samples || (!r.decay_iterations && r.warmup_iterations == 0),
+            "--train-samples goes with --lr-decay-samples and --lr-warmup-samples, not with "
+            "iterations");
+  f.require(!(r.decay_tokens && (r.decay_samples || r.decay_iterations)),
+            "--lr-decay-tokens and another length of the decay exclude each other");
+  f.require(!r.warmup_tokens || (r.warmup_samples == 0 && r.warmup_iterations == 0),
+            "--lr-warmup-tokens and another length of the warm-up exclude each other");
+  f.require(r.rate || o.evaluation.skip_train, "--lr is required: the peak learning rate");
+  f.require(!(r.override_scheduler && r.use_checkpoint_scheduler),
+            "--override-opt_param-scheduler and --use-checkpoint-opt_param-scheduler exclude each "
+            "other");
+}
+
+}  // namespace
+
+std::vector<std::string> problems(const PretrainOptions& o) {
+  Findings f;
+  check_network(o, f);
+  check_batch(o, f);
+  check_length(o, f);
+  f.add(problems(o.data));
+  f.require(o.checkpoint.save.empty() || o.checkpoint.save_interval,
+            "--save needs --save-interval");
+  f.require(o.checkpoint.keep_last != 1,
+            "--keep-last 1 would delete the last good checkpoint while the next is new: keep 2");
+  f.require(o.logging.profile_steps.size() == 2 &&
+                o.logging.profile_steps.front() < o.logging.profile_steps.back(),
+            "--profile_steps needs two steps, the first below the second");
+  f.attempt([&] { check_loss_scale(loss_scale_options(o.precision)); });
+  if (f.found.empty()) {
+    f.attempt([&] { make_plan(o, 1); });  // the schedule checks itself
+  }
+  return f.found;
+}
+
+}  // namespace bloomery

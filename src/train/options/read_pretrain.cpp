@@ -1,0 +1,149 @@
+#include "train/options/read_pretrain.h"
+
+#include <cstdlib>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "train/options/model_sizes.h"
+
+namespace bloomery {
+namespace {
+
+using Notes = std::vector<std::string>;
+
+// The preset fills what no flag gives.
+void apply_model_size(PretrainOptions& o, const Environment& environment, Notes& notes) {
+  NetworkOptions& network = o.network;
+  std::string place = "--model-size";
+  if (network.model_size.empty() && environment.model_size_key) {
+    network.model_size = *environment.model_size_key;
+    place = "MODEL_SIZE_KEY";
+  }
+  if (network.model_size.empty()) {
+    return;
+  }
+  const ModelSize& size = find_model_size(network.model_size);
+  const auto fill = [&](std::optional<std::int64_t>& field, std::int64_t value, const char* flag) {
+    if (field && *field != value) {
+      notes.push_back(
+          concat(flag, " ", *field, " counts, not the ", value, " of ", place, " ", size.name));
+    }
+    field = field.value_or(value);
+  };
+  fill(network.num_layers, size.num_layers, "--num-layers");
+  fill(network.hidden_size, size.hidden_size, "--hidden-size");
+  fill(network.num_attention_heads, size.num_attention_heads, "--num-attention-heads");
+}
+
+// An option that DeepSpeed takes from its configuration alone: what that leaves out is its default.
+template <class T>
+void take_deepspeed_default(const OptionTable& table, const char* name, T& field, T value,
+                            const std::string& meaning, Notes& notes) {
+  const std::optional<OptionRow::Given>& given = table.row(name).given;
+  if (given && given->from_deepspeed) {
+    return;
+  }
+  if (field != value) {
+    notes.push_back(concat("the DeepSpeed configuration does not say it: ", meaning,
+                           given ? concat(", and ", given->place, " has no effect") : ""));
+  }
+  field = value;
+}
+
+void apply_deepspeed_defaults(const OptionTable& table, PretrainOptions& o, Notes& notes) {
+  take_deepspeed_default(table, "clip-grad", o.update.clip, 0.0, "gradients are not clipped",
+                         notes);
+  PrecisionOptions& p = o.precision;
+  if (p.dtype != DType::fp16) {
+    return;
+  }
+  take_deepspeed_default<std::optional<double>>(table, "loss-scale", p.loss_scale, std::nullopt,
+                                                "the loss scale is dynamic", notes);
+  take_deepspeed_default(table, "min-loss-scale", p.min_loss_scale, 1.0,
+                         "the loss scale falls to 1 at most", notes);
+  take_deepspeed_default(table, "loss-scale-window", p.window, 1000.0,
+                         "the loss scale grows after 1000 steps", notes);
+  take_deepspeed_default<std::int64_t>(table, "hysteresis", p.hysteresis, 2,
+                                       "two overflows halve the loss scale", notes);
+  if (table.given("initial-loss-scale")) {
+    notes.push_back(
+        "--initial-loss-scale has no effect with --deepspeed, which starts at 2 to "
+        "the power of fp16.initial_scale_power, or 16");
+  }
+  if (!p.initial_scale_power) {
+    p.initial_scale_power = 16;
+  }
+}
+
+void read_deepspeed(OptionTable& table, PretrainOptions& o, Notes& notes) {
+  if (!o.deepspeed) {
+    if (!o.deepspeed_config.empty()) {
+      notes.push_back(concat("--deepspeed_config ", o.deepspeed_config,
+                             " is not read without --deepspeed, as in Megatron-DeepSpeed"));
+    }
+    return;
+  }
+  check(!o.deepspeed_config.empty(), "--deepspeed needs --deepspeed_config FILE");
+  table.read_deepspeed(read_file(o.deepspeed_config), o.deepspeed_config);
+  apply_deepspeed_defaults(table, o, notes);
+}
+
+void apply_tokenizer_default(TokenizerOptions& o) {
+  if (o.path.empty() && o.type.empty() && !o.vocab_file.empty()) {
+    o.type = "GPT2BPETokenizer";  // what pretrain_gpt takes when none is named
+  }
+}
+
+void add_notes(const PretrainOptions& o, Notes& notes) {
+  if (o.precision.dtype != DType::fp16 && o.precision.loss_scale.value_or(1) > 1) {
+    notes.push_back(concat("--loss-scale ", *o.precision.loss_scale,
+                           " has no effect: only fp16 needs a loss scale"));
+  }
+  if (o.recompute.granularity == RecomputeFlags::Granularity::selective) {
+    notes.push_back(
+        "selective recomputation is how attention always runs here: its "
+        "probabilities are never kept");
+  }
+  if (o.checkpoint.save.empty()) {
+    notes.push_back("without --save no checkpoint is written");
+  }
+}
+
+}  // namespace
+
+Environment read_environment() {
+  const auto variable = [](const char* name) -> std::optional<std::string> {
+    const char* value = std::getenv(name);
+    return value == nullptr || *value == '\0' ? std::nullopt : std::optional<std::string>(value);
+  };
+  return {.model_size_key = variable("MODEL_SIZE_KEY"), .world_size = variable("WORLD_SIZE")};
+}
+
+std::vector<std::string> read_pretrain(OptionTable& table, PretrainOptions& options,
+                                       const std::vector<std::string>& arguments,
+                                       const Environment& environment) {
+  Notes notes;
+  table.read_flags(arguments);
+  std::vector<std::string> further;
+  try {
+    read_deepspeed(table, options, notes);
+    apply_model_size(options, environment, notes);
+  } catch (const Error& error) {
+    further.push_back(error.what());
+  }
+  apply_tokenizer_default(options.tokenizer);
+  if (environment.world_size.value_or("1") != "1") {
+    further.push_back(concat("WORLD_SIZE is ", *environment.world_size,
+                             ", but several processes are not built yet: start one, with "
+                             "--ranks-as-threads for data parallelism"));
+  }
+  if (table.problems().empty() && further.empty()) {
+    further = problems(options);  // of values that were read, not of defaults in their stead
+  }
+  table.finish(further);
+  add_notes(options, notes);
+  notes.insert(notes.begin(), table.notes().begin(), table.notes().end());
+  return notes;
+}
+
+}  // namespace bloomery

@@ -1,0 +1,37 @@
+// From arguments, environment and a DeepSpeed configuration to options without contradictions.
+//
+//   PretrainOptions options;
+//   OptionTable table;
+//   describe(table, options);
+//   const std::vector<std::string> notes = read_pretrain(table, options, arguments, environment);
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/option_table.h"
+#include "train/options/pretrain_options.h"
+
+namespace bloomery {
+
+// The variables that count.
+struct Environment {
+  std::optional<std::string> model_size_key;  // MODEL_SIZE_KEY, unless --model-size is given
+  std::optional<std::string> world_size;      // WORLD_SIZE, of launchers
+};
+Environment read_environment();
+
+// Sets the options and returns one line for each thing that the user should know. Everything wrong
+// is thrown as one Error. The DeepSpeed file is the only one that is read.
+//
+// With --deepspeed, loss scale and clipping come from the configuration, and what it leaves out
+// takes DeepSpeed's defaults, as there: without gradient_clipping nothing is clipped.
+std::vector<std::string> read_pretrain(OptionTable& table, PretrainOptions& options,
+                                       const std::vector<std::string>& arguments,
+                                       const Environment& environment);
+
+// What contradicts or lacks what, in options that were read.
+std::vector<std::string> problems(const PretrainOptions& options);
+
+}  // namespace bloomery

@@ -1,0 +1,165 @@
+#include "train/options/read_pretrain.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "train/options/dry_run.h"
+#include "train/options/options_case.h"
+
+namespace bloomery {
+namespace {
+
+struct DeepspeedFile {
+  std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "ds_config_case.json";
+  explicit DeepspeedFile(const std::string& text) { std::ofstream(path) << text; }
+  ~DeepspeedFile() { std::filesystem::remove(path); }
+};
+
+PretrainCase with_deepspeed(const std::string& json, std::vector<std::string> flags) {
+  const DeepspeedFile file(json);
+  flags.insert(flags.end(),
+               {"--train-iters", "10", "--deepspeed", "--deepspeed_config", file.path.string()});
+  return PretrainCase(small_gpt(flags));
+}
+
+TEST(ReadPretrain, LossScaleAndClippingComeFromDeepspeed) {
+  const PretrainCase c = with_deepspeed(
+      R"({"train_batch_size": 8, "train_micro_batch_size_per_gpu": 2, "gradient_clipping": 0.5,
+          "fp16": {"enabled": true, "loss_scale": 0, "initial_scale_power": 11,
+                   "loss_scale_window": 500, "hysteresis": 3, "min_loss_scale": 2},
+          "optimizer": {"type": "Adam", "params": {"lr": 3}}, "scheduler": {"type": "WarmupLR"}})",
+      {"--fp16", "--loss-scale", "12", "--clip-grad", "1.0"});
+  ASSERT_EQ(c.error, "");
+  const Plan plan = make_plan(c.options, 301);
+  EXPECT_EQ(plan.optimizer.clip, 0.5);
+  EXPECT_TRUE(plan.optimizer.loss_scale.dynamic);
+  EXPECT_EQ(plan.optimizer.loss_scale.initial, 2048);
+  EXPECT_EQ(plan.optimizer.loss_scale.window, 500);
+  EXPECT_EQ(plan.optimizer.loss_scale.hysteresis, 3);
+  EXPECT_EQ(plan.optimizer.loss_scale.minimum, 2);
+  EXPECT_EQ(plan.batch.global(), 8);
+  EXPECT_TRUE(c.has_note("overrules --loss-scale = 12"));
+  EXPECT_TRUE(c.has_note("overrules --clip-grad = 1"));
+  EXPECT_TRUE(c.has_note("optimizer in "));
+  EXPECT_TRUE(c.has_note("scheduler in "));
+}
+
+TEST(ReadPretrain, WhatDeepspeedLeavesOutIsItsDefault) {
+  const PretrainCase c = with_deepspeed(R"({"fp16": {"enabled": true}})",
+                                        {"--fp16", "--loss-scale", "12", "--clip-grad", "1.0"});
+  ASSERT_EQ(c.error, "");
+  const Plan plan = make_plan(c.options, 301);
+  EXPECT_EQ(plan.optimizer.clip, 0);
+  EXPECT_TRUE(plan.optimizer.loss_scale.dynamic);
+  EXPECT_EQ(plan.optimizer.loss_scale.initial, 65536);
+  EXPECT_TRUE(c.has_note("gradients are not clipped, and --clip-grad has no effect"));
+  EXPECT_TRUE(c.has_note("the loss scale is dynamic, and --loss-scale has no effect"));
+}
+
+TEST(ReadPretrain, OtherContradictionsNameBoth) {
+  EXPECT_TRUE(with_deepspeed(R"({"train_batch_size": 8})", {"--global-batch-size", "16"})
+                  .fails_with("--global-batch-size = 16 and train_batch_size in "));
+  EXPECT_TRUE(with_deepspeed(R"({"zero_optimization": {"stage": 2}})", {"--zero-stage", "1"})
+                  .fails_with("--zero-stage = 1 and zero_optimization.stage in "));
+  EXPECT_TRUE(with_deepspeed(R"({"bf16": {"enabled": true}})", {"--fp16"})
+                  .fails_with("--fp16 = fp16 and bf16.enabled in "));
+  EXPECT_TRUE(with_deepspeed(R"({"train_batch_size": 8, "gradient_accumulation_steps": 2})", {})
+                  .fails_with("gradient accumulation 2 x micro-batch size 2 x 1 data-parallel "
+                              "ranks is not the global batch size 8"));
+  EXPECT_TRUE(with_deepspeed(R"({"zero_optimisation": {"stage": 2}})", {})
+                  .fails_with("unknown entry zero_optimisation.stage"));
+}
+
+TEST(ReadPretrain, WithoutDeepspeedMegatronsDefaultsHold) {
+  const PretrainCase c(small_gpt({"--fp16", "--train-iters", "10"}));
+  ASSERT_EQ(c.error, "");
+  const Plan plan = make_plan(c.options, 301);
+  EXPECT_EQ(plan.optimizer.clip, 1);
+  EXPECT_EQ(plan.optimizer.loss_scale.initial, 4294967296.0);
+  EXPECT_EQ(
+      make_plan(
+          PretrainCase(small_gpt({"--fp16", "--train-iters", "10", "--loss-scale", "12"})).options,
+          301)
+          .optimizer.loss_scale.initial,
+      12);
+}
+
+TEST(ReadPretrain, FeaturesThatDoNotExistAreRefusedByName) {
+  const PretrainCase c(
+      small_gpt({"--train-iters", "10", "--num-experts", "64", "--kd",
+                 "--pipeline-model-parallel-size", "4", "--tensor-model-parallel-size", "2"}));
+  for (const char* part : {"--num-experts 64 is refused", "--kd is refused",
+                           "--pipeline-model-parallel-size 4 is refused",
+                           "--tensor-model-parallel-size 2 is refused"}) {
+    EXPECT_TRUE(c.fails_with(part)) << c.error;
+  }
+  EXPECT_EQ(
+      PretrainCase(small_gpt({"--train-iters", "10", "--num-experts", "1",
+                              "--pipeline-model-parallel-size", "1", "--tensor-model-parallel-size",
+                              "1", "--mlp-type", "standard", "--moe-loss-coeff", "0.01"}))
+          .error,
+      "");
+}
+
+TEST(ReadPretrain, RulesAcrossOptions) {
+  const auto fails = [](const std::vector<std::string>& flags, const std::string& part) {
+    const PretrainCase c(small_gpt(flags));
+    EXPECT_TRUE(c.fails_with(part)) << part << " | " << c.error;
+  };
+  fails({}, "--train-iters, --train-samples or --train-tokens");
+  fails({"--train-iters", "1", "--train-samples", "1"}, "exclude each other");
+  fails({"--train-iters", "9", "--rampup-batch-size", "2", "2", "8"}, "needs --train-samples");
+  fails({"--train-iters", "9", "--lr-warmup-samples", "3"}, "not with samples");
+  fails({"--train-samples", "9", "--lr-decay-iters", "3"}, "not with iterations");
+  fails({"--train-iters", "9", "--lr-warmup-iters", "3", "--lr-warmup-fraction", "0.1"},
+        "as a fraction");
+  fails({"--train-iters", "9", "--global-batch-size", "3"}, "not a multiple of 2");
+  fails({"--train-iters", "9", "--max-position-embeddings", "16"}, "is less than --seq-length 32");
+  fails({"--train-iters", "9", "--save", "x"}, "--save needs --save-interval");
+  fails({"--train-iters", "9", "--lr-warmup-iters", "9"}, "must be shorter than the decay");
+  fails({"--train-iters", "9", "--swiglu", "--squared-relu"}, "exclude each other");
+  fails({"--train-iters", "9", "--hiden-size", "3"}, "did you mean --hidden-size?");
+  fails({"--train-iters", "9", "--ranks-as-threads", "2", "--zero-stage", "2"}, "ZeRO stage 2");
+  fails({"--train-iters", "9", "--deepspeed"}, "needs --deepspeed_config");
+}
+
+TEST(ReadPretrain, ModelSizes) {
+  const std::vector<std::string> rest = {
+      "--seq-length", "64", "--micro-batch-size", "1", "--data-path", "x",
+      "--lr",         "1",  "--train-iters",      "5"};
+  std::vector<std::string> named = rest;
+  named.insert(named.end(), {"--model-size", "1.7b", "--num-layers", "2"});
+  const PretrainCase c(named, {.model_size_key = "GPT13B", .world_size = {}});
+  ASSERT_EQ(c.error, "");
+  EXPECT_EQ(c.options.network.num_layers, 2);
+  EXPECT_EQ(c.options.network.hidden_size, 2304);
+  EXPECT_TRUE(c.has_note("--num-layers 2 counts, not the 24 of --model-size 1.7B"));
+  const PretrainCase key(rest, {.model_size_key = "GPT13B", .world_size = {}});
+  EXPECT_EQ(key.options.network.hidden_size, 5120);
+  EXPECT_TRUE(PretrainCase(rest, {.model_size_key = "GPT12B", .world_size = {}})
+                  .fails_with("there is no model size 'GPT12B'"));
+  EXPECT_TRUE(
+      PretrainCase(rest, {.model_size_key = {}, .world_size = "8"}).fails_with("WORLD_SIZE is 8"));
+}
+
+TEST(ReadPretrain, DryRunPrintsEverythingAndTouchesNothing) {
+  const PretrainCase c(
+      small_gpt({"--train-iters", "10", "--vocab-file", "no-vocab.json", "--merge-file",
+                 "no-merges.txt", "--load", "no-folder", "--use-flash-attn-v2"}));
+  ASSERT_EQ(c.error, "");
+  std::ostringstream out;
+  print_dry_run(c.table, c.options, c.notes, out);
+  for (const char* part :
+       {"num-layers", "padded to 50,304", "global batch", "2 = 2 (micro) x 1", "activations",
+        "corpus.bin does not exist", "no-vocab.json does not exist", "no-folder does not exist",
+        "50257 tokens is assumed", "--use-flash-attn-v2 is ignored", "tokenizer-type"}) {
+    EXPECT_NE(out.str().find(part), std::string::npos) << part << "\n" << out.str();
+  }
+}
+
+}  // namespace
+}  // namespace bloomery

@@ -1,0 +1,95 @@
+// The flags of Megatron-DeepSpeed and the argument lists of its scripts, against the option table.
+// With BLOOMERY_WRITE_DOCS=1 the pages are written instead of compared.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "train/options/options_case.h"
+#include "train/options/options_page.h"
+
+namespace bloomery {
+namespace {
+
+std::filesystem::path root() {
+  const char* folder = std::getenv("BLOOMERY_ROOT");
+  return folder == nullptr ? "." : folder;
+}
+
+void expect_page(const std::string& text, const char* page) {
+  const std::filesystem::path path = root() / "docs" / page;
+  if (std::getenv("BLOOMERY_WRITE_DOCS") != nullptr) {
+    std::ofstream(path) << text;
+  }
+  EXPECT_EQ(read_file(path), text) << page << " is out of date: BLOOMERY_WRITE_DOCS=1 writes it";
+}
+
+TEST(Scripts, EveryFlagOfMegatronIsKnownAndOnThePage) {
+  PretrainOptions options;
+  OptionTable table;
+  describe(table, options);
+  expect_page(options_page(table, read_file(root() / "tests/golden/megatron_flags.txt")),
+              "options.md");
+}
+
+struct Script {
+  std::string name;
+  std::vector<std::string> arguments;
+  nlohmann::json deepspeed;
+};
+
+std::vector<Script> scripts(const char* file) {
+  std::vector<Script> all;
+  for (const auto& entry : nlohmann::json::parse(read_file(root() / "tests/golden" / file))) {
+    all.push_back({entry["name"], entry["arguments"], entry["deepspeed"]});
+  }
+  return all;
+}
+
+std::string outcome(Script script) {
+  const auto config = std::filesystem::path(testing::TempDir()) / "ds_config_of_a_script.json";
+  if (!script.deepspeed.is_null()) {
+    std::ofstream(config) << script.deepspeed.dump();
+  }
+  for (std::string& argument : script.arguments) {
+    if (argument == "DEEPSPEED_CONFIG") argument = config.string();
+  }
+  std::string text = PretrainCase(script.arguments).error;
+  for (std::size_t at = 0; (at = text.find(config.string(), at)) != text.npos;) {
+    text.replace(at, config.string().size(), "its configuration");
+  }
+  std::filesystem::remove(config);
+  const std::size_t title = text.find(" problems with the options:\n  ");
+  if (title != text.npos) text.erase(0, text.find('\n') + 3);
+  for (std::size_t at = 0; (at = text.find("\n  ", at)) != text.npos;) {
+    text.replace(at, 3, "<br>");
+  }
+  return text.empty() ? "runs" : "refused: " + text;
+}
+
+TEST(Scripts, ArgumentListsParseOrSayWhyNot) {
+  std::string page =
+      "# Scripts of Megatron-DeepSpeed\n\nWhat becomes of the argument lists of its GPT scripts "
+      "(`examples_deepspeed`, with the parallel\ndegrees and numbers of GPUs they ask the reader "
+      "to "
+      "set at 1) and of its README, given to "
+      "`bloomery pretrain` unchanged. Written by a test.\n\n| script | |\n| --- | --- |\n";
+  int num_running = 0;
+  for (const char* file : {"readme_commands.json", "megatron_scripts.json"}) {
+    for (const Script& script : scripts(file)) {
+      const std::string what = outcome(script);
+      num_running += what == "runs";
+      EXPECT_EQ(what.find("unknown"), std::string::npos) << script.name << ": " << what;
+      EXPECT_EQ(what.find("required"), std::string::npos) << script.name << ": " << what;
+      page += "| " + script.name + " | " + what + " |\n";
+    }
+  }
+  EXPECT_GE(num_running, 10);
+  expect_page(page, "scripts.md");
+}
+
+}  // namespace
+}  // namespace bloomery
