@@ -10,7 +10,6 @@
 #include "build_config.h"
 #include "data.h"
 #include "preprocess.h"
-#include "pretrain.h"
 #include "tokenizer.h"
 
 namespace bloomery {
@@ -21,8 +20,6 @@ std::vector<Command> commands() {
       {"bench", "measure this machine and the kernels on it", bench},
       {"preprocess", "turn text into tokenised corpora", preprocess_command},
       {"preprocess_data", "the same, under Megatron's name", preprocess_command},
-      {"pretrain", "train a GPT", pretrain_command},
-      {"pretrain_gpt", "the same, under Megatron's name", pretrain_command},
       {"tokenizer", "text to token ids and back", tokenizer},
       {"data", "look at, check, join and split tokenised corpora", data},
       {"merge_datasets", "join corpora: another name of `data merge`", data_merge},

@@ -67,7 +67,7 @@ std::string outcome(Script script) {
   for (std::size_t at = 0; (at = text.find("\n  ", at)) != text.npos;) {
     text.replace(at, 3, "<br>");
   }
-  return text.empty() ? "runs" : "refused: " + text;
+  return text.empty() ? "accepted" : "refused: " + text;
 }
 
 TEST(Scripts, ArgumentListsParseOrSayWhyNot) {
@@ -76,18 +76,19 @@ TEST(Scripts, ArgumentListsParseOrSayWhyNot) {
       "(`examples_deepspeed`, with the parallel\ndegrees and numbers of GPUs they ask the reader "
       "to "
       "set at 1) and of its README, given to "
-      "`bloomery pretrain` unchanged. Written by a test.\n\n| script | |\n| --- | --- |\n";
-  int num_running = 0;
+      "the option table of `bloomery pretrain` unchanged (the trainer itself is not built yet). "
+      "Written by a test.\n\n| script | |\n| --- | --- |\n";
+  int num_accepted = 0;
   for (const char* file : {"readme_commands.json", "megatron_scripts.json"}) {
     for (const Script& script : scripts(file)) {
       const std::string what = outcome(script);
-      num_running += what == "runs";
+      num_accepted += what == "accepted";
       EXPECT_EQ(what.find("unknown"), std::string::npos) << script.name << ": " << what;
       EXPECT_EQ(what.find("required"), std::string::npos) << script.name << ": " << what;
       page += "| " + script.name + " | " + what + " |\n";
     }
   }
-  EXPECT_GE(num_running, 10);
+  EXPECT_GE(num_accepted, 10);
   expect_page(page, "scripts.md");
 }
 
