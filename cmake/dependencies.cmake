@@ -40,4 +40,5 @@ endfunction()
 
 add_package_library(protobuf google/protobuf/io/coded_stream.h protobuf-lite)
 add_package_library(compression zlib.h z lzma zstd)
+add_package_library(xxhash xxhash.h xxhash)
 target_link_libraries(protobuf INTERFACE Threads::Threads)
