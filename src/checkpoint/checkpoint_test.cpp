@@ -29,7 +29,7 @@ bool contains(const std::string& text, const std::string& part) {
 }
 
 TEST(Checkpoint, RoundTripOfOneRank) {
-  const TestFolder folder;
+  const TestFolder folder(TestFolder::Where::disk);
   const SaveOutcome outcome = save_step(folder.path(), 7);
   EXPECT_TRUE(outcome.committed) << outcome.message;
   EXPECT_EQ(outcome.message, "");
@@ -45,7 +45,7 @@ TEST(Checkpoint, RoundTripOfOneRank) {
 }
 
 TEST(Checkpoint, TheSameBytesEachTime) {
-  const TestFolder a, b;
+  const TestFolder a(TestFolder::Where::disk), b;
   save_step(a.path(), 3);
   save_step(b.path(), 3, {.file = {.num_threads = 1, .direct = false}});
   for (const char* name : {"manifest.json", "rank-0.safetensors"}) {
@@ -134,7 +134,7 @@ TEST(Checkpoint, WhatCannotBeReadIsNamed) {
 }
 
 TEST(Checkpoint, SavingAStepAgainReplacesIt) {
-  const TestFolder folder;
+  const TestFolder folder(TestFolder::Where::disk);
   save_step(folder.path(), 4);
   std::filesystem::resize_file(folder.path() / "step-4" / "manifest.json", 10);
   EXPECT_TRUE(save_step(folder.path(), 4).committed);
@@ -186,7 +186,7 @@ TEST(Checkpoint, AFailureOfOneRankIsEveryones) {
 
 // A file-size limit ends the write in the middle, as a quota does.
 TEST(Checkpoint, AWriteThatFindsNoRoomLeavesNothing) {
-  const TestFolder folder;
+  const TestFolder folder(TestFolder::Where::disk);
   save_step(folder.path(), 1);
   struct rlimit before {};
   getrlimit(RLIMIT_FSIZE, &before);
