@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "checkpoint/hash.h"
 #include "tensor/safetensors.h"

@@ -1,7 +1,7 @@
 // JSON of the parts that a manifest and a rank's share of it have in common. For manifest*.cpp.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
