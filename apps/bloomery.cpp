@@ -1,6 +1,8 @@
 #include "bloomery.h"
 
 #include <exception>
+#include <new>
+#include <stdexcept>
 #include <string_view>
 
 #include "base/error.h"
@@ -45,10 +47,17 @@ int run_bloomery(const Arguments& arguments, std::ostream& out, std::ostream& er
       out << "bloomery " << build::version << (build::cuda ? " (CUDA and CPU)" : " (CPU)") << '\n';
       return kFinished;
     }
-    return dispatch("bloomery", commands(), without_script_spelling(arguments), out);
+    const int code = dispatch("bloomery", commands(), without_script_spelling(arguments), out);
+    if (!out.flush()) {
+      throw std::runtime_error("the output could not be written: the disk or the reader is gone");
+    }
+    return code;
   } catch (const Error& error) {
     errors << "bloomery: " << error.what() << '\n';
     return kBadInput;
+  } catch (const std::bad_alloc&) {
+    errors << "bloomery: failed: not enough memory for what was asked\n";
+    return kFailed;
   } catch (const std::exception& error) {
     errors << "bloomery: failed: " << error.what() << '\n';
     return kFailed;

@@ -53,6 +53,13 @@ TEST(Bloomery, MistakesAreCodeTwoWithAHint) {
   EXPECT_TRUE(contains(row.errors, "did you mean attention?")) << row.errors;
 }
 
+TEST(Bloomery, OutputThatCannotBeWrittenIsCodeOne) {
+  std::ostringstream out, errors;
+  out.setstate(std::ios::badbit);
+  EXPECT_EQ(run_bloomery({"bench", "--help"}, out, errors), 1);
+  EXPECT_TRUE(contains(errors.str(), "the output could not be written")) << errors.str();
+}
+
 // All rows at a tiny size: each kernel accepts what its row gives it.
 TEST(Bloomery, BenchOpsRunsEveryRow) {
   for (const char* dtype : {"fp32", "bf16"}) {

@@ -19,7 +19,11 @@ struct DataSamplesOptions {
 };
 
 void describe(OptionTable& t, DataSamplesOptions& o) {
-  describe(t, o.data);
+  describe_corpora(t, o.data);
+  for (const char* of_loading : {"dataloader-type", "no-data-sharding", "num-workers",
+                                 "reset-position-ids", "reset-attention-mask", "eod-mask-loss"}) {
+    t.ignore(of_loading, "samples are shown by their number, as no loader has ordered them");
+  }
   t.section("samples");
   t.add("seed", o.seed, "Seed of the order of samples.", between(0, UINT32_MAX));
   t.add("num-samples", o.num_samples,
@@ -69,8 +73,13 @@ int data_samples(const Arguments& arguments, std::ostream& out) {
   table.read_flags(arguments);
   table.finish(problems(o.data));
   const Log log;
+  for (const std::string& note : table.notes()) {
+    log.info(note);
+  }
   const std::unique_ptr<SampleSource> source =
       DatasetBuilder(o.data, o.seed, log).build(o.which, o.num_samples);
+  check(!o.data.paths(o.which).empty(), "no data for the ", name(o.which), " split: give --",
+        name(o.which), "-data-path, or --data-path with --split");
   check(source != nullptr, "there are no documents for the ", name(o.which), " split; --split is '",
         o.data.split, "'");
   check(o.first <= source->size() && o.count <= source->size() - o.first, o.count, " samples from ",

@@ -56,8 +56,8 @@ Part chosen_documents(const SplitOptions& options, const IndexedCorpus& corpus) 
   check(colon != std::string::npos, "--documents: '", text,
         "' is not FIRST:LAST, e.g. 0:1000, 500: or :100");
   const std::string_view view(text);
-  const Part part{options.output_prefix, parse_document(view.substr(0, colon), 0, text),
-                  parse_document(view.substr(colon + 1), corpus.num_documents(), text)};
+  Part part{options.output_prefix, parse_document(view.substr(0, colon), 0, text),
+            parse_document(view.substr(colon + 1), corpus.num_documents(), text)};
   check(part.first >= 0 && part.first < part.last && part.last <= corpus.num_documents(),
         "--documents ", text, ": the corpus has documents 0 to ", corpus.num_documents());
   return part;
@@ -92,7 +92,7 @@ std::vector<std::string> problems(const SplitOptions& options) {
   if (given == 1) {
     return {};
   }
-  return {concat("give one of --split, --parts and --documents, not ", given)};
+  return {"give one of --split, --parts and --documents"};
 }
 
 }  // namespace

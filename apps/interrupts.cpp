@@ -34,7 +34,6 @@ Interrupts::Interrupts() {
       sigaction(number, &action, nullptr);
     }
   }
-  ::signal(SIGXFSZ, SIG_IGN);
 }
 
 Interrupts::~Interrupts() {
@@ -45,7 +44,6 @@ Interrupts::~Interrupts() {
       ::signal(number, SIG_DFL);
     }
   }
-  ::signal(SIGXFSZ, SIG_DFL);
 }
 
 int Interrupts::signal() { return first_signal; }

@@ -3,10 +3,9 @@
 
 namespace bloomery {
 
-// While it lives, SIGINT, SIGTERM and SIGHUP are noted instead of ending the process, and a file
-// over the process's size limit is an error of the write instead of a signal. One at a time.
-// Further signals change nothing, because timeout(1) and batch systems send several; SIGQUIT and
-// SIGKILL still end the process at once.
+// While it lives, SIGINT, SIGTERM and SIGHUP are noted instead of ending the process. One at a
+// time. Further signals change nothing, because timeout(1) and batch systems send several; SIGQUIT
+// and SIGKILL still end the process at once.
 class Interrupts {
  public:
   Interrupts();

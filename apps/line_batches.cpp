@@ -1,46 +1,23 @@
 #include "line_batches.h"
 
-#include <cerrno>
-#include <cstring>
-#include <memory>
-
 #include "base/error.h"
 #include "base/thread_pool.h"
+#include "data/input/byte_source.h"
 
 namespace bloomery {
 namespace {
 
 constexpr std::size_t kBatchBytes = std::size_t{4} << 20;
 
-// One input, or standard input under the name "-".
-class Input {
- public:
-  explicit Input(const std::string& name)
-      : name_(name == "-" ? "standard input" : name),
-        file_(name == "-" ? stdin : std::fopen(name.c_str(), "rb")) {
-    check(file_ != nullptr, name, ": ", std::strerror(errno));
-  }
-  ~Input() {
-    if (file_ != stdin) std::fclose(file_);
-  }
-  Input(const Input&) = delete;
-  Input& operator=(const Input&) = delete;
-
-  // Appends up to `size` bytes; false at the end.
-  bool read(std::string& buffer, std::size_t size) {
-    const std::size_t before = buffer.size();
-    buffer.resize(before + size);
-    const std::size_t count = std::fread(buffer.data() + before, 1, size, file_);
-    buffer.resize(before + count);
-    if (std::ferror(file_) != 0) throw std::runtime_error(concat("reading ", name_, " failed"));
-    return count > 0;
-  }
-  const std::string& name() const { return name_; }
-
- private:
-  std::string name_;
-  std::FILE* file_;
-};
+// Appends up to kBatchBytes of what is there, so that a pipe is answered while it waits; false at
+// the end.
+bool read_more(FileSource& input, std::string& buffer) {
+  const std::size_t before = buffer.size();
+  buffer.resize(before + kBatchBytes);
+  const std::size_t count = input.read(std::span(buffer).subspan(before));
+  buffer.resize(before + count);
+  return count > 0;
+}
 
 std::vector<std::string> names_of(const std::vector<std::string>& inputs) {
   return inputs.empty() ? std::vector<std::string>{"-"} : inputs;
@@ -87,10 +64,10 @@ class Batches {
     for (const Share& share : shares) {
       out_.write(share.answers.data(), static_cast<std::streamsize>(share.answers.size()));
       if (share.bad_line) {
-        out_.flush();
         throw Error(concat(name_, ", line ", number_ + *share.bad_line + 1, ": ", share.problem));
       }
     }
+    out_.flush();
     number_ += lines.size();
   }
 
@@ -123,8 +100,8 @@ class Batches {
 std::string read_whole(const std::vector<std::string>& inputs) {
   std::string text;
   for (const std::string& name : names_of(inputs)) {
-    Input input(name);
-    while (input.read(text, kBatchBytes)) {
+    FileSource input(name);
+    while (read_more(input, text)) {
     }
   }
   return text;
@@ -134,14 +111,14 @@ void answer_lines(const std::vector<std::string>& inputs, int workers, const Ans
                   std::ostream& out) {
   Batches batches(workers, answer, out);
   for (const std::string& name : names_of(inputs)) {
-    Input input(name);
+    FileSource input(name);
     batches.start(input.name());
-    std::string buffer;
-    while (input.read(buffer, kBatchBytes)) {
-      const std::size_t last = buffer.rfind('\n');
+    std::string buffer;  // what follows the last line break
+    for (std::size_t before = 0; read_more(input, buffer); before = buffer.size()) {
+      const std::size_t last = std::string_view(buffer).substr(before).rfind('\n');
       if (last == buffer.npos) continue;
-      batches.run(std::string_view(buffer).substr(0, last + 1));
-      buffer.erase(0, last + 1);
+      batches.run(std::string_view(buffer).substr(0, before + last + 1));
+      buffer.erase(0, before + last + 1);
     }
     batches.run(buffer);
   }

@@ -2,7 +2,6 @@
 // that threads work on while the order of answers stays that of the lines.
 #pragma once
 
-#include <cstdio>
 #include <functional>
 #include <optional>
 #include <ostream>
@@ -20,8 +19,8 @@ std::string read_whole(const std::vector<std::string>& inputs);
 using AnswerLine =
     std::function<void(std::size_t worker, std::string_view line, std::string& answer)>;
 
-// Answers every line of the inputs, one line each. At a bad line the answers to the lines before
-// it are written, then an Error names input and line.
+// Answers every line of the inputs, one line each, as soon as a pipe has it. At a bad line the
+// answers to the lines before it are written, then an Error names input and line.
 void answer_lines(const std::vector<std::string>& inputs, int workers, const AnswerLine& answer,
                   std::ostream& out);
 

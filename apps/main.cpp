@@ -1,7 +1,10 @@
+#include <csignal>
 #include <iostream>
 
 #include "bloomery.h"
 
 int main(int argc, char** argv) {
+  // A file over the size limit of the process is then an error of the write, as a full disk is.
+  std::signal(SIGXFSZ, SIG_IGN);
   return bloomery::run_bloomery({argv + 1, argv + argc}, std::cout, std::cerr);
 }

@@ -34,6 +34,17 @@ std::filesystem::path folder_of(const std::filesystem::path& path) {
   return path.has_parent_path() ? path.parent_path() : ".";
 }
 
+// Where the kernel shows an open file, so that a file without a name can be given one.
+std::string link_of(int descriptor) { return concat("/proc/self/fd/", descriptor); }
+
+// A name beside `path` that no other writer has, almost surely: a process of another machine or
+// container may have the same number.
+std::filesystem::path temporary_name(const std::filesystem::path& path) {
+  static std::atomic<unsigned> count = 0;  // several threads may write files at once
+  std::filesystem::path name = path;
+  return name += concat(".tmp-", getpid(), "-", count++);
+}
+
 // A file descriptor that closes itself.
 class Descriptor {
  public:
@@ -55,6 +66,17 @@ std::size_t regular_file_size(int descriptor, const std::filesystem::path& path)
   check_call(fstat(descriptor, &status) == 0, "inspect", path);
   check(S_ISREG(status.st_mode), path.string(), " is not a regular file");
   return static_cast<std::size_t>(status.st_size);
+}
+
+// A file without a name, of which nothing remains however the process ends; -1 where the file
+// system has none, or could not give it a name later.
+int open_nameless(const std::filesystem::path& folder) {
+  const int descriptor = open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  if (descriptor >= 0 && access(link_of(descriptor).c_str(), F_OK) != 0) {
+    close(descriptor);
+    return -1;
+  }
+  return descriptor;
 }
 
 }  // namespace
@@ -144,10 +166,12 @@ AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(path) {
   const std::filesystem::path folder = folder_of(path);
   check(std::filesystem::is_directory(folder), "cannot write ", path.string(), ": ",
         folder.string(), " is not a folder; create it first");
-  static std::atomic<unsigned> count = 0;  // several threads may write files at once
-  do {  // a process of another machine or container may have the same number
-    temporary_ = path_;
-    temporary_ += concat(".tmp-", getpid(), "-", count++);
+  descriptor_ = open_nameless(folder);
+  if (descriptor_ >= 0) {
+    return;
+  }
+  do {
+    temporary_ = temporary_name(path_);
     descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   } while (descriptor_ < 0 && errno == EEXIST);
   check_call(descriptor_ >= 0, "create", temporary_);
@@ -156,7 +180,9 @@ AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(path) {
 AtomicFile::~AtomicFile() {
   if (descriptor_ >= 0) {
     close(descriptor_);
-    unlink(temporary_.c_str());
+    if (!temporary_.empty()) {
+      unlink(temporary_.c_str());
+    }
   }
 }
 
@@ -171,7 +197,7 @@ void AtomicFile::write(const void* data, std::size_t bytes) {
     if (count < 0 && means_disk_full(errno)) {
       throw DiskFull(path_, bytes);
     }
-    check_machine(count >= 0, "write", temporary_);
+    check_machine(count >= 0, "write", path_);
     from += count;
     bytes -= static_cast<std::size_t>(count);
   }
@@ -179,7 +205,23 @@ void AtomicFile::write(const void* data, std::size_t bytes) {
 
 void AtomicFile::sync() {
   check(descriptor_ >= 0, path_.string(), " was already committed");
-  check_machine(fsync(descriptor_) == 0, "write to disk", temporary_);
+  check_machine(fsync(descriptor_) == 0, "write to disk", path_);
+  if (temporary_.empty()) {
+    name_temporarily();
+  }
+}
+
+// A link cannot replace a file and a rename can, hence the name in between.
+void AtomicFile::name_temporarily() {
+  std::filesystem::path name;
+  int result = 0;
+  do {
+    name = temporary_name(path_);
+    result =
+        linkat(AT_FDCWD, link_of(descriptor_).c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW);
+  } while (result != 0 && errno == EEXIST);
+  check_machine(result == 0, "name", name);
+  temporary_ = std::move(name);
 }
 
 void AtomicFile::commit() {

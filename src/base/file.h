@@ -65,9 +65,10 @@ class DiskFull : public std::runtime_error {
 
 bool means_disk_full(int error);  // an errno
 
-// Writes under a temporary name in the same folder; commit() makes the contents durable, then
-// gives them the final name. Without commit() nothing remains. Failures to write are
-// std::runtime_error, DiskFull among them; a folder that cannot be written to is an Error.
+// Writes to a file without a name, or a temporary one where the file system has no such files, in
+// the same folder; commit() makes the contents durable, then gives them the final name. Without
+// commit() nothing remains. Failures to write are std::runtime_error, DiskFull among them; a folder
+// that cannot be written to is an Error.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::filesystem::path& path);
@@ -77,13 +78,15 @@ class AtomicFile {
 
   void write(const void* data, std::size_t bytes);
   void write(std::string_view text) { write(text.data(), text.size()); }
-  // Makes the contents durable under the temporary name: what can fail before several files are
+  // Makes the contents durable under a temporary name: what can fail before several files are
   // committed one after another.
   void sync();
   void commit();
 
  private:
-  std::filesystem::path path_, temporary_;
+  void name_temporarily();
+
+  std::filesystem::path path_, temporary_;  // the latter empty while the file has no name
   int descriptor_ = -1;
 };
 

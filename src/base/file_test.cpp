@@ -49,6 +49,7 @@ TEST_F(FileTest, CommitReplacesAndAbandonLeavesNothing) {
   {
     AtomicFile abandoned(folder_ / "data");
     abandoned.write("lost");
+    abandoned.sync();
   }
   EXPECT_EQ(read_file(folder_ / "data"), "new");
   EXPECT_EQ(num_files(), 1);

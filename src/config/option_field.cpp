@@ -54,6 +54,10 @@ constexpr FieldKind kind_of() {
 }
 
 std::string number_text(double value) {
+  constexpr double kExact = 1e15;  // below it, whole numbers are written with all digits
+  if (value == std::floor(value) && std::abs(value) < kExact) {
+    return std::to_string(static_cast<std::int64_t>(value));
+  }
   char buffer[32];
   return {buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr};
 }

@@ -158,7 +158,11 @@ void OptionTable::set(OptionRow& row, const std::optional<std::vector<std::strin
 void OptionTable::finish(const std::vector<std::string>& further) {
   std::vector<std::string> all = problems_;
   for (const OptionRow& row : rows_) {
-    if (row.must_be_given && !row.given) {
+    const auto is_of_row = [&](const std::string& problem) {
+      return problem.starts_with(concat("--", row.name, ":")) ||
+             problem.starts_with(concat("--", row.name, " "));
+    };
+    if (row.must_be_given && !row.given && std::ranges::none_of(problems_, is_of_row)) {
       all.push_back(concat("--", row.name, " is required: ", row.help));
     }
   }

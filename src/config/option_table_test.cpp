@@ -228,6 +228,20 @@ TEST(OptionFlags, RequiredAndFurtherProblems) {
   }
 }
 
+TEST(OptionFlags, ARefusedOptionIsNotAlsoMissing) {
+  int world = 0;
+  OptionTable table;
+  table.add("world-size", world, "Number of ranks.", between(1, 1000000)).required();
+  table.read_flags({"--world-size", "0"});
+  try {
+    table.finish();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "--world-size: 0 is out of range: it must be at least 1 and at most 1000000");
+  }
+}
+
 TEST(OptionFlags, HelpIsRecognised) {
   EXPECT_TRUE(wants_help({"a", "--help"}));
   EXPECT_TRUE(wants_help({"-h"}));

@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <random>
+#include <thread>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -71,6 +72,26 @@ std::vector<Document> random_documents(int count) {
     }
   }
   return documents;
+}
+
+// Without order between their renames, the .idx of one would meet the .bin of the other.
+TEST_F(CorpusToolsTest, WritersOfOnePrefixCommitOneAfterTheOther) {
+  const auto write_again_and_again = [&](TokenId token) {
+    for (int i = 0; i < 20; ++i) {
+      IndexedWriter writer(folder_ / "same", TokenType::u16);
+      writer.add_sequence(Sequence(static_cast<std::size_t>(token), token));
+      writer.end_document();
+      writer.commit();
+    }
+  };
+  std::thread other(write_again_and_again, 3);
+  write_again_and_again(5);
+  other.join();
+  const IndexedCorpus corpus(folder_ / "same");
+  ASSERT_EQ(corpus.num_uncounted_tokens(), 0);
+  Sequence tokens(static_cast<std::size_t>(corpus.length(0)));
+  corpus.read(0, 0, tokens);
+  EXPECT_EQ(tokens, Sequence(tokens.size(), static_cast<TokenId>(tokens.size())));
 }
 
 TEST_F(CorpusToolsTest, CountsOfTokens) {

@@ -41,8 +41,8 @@ void IndexView::set_counts(std::uint64_t sequences, std::uint64_t marks, std::ui
   const std::uint64_t wanted = header + sequences * per_sequence + marks * 8 + further;
   check(possible && wanted <= size, path_, " is cut short: its header announces ", sequences,
         " sequences and ", marks, " document marks, ",
-        possible ? concat(wanted, " bytes in all") : "more than any file of its size holds",
-        ", but the file has ", size, " bytes");
+        possible ? concat(wanted, " bytes in all, ") : "", "but the file has only ", size,
+        " bytes");
   check(wanted == size || format_ != CorpusFormat::mmap || size - wanted != sequences, path_,
         " has one byte more for each sequence: the modes of a multimodal corpus, which are not "
         "supported");

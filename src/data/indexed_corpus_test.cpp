@@ -407,7 +407,7 @@ TEST_F(IndexedCorpusTest, AnOldPairStaysUntilTheNewOneIsComplete) {
 
 TEST_F(IndexedCorpusTest, AFolderThatDoesNotExist) {
   try {
-    IndexedWriter(folder_ / "no" / "such", TokenType::u16);
+    const IndexedWriter writer(folder_ / "no" / "such", TokenType::u16);
     FAIL();
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("is not a folder; create it"), std::string::npos);

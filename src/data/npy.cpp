@@ -48,9 +48,10 @@ std::string_view header_text(std::span<const std::byte> file, const std::string&
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
   check(text.starts_with(kMagic), path, " is not a .npy file: it does not start with \\x93NUMPY");
   check(text.size() >= kPreamble + 2, path, " is cut short: ", text.size(), " bytes");
-  const int version = text[6];
-  check(version >= 1 && version <= 3 && text[7] == 0, path, " has format version ", version, ".",
-        int{text[7]}, "; 1.0 to 3.0 are known");
+  const auto version = static_cast<unsigned char>(text[6]);
+  const auto minor = static_cast<unsigned char>(text[7]);
+  check(version >= 1 && version <= 3 && minor == 0, path, " has format version ", int{version}, ".",
+        int{minor}, "; 1.0 to 3.0 are known");
   std::uint32_t length = 0;
   const std::size_t length_bytes = version == 1 ? 2 : 4;
   std::memcpy(&length, text.data() + 8, length_bytes);

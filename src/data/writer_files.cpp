@@ -1,6 +1,7 @@
 #include "data/writer_files.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,6 +24,31 @@ void write_value(BufferedBytes& to, T value) {
 void write_text(BufferedBytes& to, const char* text, std::size_t size) {
   to.write(std::as_bytes(std::span(text, size)));
 }
+
+std::filesystem::path folder_of(const std::filesystem::path& prefix) {
+  return prefix.has_parent_path() ? prefix.parent_path() : ".";
+}
+
+// Held while the files of a pair change, so that two writers of one prefix do so one after the
+// other. Goes with the process; a file system without locks for folders does without.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::filesystem::path& folder)
+      : descriptor_(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    while (descriptor_ >= 0 && flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
+    }
+  }
+  ~FolderLock() {
+    if (descriptor_ >= 0) {
+      close(descriptor_);
+    }
+  }
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int descriptor_;
+};
 
 }  // namespace
 
@@ -99,8 +125,7 @@ std::uint64_t CorpusFiles::bytes_needed() const {
 
 std::uint64_t CorpusFiles::bytes_available() const {
   std::error_code unknown;
-  const std::filesystem::path folder = prefix_.has_parent_path() ? prefix_.parent_path() : ".";
-  return std::filesystem::space(folder, unknown).available;
+  return std::filesystem::space(folder_of(prefix_), unknown).available;
 }
 
 void CorpusFiles::write_offsets(BufferedBytes& idx, std::int64_t unit) {
@@ -168,6 +193,7 @@ void CorpusFiles::commit(std::int64_t sequences, std::int64_t documents, std::in
   // or no .idx, or the new pair: never the one's .idx with the other's .bin.
   bin_.file().sync();
   idx.file().sync();
+  const FolderLock lock(folder_of(prefix_));
   std::filesystem::remove(idx_path(prefix_));
   bin_.file().commit();
   idx.file().commit();

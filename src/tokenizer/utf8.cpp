@@ -43,7 +43,8 @@ Scanned scan(std::string_view text, std::size_t at) {
   return {length, tail.count > 0};
 }
 
-// The end of the ASCII that starts at `at`, or somewhat before it.
+}  // namespace
+
 std::size_t skip_ascii(std::string_view text, std::size_t at) {
   std::uint64_t word = 0;
   while (at + sizeof word <= text.size()) {
@@ -53,8 +54,6 @@ std::size_t skip_ascii(std::string_view text, std::size_t at) {
   }
   return at;
 }
-
-}  // namespace
 
 std::size_t valid_utf8_prefix(std::string_view text) {
   std::size_t at = 0;

@@ -52,6 +52,9 @@ inline void append_utf8(std::string& text, char32_t code) {
   }
 }
 
+// The end of the ASCII that starts at `at`, or a few bytes before it.
+std::size_t skip_ascii(std::string_view text, std::size_t at);
+
 // The length of the longest prefix that is whole, valid characters (no surrogates, no overlong
 // forms); text.size() when all of it is.
 std::size_t valid_utf8_prefix(std::string_view text);

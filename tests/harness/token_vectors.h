@@ -45,7 +45,8 @@ inline std::vector<TokenVector> llama_cpp_vectors(const std::string& name) {
   return vectors;
 }
 
-// FNV-1a over the ids as little-endian numbers, then the text: what tools/golden/subword.py stores.
+// FNV-1a over the ids as little-endian numbers, then the text: what tools/golden/tokenizer_fuzz.py
+// stores.
 inline std::string token_fingerprint(const std::vector<TokenId>& ids, std::string_view text) {
   std::uint64_t hash = 0xCBF29CE484222325;
   const auto add = [&](std::uint32_t byte) { hash = (hash ^ byte) * 0x100000001B3; };

@@ -1,22 +1,16 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/sentencepiece.json (small SentencePiece models of every kind, trained here,
-with random texts, their ids and their decoded form) and tests/golden/subword_fuzz.json (random
-texts with a hash of the ids and of the decoded text that each model and vocabulary of the shared
-data folder gives them). Needs the Python packages sentencepiece, tokenizers and transformers, and
-the path of shared/data.
-Usage: tools/golden/subword.py SHARED_DATA"""
+"""Writes tests/golden/sentencepiece.json: small SentencePiece models of every kind, trained here,
+with random texts, their ids and their decoded form. Needs the Python package sentencepiece.
+Usage: tools/golden/subword.py"""
 import base64
 import contextlib
 import io
 import json
 import pathlib
 import random
-import struct
-import sys
 import tempfile
 
 import sentencepiece
-from transformers import BertTokenizerFast
 
 GOLDEN = pathlib.Path(__file__).resolve().parents[2] / "tests/golden"
 BLOCKS = [(0x20, 0x7E), (0xA0, 0x24F), (0x300, 0x36F), (0x370, 0x3FF), (0x400, 0x52F),
@@ -138,36 +132,8 @@ def case(model, rng):
             "sequences": [[ids, processor.decode(ids)] for ids in sequences]}
 
 
-def fnv(data):
-    value = 0xCBF29CE484222325
-    for byte in data:
-        value = (value ^ byte) * 0x100000001B3 % 2**64
-    return value
-
-
-def fingerprint(ids, text):
-    return f"{fnv(struct.pack(f'<{len(ids)}i', *ids) + text.encode()):016x}"
-
-
-def fuzz(data, rng):
-    texts = [random_text(rng, 100) for _ in range(250)]
-    result = {"texts": texts, "sentencepiece": {}, "wordpiece": {}}
-    for path in sorted((data / "tokenizers/sentencepiece").glob("*.model")):
-        processor = sentencepiece.SentencePieceProcessor(model_file=str(path))
-        encoded = [processor.encode(t) for t in texts]
-        result["sentencepiece"][path.name] = [fingerprint(e, processor.decode(e)) for e in encoded]
-    for path in sorted((data / "tokenizers/bert").glob("*.txt")):
-        cased = "A" in path.read_text().split("\n")
-        bert = BertTokenizerFast(vocab=str(path), do_lower_case=not cased).backend_tokenizer
-        encoded = [bert.encode(t, add_special_tokens=False).ids for t in texts]
-        result["wordpiece"][path.name] = [
-            fingerprint(e, bert.decode(e, skip_special_tokens=False)) for e in encoded]
-    return result
-
-
 def main():
     rng = random.Random(4)
-    data = pathlib.Path(sys.argv[1]).resolve()
     cases = {}
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         pathlib.Path("rules.tsv").write_text(RULES)
@@ -176,12 +142,8 @@ def main():
     for name in ("bpe_bytes", "unigram_symbols"):
         model = with_unused(base64.b64decode(cases[name]["model"]), rng)
         cases[name + "_unused"] = case(model, rng)
-    write("sentencepiece.json", cases)
-    write("subword_fuzz.json", fuzz(data, rng))
-
-
-def write(name, value):
-    (GOLDEN / name).write_text(json.dumps(value, ensure_ascii=True, separators=(",", ":")) + "\n")
+    text = json.dumps(cases, ensure_ascii=True, separators=(",", ":"))
+    (GOLDEN / "sentencepiece.json").write_text(text + "\n")
 
 
 if __name__ == "__main__":

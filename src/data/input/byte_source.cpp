@@ -25,8 +25,10 @@ int open_input(const std::string& path) {
 
 }  // namespace
 
+std::string shown_name(const std::string& path) { return path == "-" ? "standard input" : path; }
+
 FileSource::FileSource(const std::string& path)
-    : name_(path == "-" ? "standard input" : path), descriptor_(open_input(path)) {
+    : name_(shown_name(path)), descriptor_(open_input(path)) {
   struct stat status {};
   may_wait_ = fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode);
   if (!may_wait_) {

@@ -11,6 +11,9 @@
 
 namespace bloomery {
 
+// How messages name an input; "-" is standard input.
+std::string shown_name(const std::string& path);
+
 class ByteSource {
  public:
   virtual ~ByteSource() = default;

@@ -80,7 +80,11 @@ void ChunkEncoder::encode(const LineChunk& chunk, LineFormat format, EncodedChun
     if (is_blank(line)) {
       continue;
     }
-    encode_line(line, format, out);
+    try {
+      encode_line(line, format, out);
+    } catch (const Error& error) {
+      throw Error(concat("line at byte ", chunk.offset + begin, ": ", error.what()));
+    }
     if (fault_.empty()) {
       ++out.lines;
     } else {

@@ -43,7 +43,7 @@ class ChunkEncoder {
  public:
   ChunkEncoder(const Tokenizer& tokenizer, const ChunkEncoderOptions& options, TokenType type);
 
-  // `format` is not `automatic`.
+  // `format` is not `automatic`. A text that the tokenizer does not take is an Error.
   void encode(const LineChunk& chunk, LineFormat format, EncodedChunk& out);
 
  private:

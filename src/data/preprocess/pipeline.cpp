@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/thread_pool.h"
+#include "data/input/byte_source.h"
 #include "data/preprocess/chunk_ring.h"
 
 namespace bloomery {
@@ -47,9 +48,10 @@ class Pipeline {
         threads_.emplace_back([this] { guarded([this] { encode(); }); });
       }
     } catch (const std::system_error& error) {
+      const std::size_t given = threads_.size();
       join();
-      throw std::runtime_error(concat("the system gave only ", threads_.size(), " threads (",
-                                      error.what(), "); ask for fewer --workers"));
+      throw std::runtime_error(concat("the system gave only ", given, " threads (", error.what(),
+                                      "); ask for fewer --workers"));
     }
   }
   ~Pipeline() { join(); }
@@ -125,7 +127,11 @@ class Pipeline {
   void encode() {
     ChunkEncoder encoder(tokenizer_, options_.encode, options_.type);
     while (ChunkSlot* slot = ring_.slot_to_encode()) {
-      encoder.encode(slot->lines, slot->format, slot->encoded);
+      try {
+        encoder.encode(slot->lines, slot->format, slot->encoded);
+      } catch (const Error& error) {  // a text that the tokenizer does not take
+        throw Error(concat(shown_name(options_.files[slot->lines.file]), ", ", error.what()));
+      }
       ring_.encoded(*slot);
     }
   }

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/thread_pool.h"
+#include "data/input/byte_source.h"
 #include "data/input/input_files.h"
 #include "data/preprocess/pipeline.h"
 #include "data/preprocess/progress.h"
@@ -23,8 +24,6 @@ void check_output_folder(const PreprocessOptions& options) {
         options.output_prefix, ": the folder ", folder.string(),
         " does not exist; create it first");
 }
-
-std::string shown_name(const std::string& file) { return file == "-" ? "standard input" : file; }
 
 class Run {
  public:

@@ -17,6 +17,7 @@
 #include "config/option_table.h"
 #include "data/preprocess/pipeline.h"
 #include "tokenizer/bpe/gpt2.h"
+#include "tokenizer/null_tokenizer.h"
 
 namespace bloomery {
 namespace {
@@ -220,6 +221,18 @@ TEST_F(PreprocessTest, Faults) {
   options_.input = {input, write("cut.gz", "\x1F\x8B\x08")};
   EXPECT_THROW(run(), Error);
   EXPECT_EQ(names(), (std::vector<std::string>{"cut.gz", "in.jsonl"}));
+}
+
+TEST_F(PreprocessTest, ATextThatTheTokenizerRefusesIsNamed) {
+  options_.input = {write("in.jsonl", "{\"text\":\"1 2\"}\n{\"text\":\"3 x\"}\n")};
+  try {
+    run(*make_null_tokenizer(10));
+    FAIL();
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    EXPECT_TRUE(message.starts_with(options_.input[0] + ", line at byte 15: 'x'")) << message;
+  }
+  EXPECT_EQ(names(), std::vector<std::string>{"in.jsonl"});
 }
 
 // A limit on file sizes stands for a full disk: both fail the write.

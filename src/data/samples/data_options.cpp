@@ -15,7 +15,7 @@ const std::vector<std::string>& DataOptions::paths(Split split) const {
 
 bool DataOptions::has_separate_paths() const { return data_path.empty(); }
 
-void describe(OptionTable& t, DataOptions& o) {
+void describe_corpora(OptionTable& t, DataOptions& o) {
   t.section("data");
   t.add("data-path", o.data_path,
         "Corpus prefix (without .bin and .idx), or weight prefix weight prefix ... to blend.");
@@ -33,6 +33,11 @@ void describe(OptionTable& t, DataOptions& o) {
          {"lazy", DataFormat::lazy}});
   t.add("train-data-exact-num-epochs", o.train_data_exact_num_epochs,
         "Index exactly so many epochs of the training documents.", at_least(1));
+  t.ignore("mmap-warmup", "pages are read when they are needed");
+}
+
+void describe(OptionTable& t, DataOptions& o) {
+  describe_corpora(t, o);
   t.section("data loading");
   t.add("dataloader-type", o.dataloader_type,
         "Order of the samples: once as indexed, or again and again in a new random order.",
@@ -44,7 +49,6 @@ void describe(OptionTable& t, DataOptions& o) {
   t.add("reset-position-ids", o.reset_position_ids, "Positions start anew after each document.");
   t.add("reset-attention-mask", o.reset_attention_mask, "No attention across documents.");
   t.add("eod-mask-loss", o.eod_mask_loss, "No loss where the input is the end of a document.");
-  t.ignore("mmap-warmup", "pages are read when they are needed");
 }
 
 std::vector<std::string> problems(const DataOptions& o) {

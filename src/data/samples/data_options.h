@@ -34,6 +34,8 @@ struct DataOptions {
 };
 
 void describe(OptionTable& table, DataOptions& options);
+// Those of them that say which samples there are, without those of loading.
+void describe_corpora(OptionTable& table, DataOptions& options);
 // Rules across options: what is contradictory or missing.
 std::vector<std::string> problems(const DataOptions& options);
 

@@ -138,7 +138,9 @@ std::unique_ptr<GptIndex> open_gpt_index(const GptIndexKey& key, const SplitRang
                                       documents.size(), plan);
   }
   const CacheLock lock(folder, hash);
-  if (const GptIndexPaths paths(folder, hash); !paths.exist() || !(index = load(folder))) {
+  const GptIndexPaths paths(folder, hash);
+  index = paths.exist() ? load(folder) : nullptr;  // another rank may have built it meanwhile
+  if (!index) {
     write_gpt_index(paths, description, lengths(), documents, plan, key.seed);
     index = std::make_unique<GptIndex>(paths, description, documents.size(), plan);
   }

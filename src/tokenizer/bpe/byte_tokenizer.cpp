@@ -68,8 +68,8 @@ ByteTokenizer::ByteTokenizer(ByteTokenizerParts parts) : parts_(std::move(parts)
 }
 
 std::unique_ptr<Encoder> ByteTokenizer::make_encoder(const EncodeOptions& options) const {
-  if (parts_.extra_in_text && options.parse_special && !parts_.extra.empty()) {
-    return std::make_unique<SpecialEncoder>(parts_.model, parts_.pattern, parts_.extra);
+  if (options.parse_special && !parts_.in_text.empty()) {
+    return std::make_unique<SpecialEncoder>(parts_.model, parts_.pattern, parts_.in_text);
   }
   return std::make_unique<PlainEncoder>(parts_.model, parts_.pattern);
 }

@@ -14,8 +14,8 @@ struct ByteTokenizerParts {
   SplitPattern pattern = SplitPattern::gpt2;
   // Tokens that merging does not make, by their text. An id of the model must not be among them.
   std::vector<ByteToken> extra;
-  bool extra_in_text = false;  // found in texts when special tokens are parsed
-  bool spelled = false;        // pieces are shown in the printable alphabet of the file
+  std::vector<ByteToken> in_text;  // found in texts when special tokens are parsed
+  bool spelled = false;            // pieces are shown in the printable alphabet of the file
   SpecialTokens special;
 };
 

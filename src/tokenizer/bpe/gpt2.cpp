@@ -97,13 +97,16 @@ std::shared_ptr<const Tokenizer> parse_gpt2(std::string_view vocabulary_text,
     }
   }
   SpecialTokens special;
+  std::vector<ByteToken> in_text;
   if (const auto eod = ids.find(kEndOfText); eod != ids.end()) {
     special.eod = special.eos = special.bos = special.unk = eod->second;
+    in_text.push_back({kEndOfText, eod->second});
   }
   return std::make_shared<ByteTokenizer>(ByteTokenizerParts{
       .model = ByteBpe(std::move(vocabulary), file.merges(), {.unknown = 0}),
       .pattern = SplitPattern::gpt2,
       .extra = std::move(extra),
+      .in_text = std::move(in_text),
       .spelled = true,
       .special = special,
   });

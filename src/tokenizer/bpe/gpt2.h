@@ -10,9 +10,8 @@
 
 namespace bloomery {
 
-// Special tokens in a text are plain text to it, whatever the options of the encoder: Megatron
-// never looks for them. A byte that the vocabulary does not have becomes id 0; eod is
-// <|endoftext|>.
+// <|endoftext|> is the special token, and eod. Megatron never looks for it in a text: encode with
+// parse_special = false to do as it does. A byte that the vocabulary does not have becomes id 0.
 std::shared_ptr<const Tokenizer> load_gpt2(const std::filesystem::path& vocab_file,
                                            const std::filesystem::path& merge_file);
 

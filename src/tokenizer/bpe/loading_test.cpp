@@ -57,15 +57,22 @@ TEST_F(Gpt2Files, ALaterLineOfTheSamePairCounts) {
   EXPECT_EQ(encoded(*load(vocab, "#\na b\nb c\na b\n"), "abc"), (std::vector<TokenId>{0, 4}));
 }
 
-TEST_F(Gpt2Files, UnknownBytesAreIdZeroAndSpecialTokensAreText) {
+TEST_F(Gpt2Files, UnknownBytesAreIdZero) {
   const auto tokenizer = load(R"({"a": 5, "!": 0, "<|endoftext|>": 7})", "#version\n");
   EXPECT_EQ(encoded(*tokenizer, "ax"), (std::vector<TokenId>{5, 0}));
-  EXPECT_EQ(encoded(*tokenizer, "<|endoftext|>").size(), 13u);
   EXPECT_EQ(tokenizer->special().eod, 7);
   EXPECT_EQ(tokenizer->vocab_size(), 8);
   EXPECT_EQ(tokenizer->piece(6), "");
   EXPECT_THROW(tokenizer->decode(std::vector<TokenId>{6}), Error);
   EXPECT_EQ(tokenizer->decode(std::vector<TokenId>{5, 7}), "a<|endoftext|>");
+}
+
+TEST_F(Gpt2Files, TheEndOfTextIsRecognisedUnlessItIsToBeText) {
+  const auto tokenizer = load(R"({"a": 5, "!": 0, "<|endoftext|>": 7})", "#version\n");
+  EXPECT_EQ(encoded(*tokenizer, "a<|endoftext|>a"), (std::vector<TokenId>{5, 7, 5}));
+  std::vector<TokenId> ids;
+  tokenizer->make_encoder({.parse_special = false})->encode("<|endoftext|>", ids);
+  EXPECT_EQ(ids.size(), 13u);
 }
 
 TEST_F(Gpt2Files, TokensOutsideTheAlphabetStandForThemselves) {

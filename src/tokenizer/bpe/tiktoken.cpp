@@ -1,11 +1,11 @@
 #include "tokenizer/bpe/tiktoken.h"
 
-#include <array>
 #include <charconv>
 #include <functional>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "tokenizer/base64.h"
 #include "tokenizer/bpe/byte_tokenizer.h"
 
 namespace bloomery {
@@ -37,37 +37,6 @@ const Known* known_by_count(std::size_t count) {
   return nullptr;
 }
 
-constexpr std::array<signed char, 256> kBase64 = [] {
-  std::array<signed char, 256> values{};
-  values.fill(-1);
-  constexpr std::string_view kLetters =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  for (std::size_t i = 0; i < kLetters.size(); ++i) {
-    values[static_cast<unsigned char>(kLetters[i])] = static_cast<signed char>(i);
-  }
-  return values;
-}();
-
-// Nothing when it is not base64 with its padding, or when it is empty.
-std::optional<std::string> from_base64(std::string_view text) {
-  if (text.empty() || text.size() % 4 != 0) return std::nullopt;
-  while (text.ends_with('=') && text.size() % 4 != 2) text.remove_suffix(1);
-  std::string bytes;
-  std::uint32_t bits = 0;
-  int count = 0;
-  for (const char letter : text) {
-    const int value = kBase64[static_cast<unsigned char>(letter)];
-    if (value < 0) return std::nullopt;
-    bits = bits << 6 | static_cast<std::uint32_t>(value);
-    count += 6;
-    if (count >= 8) {
-      count -= 8;
-      bytes.push_back(static_cast<char>(bits >> count & 0xFF));
-    }
-  }
-  return bytes;
-}
-
 std::optional<ByteToken> parse_line(std::string_view line) {
   const std::size_t space = line.find(' ');
   if (space == std::string_view::npos) return std::nullopt;
@@ -75,7 +44,8 @@ std::optional<ByteToken> parse_line(std::string_view line) {
   const char* end = line.data() + line.size();
   TokenId rank = 0;
   const auto parsed = std::from_chars(line.data() + space + 1, end, rank);
-  if (!bytes || parsed.ec != std::errc() || parsed.ptr != end || rank < 0) return std::nullopt;
+  if (!bytes || bytes->empty() || parsed.ec != std::errc() || parsed.ptr != end || rank < 0)
+    return std::nullopt;
   return ByteToken{std::move(*bytes), rank};
 }
 
@@ -160,10 +130,9 @@ std::shared_ptr<const Tokenizer> parse_tiktoken(std::string_view text, const std
   ByteTokenizerParts parts{
       .model = ByteBpe(std::move(tokens), merges, {.whole_piece_first = true}),
       .pattern = split,
-      .extra_in_text = true,
   };
   if (const Known* known = known_by_count(count)) {
-    parts.extra = known->special;
+    parts.extra = parts.in_text = known->special;
     parts.special.eod = parts.special.eos = known->special[0].id;
   }
   return std::make_shared<ByteTokenizer>(std::move(parts));

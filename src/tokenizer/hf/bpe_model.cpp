@@ -4,19 +4,12 @@
 
 #include "base/error.h"
 #include "tokenizer/bpe/byte_alphabet.h"
+#include "tokenizer/byte_piece.h"
 #include "tokenizer/hf/bpe_encoder.h"
 #include "tokenizer/hf/word_mark.h"
 #include "tokenizer/utf8.h"
 
 namespace bloomery::hf {
-namespace {
-
-std::string byte_token(unsigned byte) {
-  constexpr char kDigits[] = "0123456789ABCDEF";
-  return {'<', '0', 'x', kDigits[byte >> 4], kDigits[byte & 15], '>'};
-}
-
-}  // namespace
 
 BpeModel::BpeModel(const Fields& fields)
     : continuation_(fields.text_or("continuing_subword_prefix", "")),
@@ -89,7 +82,7 @@ void BpeModel::index_characters() {
     if (first.code < low_characters_.size()) low_characters_[first.code] = known;
   }
   for (unsigned byte = 0; byte < 256; ++byte) {
-    byte_tokens_[byte] = vocabulary_.find(byte_token(byte)).value_or(-1);
+    byte_tokens_[byte] = vocabulary_.find(byte_piece(static_cast<int>(byte))).value_or(-1);
   }
 }
 

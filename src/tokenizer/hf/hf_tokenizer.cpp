@@ -168,7 +168,9 @@ hf::Pipeline read_pipeline(const nlohmann::json& root) {
   const hf::Fields fields(root, "tokenizer.json");
   hf::Pipeline pipeline;
   const nlohmann::json* model = fields.find("model");
-  if (model == nullptr) fields.fail("model", "an object");
+  check(model != nullptr && model->is_object(),
+        "not a tokenizer.json: it has no object 'model'. A vocab.json needs its merges too: "
+        "--tokenizer-type GPT2BPETokenizer --vocab-file vocab.json --merge-file merges.txt");
   pipeline.model = hf::read_model(*model);
   if (const nlohmann::json* object = fields.find("normalizer")) {
     pipeline.normalizer = hf::read_normalizer(*object);

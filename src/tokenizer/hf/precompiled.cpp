@@ -1,8 +1,8 @@
 #include "tokenizer/hf/precompiled.h"
 
 #include <array>
-#include <optional>
 
+#include "tokenizer/base64.h"
 #include "tokenizer/hf/graphemes.h"
 #include "tokenizer/sentencepiece/charsmap.h"
 #include "tokenizer/utf8.h"
@@ -13,32 +13,8 @@ namespace {
 // Bytes of the longest cluster that is looked up as a whole.
 constexpr std::size_t kLongestCluster = 5;
 
-std::optional<std::string> decode_base64(std::string_view text) {
-  std::string bytes;
-  bytes.reserve(text.size() / 4 * 3);
-  std::uint32_t bits = 0;
-  int count = 0;
-  while (text.ends_with('=')) text.remove_suffix(1);
-  for (const char c : text) {
-    const int value = c >= 'A' && c <= 'Z'   ? c - 'A'
-                      : c >= 'a' && c <= 'z' ? c - 'a' + 26
-                      : c >= '0' && c <= '9' ? c - '0' + 52
-                      : c == '+'             ? 62
-                      : c == '/'             ? 63
-                                             : -1;
-    if (value < 0) return std::nullopt;
-    bits = bits << 6 | static_cast<std::uint32_t>(value);
-    count += 6;
-    if (count >= 8) {
-      count -= 8;
-      bytes.push_back(static_cast<char>(bits >> count & 0xFF));
-    }
-  }
-  return bytes;
-}
-
 std::string charsmap_blob(const Fields& fields) {
-  std::optional<std::string> blob = decode_base64(fields.text("precompiled_charsmap"));
+  std::optional<std::string> blob = from_base64(fields.text("precompiled_charsmap"));
   if (!blob) fields.fail("precompiled_charsmap", "base64");
   return *std::move(blob);
 }

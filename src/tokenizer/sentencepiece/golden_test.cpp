@@ -54,23 +54,6 @@ std::shared_ptr<const Tokenizer> shared_model(const std::string& name) {
   return path ? load_sentencepiece(*path, SentencePieceKind::plain) : nullptr;
 }
 
-TEST(SentencePieceGolden, RandomTexts) {
-  if (!shared_data("tokenizers/sentencepiece")) GTEST_SKIP() << kNoSharedData;
-  const auto golden = nlohmann::json::parse(golden_file("subword_fuzz.json"));
-  for (const auto& [name, fingerprints] : golden.at("sentencepiece").items()) {
-    const auto tokenizer = shared_model(name);
-    ASSERT_NE(tokenizer, nullptr) << name;
-    const auto encoder = tokenizer->make_encoder();
-    for (std::size_t i = 0; i < fingerprints.size(); ++i) {
-      const std::string text = golden.at("texts")[i];
-      Ids ids;
-      encoder->encode(text, ids);
-      EXPECT_EQ(token_fingerprint(ids, tokenizer->decode(ids)), fingerprints[i])
-          << name << ": " << text;
-    }
-  }
-}
-
 TEST(SentencePieceGolden, LlamaCppVectors) {
   const auto tokenizer = shared_model("llama2.model");
   if (!tokenizer) GTEST_SKIP() << kNoSharedData;

@@ -1,7 +1,6 @@
 #include "tokenizer/unicode/normalize.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "tokenizer/unicode/normalize_data.h"
 #include "tokenizer/utf8.h"
@@ -12,17 +11,6 @@ namespace {
 constexpr char32_t kFirstChanged = 0xA0;  // nothing below changes in any form
 
 bool composes(NormalForm form) { return form == NormalForm::nfc || form == NormalForm::nfkc; }
-
-// The end of the ASCII that starts at `at`, or a few bytes before it.
-std::size_t skip_ascii(std::string_view text, std::size_t at) {
-  std::uint64_t word = 0;
-  while (at + sizeof word <= text.size()) {
-    std::memcpy(&word, text.data() + at, sizeof word);
-    if ((word & 0x8080808080808080) != 0) break;
-    at += sizeof word;
-  }
-  return at;
-}
 
 // Canonical ordering: runs of non-starters by their class, those of one class as they stand.
 void order_marks(std::u32string& text) {

@@ -124,22 +124,6 @@ TEST(WordPieceGolden, ManyLanguages) {
   }
 }
 
-TEST(WordPieceGolden, RandomTexts) {
-  if (!shared_data("tokenizers/bert")) GTEST_SKIP() << kNoSharedData;
-  const auto golden = nlohmann::json::parse(golden_file("subword_fuzz.json"));
-  for (const auto& [name, fingerprints] : golden.at("wordpiece").items()) {
-    const auto tokenizer = bert(name);
-    const auto encoder = tokenizer->make_encoder();
-    for (std::size_t i = 0; i < fingerprints.size(); ++i) {
-      const std::string text = golden.at("texts")[i];
-      Ids ids;
-      encoder->encode(text, ids);
-      EXPECT_EQ(token_fingerprint(ids, tokenizer->decode(ids)), fingerprints[i])
-          << name << ": " << text;
-    }
-  }
-}
-
 TEST(WordPieceGolden, DecodingTakesOutTheSpacesOfEnglish) {
   const auto tokenizer = bert("bert-base-uncased-vocab.txt");
   if (!tokenizer) GTEST_SKIP() << kNoSharedData;
