@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "bench.h"
 #include "build_config.h"
+#include "checkpoint.h"
 #include "data.h"
 #include "preprocess.h"
 #include "tokenizer.h"
@@ -21,6 +22,7 @@ std::vector<Command> commands() {
       {"preprocess", "turn text into tokenised corpora", preprocess_command},
       {"preprocess_data", "the same, under Megatron's name", preprocess_command},
       {"tokenizer", "text to token ids and back", tokenizer},
+      {"checkpoint", "list, check, compare and remove checkpoints", checkpoint},
       {"data", "look at, check, join and split tokenised corpora", data},
       {"merge_datasets", "join corpora: another name of `data merge`", data_merge},
   };

@@ -13,7 +13,7 @@ add_library(openblas INTERFACE)
 target_include_directories(openblas SYSTEM INTERFACE ${OPENBLAS_INCLUDE})
 target_link_libraries(openblas INTERFACE ${OPENBLAS_LIBRARY} Threads::Threads)
 
-# Header-only use of fmt and spdlog: one translation unit includes them, so nothing is gained by
+# Header-only use of fmt and spdlog: few translation units include them, so nothing is gained by
 # linking their libraries, and a portable binary does not depend on their versions.
 add_library(logging_headers INTERFACE)
 target_compile_definitions(logging_headers INTERFACE FMT_HEADER_ONLY SPDLOG_HEADER_ONLY
@@ -40,4 +40,5 @@ endfunction()
 
 add_package_library(protobuf google/protobuf/io/coded_stream.h protobuf-lite)
 add_package_library(compression zlib.h z lzma zstd)
+add_package_library(xxhash xxhash.h xxhash)
 target_link_libraries(protobuf INTERFACE Threads::Threads)

@@ -17,6 +17,7 @@ using Entry = SafetensorsFile::Entry;
 
 constexpr std::size_t kLengthBytes = 8;
 constexpr std::size_t kMaxHeaderBytes = 100'000'000;  // the limit of the reference reader
+constexpr int kMaxDepth = 8;  // a header has 3; printing a bad value takes stack for each level
 constexpr const char* kMetadataKey = "__metadata__";
 
 struct Format {
@@ -31,15 +32,6 @@ constexpr Format kFormats[] = {
     {"I16", 2, std::nullopt}, {"U16", 2, std::nullopt},     {"U32", 4, std::nullopt},
     {"U64", 8, std::nullopt}, {"F8_E4M3", 1, std::nullopt}, {"F8_E5M2", 1, std::nullopt},
 };
-
-std::string_view format_name(DType dtype) {
-  for (const Format& format : kFormats) {
-    if (format.dtype == dtype) {
-      return format.name;
-    }
-  }
-  throw Error(concat("safetensors has no format for ", dtype));
-}
 
 // Reads the header of one file; every message starts with its path.
 class HeaderReader {
@@ -85,6 +77,7 @@ class HeaderReader {
   Json parse(std::string_view text) const {
     std::set<std::string> names;
     const auto watch = [&](int depth, Json::parse_event_t event, Json& value) {
+      require(depth <= kMaxDepth, "the header is nested more than ", kMaxDepth, " deep");
       if (event == Json::parse_event_t::key && depth == 1) {
         require(names.insert(value.get<std::string>()).second, "the name ", value.dump(),
                 " appears twice in the header");
@@ -180,6 +173,20 @@ class HeaderReader {
 
 }  // namespace
 
+std::string_view safetensors_format(DType dtype) {
+  for (const Format& format : kFormats) {
+    if (format.dtype == dtype) {
+      return format.name;
+    }
+  }
+  throw Error(concat("safetensors has no format for ", dtype));
+}
+
+std::optional<DType> safetensors_dtype(std::string_view name) {
+  const auto* format = std::ranges::find(kFormats, name, &Format::name);
+  return format != std::end(kFormats) ? format->dtype : std::nullopt;
+}
+
 SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : file_(path) {
   data_offset_ = HeaderReader(file_).read(entries_, metadata_);
 }
@@ -223,6 +230,36 @@ std::map<std::string, Tensor> SafetensorsFile::read_all(Stream& stream) const {
   return tensors;
 }
 
+std::string safetensors_header(const std::vector<SafetensorsItem>& items,
+                               const Metadata& metadata) {
+  Json header = Json::object();
+  if (!metadata.empty()) {
+    header[kMetadataKey] = metadata;
+  }
+  std::set<std::string_view> names{kMetadataKey};
+  std::size_t offset = 0;
+  for (const SafetensorsItem& item : items) {
+    check(names.insert(item.name).second, "write_safetensors: the name ", item.name, " is taken");
+    Json shape = Json::array();
+    for (int i = 0; i < item.shape.rank(); ++i) {
+      shape.push_back(item.shape[i]);
+    }
+    const std::size_t bytes = static_cast<std::size_t>(item.shape.numel()) * size_of(item.dtype);
+    // Appended without the search that operator[] of an ordered object makes.
+    header.get_ref<Json::object_t&>().emplace_back(
+        item.name, Json{{"dtype", safetensors_format(item.dtype)},
+                        {"shape", shape},
+                        {"data_offsets", {offset, offset + bytes}}});
+    offset += bytes;
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // the data starts aligned
+  const std::uint64_t length = text.size();
+  check(length <= kMaxHeaderBytes, "write_safetensors: ", items.size(),
+        " tensors are too many for one file: their header has ", length, " bytes");
+  return std::string(reinterpret_cast<const char*>(&length), kLengthBytes) + text;
+}
+
 void write_safetensors(const std::filesystem::path& path, Stream& stream,
                        const std::vector<std::pair<std::string, Tensor>>& tensors,
                        const Metadata& metadata) {
@@ -230,30 +267,12 @@ void write_safetensors(const std::filesystem::path& path, Stream& stream,
   std::ranges::sort(ordered, {}, [](const auto& item) {
     return std::pair(-static_cast<int>(size_of(item.second.dtype())), item.first);
   });
-  Json header = Json::object();
-  if (!metadata.empty()) {
-    header[kMetadataKey] = metadata;
-  }
-  std::size_t offset = 0;
+  std::vector<SafetensorsItem> items;
   for (const auto& [name, tensor] : ordered) {
-    check(!header.contains(name) && name != kMetadataKey, "write_safetensors: the name ", name,
-          " is taken");
-    Json shape = Json::array();
-    for (int i = 0; i < tensor.shape().rank(); ++i) {
-      shape.push_back(tensor.shape()[i]);
-    }
-    header[name] = {{"dtype", format_name(tensor.dtype())},
-                    {"shape", shape},
-                    {"data_offsets", {offset, offset + tensor.bytes()}}};
-    offset += tensor.bytes();
+    items.push_back({name, tensor.dtype(), tensor.shape()});
   }
-  std::string text = header.dump();
-  text.resize((text.size() + 7) / 8 * 8, ' ');  // the data starts aligned
-
   AtomicFile file(path);
-  const std::uint64_t length = text.size();
-  file.write(&length, kLengthBytes);
-  file.write(text);
+  file.write(safetensors_header(items, metadata));
   std::vector<std::byte> host;
   for (const auto& [name, tensor] : ordered) {
     host.resize(tensor.bytes());

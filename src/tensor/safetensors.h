@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,7 @@ class SafetensorsFile {
 
   const std::map<std::string, Entry>& entries() const { return entries_; }
   const Metadata& metadata() const { return metadata_; }
+  std::size_t data_offset() const { return data_offset_; }  // of the data section in the file
   std::vector<std::string> names() const;
   bool contains(const std::string& name) const { return entries_.contains(name); }
   const Entry& entry(const std::string& name) const;  // throws when there is none
@@ -48,6 +50,19 @@ class SafetensorsFile {
   std::map<std::string, Entry> entries_;
   Metadata metadata_;
 };
+
+// The format's name of a type ("BF16"), and the type of a name, if we have it.
+std::string_view safetensors_format(DType dtype);
+std::optional<DType> safetensors_dtype(std::string_view format);
+
+// What a file holds before the data: the length and the JSON header, for tensors (unique names)
+// whose bytes follow in this order. Its size is a multiple of 8.
+struct SafetensorsItem {
+  std::string name;
+  DType dtype = DType::fp32;
+  Shape shape;
+};
+std::string safetensors_header(const std::vector<SafetensorsItem>& items, const Metadata& metadata);
 
 // Writes the tensors (unique names) so that `path` appears whole or not at all. Waits for the
 // stream. Tensors are stored by falling element size, then name, so that each is aligned.

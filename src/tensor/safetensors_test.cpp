@@ -107,6 +107,13 @@ TEST_F(SafetensorsTest, EveryTruncationIsAnError) {
   EXPECT_TRUE(contains(open_error(), "1 bytes at the end of the file belong to no tensor"));
 }
 
+// Printing a value in a message takes stack for each level of it.
+TEST_F(SafetensorsTest, DeepNestingIsAnError) {
+  const std::string deep(1'000'000, '[');
+  write_raw(R"({"__metadata__":{"a":)" + deep, 0);
+  EXPECT_TRUE(contains(open_error(), "nested more than")) << open_error().substr(0, 200);
+}
+
 TEST_F(SafetensorsTest, BadHeaders) {
   const struct {
     const char *header, *message;

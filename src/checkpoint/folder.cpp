@@ -1,0 +1,89 @@
+#include "checkpoint/folder.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/error.h"
+
+namespace bloomery {
+namespace {
+
+constexpr std::string_view kStep = "step-";
+
+}  // namespace
+
+std::string step_name(std::int64_t step) { return concat(kStep, step); }
+
+std::optional<std::int64_t> step_of_name(std::string_view name) {
+  if (!name.starts_with(kStep)) {
+    return std::nullopt;
+  }
+  std::int64_t step = -1;
+  const std::string_view digits = name.substr(kStep.size());
+  std::from_chars(digits.data(), digits.data() + digits.size(), step);
+  // Written back it must be the same: no sign, no leading zero, nothing behind.
+  return step >= 0 && name == step_name(step) ? std::optional(step) : std::nullopt;
+}
+
+std::vector<CheckpointEntry> list_checkpoints(const std::filesystem::path& folder) {
+  std::vector<CheckpointEntry> entries;
+  if (!std::filesystem::exists(folder)) {
+    return entries;
+  }
+  check(std::filesystem::is_directory(folder), folder.string(), " is not a folder");
+  for (const auto& item : std::filesystem::directory_iterator(folder)) {
+    if (const auto step = step_of_name(item.path().filename().string())) {
+      entries.push_back({*step, item.path()});
+    }
+  }
+  std::ranges::sort(entries, {}, &CheckpointEntry::step);
+  return entries;
+}
+
+std::vector<CheckpointEntry> checkpoints_at(const std::filesystem::path& path) {
+  // A path may end with a slash; its last name then is empty.
+  const std::filesystem::path clean = path.has_filename() ? path : path.parent_path();
+  const auto step = step_of_name(clean.filename().string());
+  if (step && std::filesystem::exists(clean)) {
+    return {{*step, clean}};
+  }
+  if (std::filesystem::exists(clean / kManifestName)) {
+    return {{-1, clean}};
+  }
+  return list_checkpoints(clean);
+}
+
+CheckpointReader open_checkpoint(const CheckpointEntry& entry) {
+  CheckpointReader reader(entry.folder);
+  const auto named = step_of_name(entry.folder.filename().string());
+  check(!named || *named == reader.state().step, entry.folder.string(),
+        ": damaged: its manifest is of step ", reader.state().step);
+  return reader;
+}
+
+std::optional<CheckpointReader> find_newest(const std::filesystem::path& path, ThreadPool* pool,
+                                            const Log& log) {
+  std::vector<CheckpointEntry> entries = checkpoints_at(path);
+  std::ranges::reverse(entries);
+  for (const CheckpointEntry& entry : entries) {
+    try {
+      CheckpointReader reader = open_checkpoint(entry);
+      if (pool != nullptr) {
+        reader.verify(*pool);
+      }
+      if (&entry != &entries.front()) {
+        log.warning("using the last good checkpoint, ", entry.folder.string());
+      }
+      return reader;
+    } catch (const Error& error) {
+      log.warning("checkpoint passed over: ", error.what());
+    }
+  }
+  check(
+      entries.empty(), "no good checkpoint in ", path.string(), ": all ", entries.size(),
+      " are damaged (see above); `bloomery checkpoint verify` tells more. Move them away to start "
+      "from scratch");
+  return std::nullopt;
+}
+
+}  // namespace bloomery

@@ -1,0 +1,42 @@
+// The folder of a run's checkpoints: SAVE/step-N is committed, names with `tmp` are not, and other
+// names belong to others. The newest good checkpoint is found by looking; no file points to it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/log.h"
+#include "base/thread_pool.h"
+#include "checkpoint/reader.h"
+
+namespace bloomery {
+
+std::string step_name(std::int64_t step);                         // "step-100"
+std::optional<std::int64_t> step_of_name(std::string_view name);  // none: another name
+
+struct CheckpointEntry {
+  std::int64_t step = 0;
+  std::filesystem::path folder;
+};
+
+// The committed checkpoints of a folder, good or damaged, by rising step. An absent folder has
+// none.
+std::vector<CheckpointEntry> list_checkpoints(const std::filesystem::path& folder);
+// The same, or the one checkpoint that `path` itself is: a step-N, or any folder with a manifest.
+std::vector<CheckpointEntry> checkpoints_at(const std::filesystem::path& path);
+
+// Opens one; an Error also when its folder has the name of another step.
+CheckpointReader open_checkpoint(const CheckpointEntry& entry);
+
+// The newest checkpoint at `path` whose every byte is good, and a warning for each newer one that
+// is not. None when there is no checkpoint at all; an Error when all are damaged, because training
+// would start over and, later, replace them. A null pool leaves the blocks to be checked as they
+// are read: for ranks that open what another has chosen.
+std::optional<CheckpointReader> find_newest(const std::filesystem::path& path, ThreadPool* pool,
+                                            const Log& log);
+
+}  // namespace bloomery

@@ -1,0 +1,16 @@
+// XXH3, 64 bits: what blocks of checkpoint files and manifests are checked with.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace bloomery {
+
+std::uint64_t xxh3(std::span<const std::byte> bytes);
+std::uint64_t xxh3(std::string_view text);
+std::string hash_text(std::uint64_t hash);  // 16 lower-case hexadecimal digits
+
+}  // namespace bloomery

@@ -1,0 +1,43 @@
+// One file of a checkpoint, read with its hashes: no byte is given out before the block that it
+// lies in was found to be what the manifest says.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/file.h"
+#include "checkpoint/manifest.h"
+
+namespace bloomery {
+
+class HashedFile {
+ public:
+  // Throws an Error when the file is absent or not as long as the manifest says.
+  HashedFile(const std::filesystem::path& folder, const ManifestFile& file,
+             std::uint64_t block_bytes);
+
+  const std::filesystem::path& path() const { return file_.path(); }
+  std::int64_t num_blocks() const { return static_cast<std::int64_t>(hashes_.size()); }
+  std::uint64_t block_size(std::int64_t block) const;
+
+  // Bytes [offset, offset + to.size()), by any thread. Blocks seen for the first time are read
+  // whole and checked; an Error names the file and the block.
+  void read(std::uint64_t offset, std::span<std::byte> to) const;
+  // Reads and checks a block, even when it was seen before. `buffer` has room for it.
+  void check_block(std::int64_t block, std::span<std::byte> buffer) const;
+
+ private:
+  void compare(std::int64_t block, std::span<const std::byte> bytes) const;
+
+  InputFile file_;
+  std::uint64_t block_bytes_;
+  std::vector<std::uint64_t> hashes_;
+  std::unique_ptr<std::atomic<bool>[]> checked_;  // by block
+};
+
+}  // namespace bloomery

@@ -1,0 +1,187 @@
+#include "checkpoint/save.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <sstream>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "build_config.h"
+#include "checkpoint/disk.h"
+
+namespace bloomery {
+namespace {
+
+// Some rank could not do its part: all ranks throw this with the same text.
+class SaveFailed : public std::runtime_error {
+ public:
+  using runtime_error::runtime_error;
+};
+
+std::string file_name(int rank, int size) {
+  const std::string last = std::to_string(size - 1), mine = std::to_string(rank);
+  return concat("rank-", std::string(last.size() - mine.size(), '0'), mine, ".safetensors");
+}
+
+// A bound for this rank's share of the manifest, whose hashes are not known when space is asked
+// for.
+std::uint64_t manifest_bound(const Snapshot& snapshot, std::uint64_t file_bytes,
+                             std::uint64_t block_bytes) {
+  const RunState& state = snapshot.state;
+  std::uint64_t bytes = 4096 + 2 * (state.options.size() + state.choices.size());
+  for (const SnapshotPiece& piece : snapshot.pieces) {
+    bytes += 512 + piece.tensor.size();
+  }
+  return bytes + 32 * (file_bytes / block_bytes + 1);
+}
+
+std::uint64_t whole_pages(std::uint64_t bytes) { return (bytes + 4095) / 4096 * 4096; }
+
+}  // namespace
+
+std::string SaveTask::no_space() const {
+  return concat("no space left to save ", step_name(snapshot_.state.step), " in ", folder_.string(),
+                ": ", needed_, " bytes are needed, ", free_space(folder_).bytes,
+                " are free; nothing of it was kept, make room before the next save");
+}
+
+// Whatever happens is said to the others: a rank that left without a word would keep them waiting.
+std::string SaveTask::answer(const Work& work) const {
+  try {
+    try {
+      return "+" + work();
+    } catch (const DiskFull&) {
+      return "-" + no_space();
+    }
+  } catch (const std::exception& error) {
+    return concat("-cannot save ", step_name(snapshot_.state.step), ": ", error.what());
+  }
+}
+
+std::vector<std::string> SaveTask::together(const Work& work) const {
+  std::vector<std::string> texts = group_.gather(answer(work));
+  for (std::string& text : texts) {
+    check(!text.empty(), "a rank gave no answer while a checkpoint was saved");
+    if (text[0] != '+') {
+      throw SaveFailed(text.substr(1));
+    }
+    text.erase(0, 1);
+  }
+  return texts;
+}
+
+std::string SaveTask::first_rank(const Work& work) const {
+  return together([&] { return group_.rank == 0 ? work() : std::string(); })[0];
+}
+
+void SaveTask::plan() {
+  const auto sizes = together([&] {
+    file_.emplace(file_name(group_.rank, group_.size), snapshot_.pieces, snapshot_.state.step);
+    const std::uint64_t bytes = file_->size();
+    const std::uint64_t manifest = manifest_bound(snapshot_, bytes, options_.file.block_bytes);
+    return concat(bytes, " ", whole_pages(bytes) + whole_pages(manifest));
+  });
+  for (const std::string& text : sizes) {
+    std::uint64_t file = 0, room = 0;
+    std::istringstream(text) >> file >> room;
+    file_bytes_ += file;
+    needed_ += room;
+  }
+}
+
+std::string SaveTask::make_temporary() const {
+  remove_leftovers(folder_);
+  const FreeSpace free = free_space(folder_);
+  if (free.bytes < needed_) {
+    throw DiskFull(folder_, needed_ - free.bytes);
+  }
+  const auto files = static_cast<std::uint64_t>(group_.size) + 3;
+  if (free.files < files) {
+    throw std::runtime_error(concat("the file system of ", folder_.string(), " has room for ",
+                                    free.files, " more files, ", files, " are needed"));
+  }
+  const std::string name = concat(step_name(snapshot_.state.step), ".tmp-", getpid());
+  std::filesystem::create_directory(folder_ / name);
+  return name;
+}
+
+std::string SaveTask::write_part() const {
+  const ManifestPart part = file_->write(temporary_, options_.file);
+  sync_folder(temporary_);
+  return part_text(part);
+}
+
+void SaveTask::commit(const std::vector<std::string>& parts) const {
+  Manifest manifest;
+  manifest.program = concat("bloomery ", build::version);
+  manifest.state = snapshot_.state;
+  manifest.block_bytes = options_.file.block_bytes;
+  for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+    add_part(manifest, parts[rank], concat("what rank ", rank, " wrote"));
+  }
+  AtomicFile file(temporary_ / kManifestName);
+  file.write(manifest_text(manifest));
+  file.commit();  // makes it and the folder's names durable
+  give_final_name();
+}
+
+void SaveTask::give_final_name() const {
+  const std::filesystem::path name = folder_ / step_name(snapshot_.state.step);
+  if (!rename_or_swap(temporary_, name)) {
+    bool good = true;
+    try {
+      open_checkpoint({snapshot_.state.step, name});
+    } catch (const Error&) {
+      good = false;
+    }
+    if (good) {  // removing it first could lose both
+      throw std::runtime_error(concat(name.string(), " is there already, and this file system ",
+                                      "cannot replace it in one step; move it away"));
+    }
+    remove_checkpoint(name);
+    rename_or_swap(temporary_, name);
+  }
+  sync_folder(folder_);
+  std::error_code ignored;                           // the new one is committed, come what may
+  std::filesystem::remove_all(temporary_, ignored);  // an older save of this step, if there was one
+}
+
+std::string SaveTask::prune() const {
+  try {
+    for (const CheckpointEntry& entry : to_prune(folder_, options_.keep, nullptr)) {
+      remove_checkpoint(entry.folder);
+    }
+  } catch (const std::exception& error) {
+    return concat("old checkpoints were not all removed: ", error.what());
+  }
+  return "";
+}
+
+SaveOutcome SaveTask::run() {
+  const auto start = std::chrono::steady_clock::now();
+  SaveOutcome outcome{.step = snapshot_.state.step,
+                      .folder = folder_ / step_name(snapshot_.state.step)};
+  try {
+    plan();
+    temporary_ = folder_ / first_rank([&] { return make_temporary(); });
+    const std::vector<std::string> parts = together([&] { return write_part(); });
+    first_rank([&] {
+      commit(parts);
+      return "";
+    });
+    outcome.committed = true;
+    outcome.bytes = file_bytes_;
+    outcome.message = first_rank([&] { return prune(); });
+  } catch (const SaveFailed& failure) {
+    outcome.message = failure.what();
+    if (group_.rank == 0 && !temporary_.empty()) {
+      std::error_code ignored;
+      std::filesystem::remove_all(temporary_, ignored);
+    }
+  }
+  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return outcome;
+}
+
+}  // namespace bloomery
