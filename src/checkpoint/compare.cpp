@@ -27,7 +27,9 @@ void compare_values(const std::byte* a, const std::byte* b, std::int64_t count, 
     T left, right;
     std::memcpy(&left, a + static_cast<std::size_t>(i) * sizeof(T), sizeof(T));
     std::memcpy(&right, b + static_cast<std::size_t>(i) * sizeof(T), sizeof(T));
-    if (std::memcmp(&left, &right, sizeof(T)) == 0) {
+    // By bits: NaN equals itself, and the two zeros differ.
+    const std::size_t at = static_cast<std::size_t>(i) * sizeof(T);
+    if (std::memcmp(a + at, b + at, sizeof(T)) == 0) {
       continue;
     }
     difference.first = difference.count == 0 ? base + i : difference.first;

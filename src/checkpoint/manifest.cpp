@@ -159,7 +159,7 @@ void add_part(Manifest& manifest, std::string_view text, const std::string& plac
                    tensor.shape, " elsewhere");
     for (ManifestPiece& piece : part.pieces) {
       piece.file += first;
-      tensor.pieces.push_back(std::move(piece));
+      tensor.pieces.push_back(piece);
     }
   }
 }

@@ -101,7 +101,7 @@ std::string SaveTask::make_temporary() const {
     throw std::runtime_error(concat("the file system of ", folder_.string(), " has room for ",
                                     free.files, " more files, ", files, " are needed"));
   }
-  const std::string name = concat(step_name(snapshot_.state.step), ".tmp-", getpid());
+  std::string name = concat(step_name(snapshot_.state.step), ".tmp-", getpid());
   std::filesystem::create_directory(folder_ / name);
   return name;
 }

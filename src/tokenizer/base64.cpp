@@ -27,7 +27,7 @@ std::optional<std::string> from_base64(std::string_view text) {
   std::uint32_t bits = 0;
   int count = 0;
   for (const char letter : text) {
-    const int value = kBase64[static_cast<unsigned char>(letter)];
+    const std::int8_t value = kBase64[static_cast<unsigned char>(letter)];
     if (value < 0) return std::nullopt;
     bits = bits << 6 | static_cast<std::uint32_t>(value);
     count += 6;

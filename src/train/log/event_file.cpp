@@ -84,8 +84,8 @@ std::string host_name() {
 std::filesystem::path free_name(const std::filesystem::path& folder, double now) {
   std::filesystem::create_directories(folder);
   for (int number = 0;; ++number) {
-    const auto path = folder / concat("events.out.tfevents.", static_cast<std::int64_t>(now), ".",
-                                      host_name(), ".", getpid(), ".", number);
+    auto path = folder / concat("events.out.tfevents.", static_cast<std::int64_t>(now), ".",
+                                host_name(), ".", getpid(), ".", number);
     if (!std::filesystem::exists(path)) return path;
   }
 }

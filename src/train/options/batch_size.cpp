@@ -34,8 +34,8 @@ std::vector<BatchSize::Stage> BatchSize::stages() const {
       stages.push_back({batch, consumed, 0});
     }
     // All steps of this size at once: a ramp may take millions of them.
-    const double end = (static_cast<double>((batch - rampup_->start) / rampup_->increment) + 1) *
-                       samples_per_increment_;
+    const std::int64_t increments = (batch - rampup_->start) / rampup_->increment + 1;
+    const double end = static_cast<double>(increments) * samples_per_increment_;
     const std::int64_t guess = (static_cast<std::int64_t>(end) - consumed) / batch - 1;
     const std::int64_t steps = guess > 1 ? guess : 1;
     stages.back().iterations += steps;
