@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "base/temporary_folder.h"
 #include "bench.h"
 #include "config/option_table.h"
 #include "data/samples/cache_lock.h"
@@ -64,7 +65,7 @@ int bench_data(const Arguments& arguments, std::ostream& out) {
   }
   table.read_flags(arguments);
   table.finish();
-  const PrivateFolder temporary;
+  const TemporaryFolder temporary;
   const std::filesystem::path folder =
       o.folder.empty() ? temporary.path() : std::filesystem::path(o.folder);
   check(is_writable_folder(folder), "--data-cache-path ", folder.string(), " cannot be written to");

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/temporary_folder.h"
 #include "bloomery.h"
 #include "data/indexed_corpus.h"
-#include "data/samples/cache_lock.h"
 
 namespace bloomery {
 namespace {
@@ -35,7 +35,7 @@ class DataSamplesTest : public testing::Test {
     return run_bloomery(arguments, out_, errors_);
   }
 
-  PrivateFolder folder_;
+  TemporaryFolder folder_;
   std::string prefix_;
   std::ostringstream out_, errors_;
 };

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <thread>
 
+#include "base/temporary_folder.h"
 #include "bloomery.h"
 #include "data/indexed_corpus.h"
 
@@ -19,11 +20,8 @@ namespace {
 class PreprocessCommand : public ::testing::Test {
  protected:
   PreprocessCommand() {
-    std::string name = std::filesystem::temp_directory_path() / "bloomery-command-XXXXXX";
-    folder_ = mkdtemp(name.data());
     std::ofstream(folder_ / "in.jsonl") << "{\"text\":\"1 2 3\"}\nbad\n{\"text\":\"4\"}\n";
   }
-  ~PreprocessCommand() override { std::filesystem::remove_all(folder_); }
 
   int run(const std::string& command, Arguments further = {}) {
     Arguments arguments = {command,           "--input",       folder_ / "in.jsonl",
@@ -41,7 +39,8 @@ class PreprocessCommand : public ::testing::Test {
                                                   std::filesystem::directory_iterator()));
   }
 
-  std::filesystem::path folder_;
+  TemporaryFolder temporary_;
+  const std::filesystem::path folder_ = temporary_.path();
   std::string errors_;
 };
 

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "base/file.h"
+#include "base/temporary_folder.h"
 #include "bloomery.h"
 #include "tokenizer/load.h"
 
@@ -14,8 +15,6 @@ namespace {
 class TokenizerTrain : public ::testing::Test {
  protected:
   TokenizerTrain() {
-    std::string name = std::filesystem::temp_directory_path() / "bloomery-train-XXXXXX";
-    folder_ = mkdtemp(name.data());
     std::ofstream text(folder_ / "in.txt"), lines(folder_ / "in.jsonl");
     for (int i = 0; i < 20'000; ++i) {  // several chunks
       const std::string line = "the forge's ore number " + std::to_string(i % 997) +
@@ -24,7 +23,6 @@ class TokenizerTrain : public ::testing::Test {
       lines << "{\"text\": \"" << line << "\", \"title\": \"ore\"}\n";
     }
   }
-  ~TokenizerTrain() override { std::filesystem::remove_all(folder_); }
 
   int train(const std::string& input, const std::string& output, Arguments further = {}) {
     Arguments arguments = {"tokenizer", "train",          "--input",      folder_ / input,
@@ -39,7 +37,8 @@ class TokenizerTrain : public ::testing::Test {
     return read_file(folder_ / output / name);
   }
 
-  std::filesystem::path folder_;
+  TemporaryFolder temporary_;
+  const std::filesystem::path folder_ = temporary_.path();
   std::string errors_;
 };
 

@@ -51,21 +51,4 @@ std::string read_xz(const std::filesystem::path& path) {
   return text;
 }
 
-TemporaryFolder::TemporaryFolder() {
-  std::string name = (std::filesystem::temp_directory_path() / "bloomery_XXXXXX").string();
-  check(mkdtemp(name.data()) != nullptr, "no temporary folder could be made");
-  path_ = name;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
-std::filesystem::path TemporaryFolder::file(const std::string& name,
-                                            const std::string& contents) const {
-  std::ofstream(path_ / name, std::ios::binary) << contents;
-  return path_ / name;
-}
-
 }  // namespace bloomery

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "base/temporary_folder.h"
+
 namespace bloomery {
 
 // A file or folder under shared/data; nothing when it is not here, and then the test should skip.
@@ -15,20 +17,5 @@ std::string golden_file(const std::string& name);
 
 // A whole .xz file, unpacked.
 std::string read_xz(const std::filesystem::path& path);
-
-// A folder of its own for a test's files, removed with everything in it at the end.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  // Writes a file in it and gives its path.
-  std::filesystem::path file(const std::string& name, const std::string& contents) const;
-
- private:
-  std::filesystem::path path_;
-};
 
 }  // namespace bloomery

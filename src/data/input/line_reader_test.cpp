@@ -11,6 +11,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "data/input/input_files.h"
 #include "data/input/line_format.h"
 
@@ -19,22 +20,13 @@ namespace {
 
 class Folder {
  public:
-  Folder() {
-    std::string name = std::filesystem::temp_directory_path() / "bloomery-input-XXXXXX";
-    path_ = mkdtemp(name.data());
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
   std::string write(const std::string& name, std::string_view bytes) const {
-    std::ofstream(path_ / name, std::ios::binary) << bytes;
-    return path_ / name;
+    return folder_.file(name, bytes);
   }
-  std::string operator/(const std::string& name) const { return path_ / name; }
+  std::string operator/(const std::string& name) const { return folder_.path() / name; }
 
  private:
-  std::filesystem::path path_;
+  TemporaryFolder folder_;
 };
 
 std::string gzip(std::string_view text) {

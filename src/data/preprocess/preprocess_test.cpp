@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/temporary_folder.h"
 #include "config/option_table.h"
 #include "data/preprocess/pipeline.h"
 #include "tokenizer/bpe/gpt2.h"
@@ -56,12 +57,7 @@ class ByteTokenizer : public Tokenizer {
 
 class PreprocessTest : public ::testing::Test {
  protected:
-  PreprocessTest() {
-    std::string name = std::filesystem::temp_directory_path() / "bloomery-preprocess-XXXXXX";
-    folder_ = mkdtemp(name.data());
-    options_.output_prefix = folder_ / "out";
-  }
-  ~PreprocessTest() override { std::filesystem::remove_all(folder_); }
+  PreprocessTest() { options_.output_prefix = folder_ / "out"; }
 
   std::string write(const std::string& name, std::string_view bytes) const {
     std::ofstream(folder_ / name, std::ios::binary) << bytes;
@@ -99,7 +95,8 @@ class PreprocessTest : public ::testing::Test {
     return found;
   }
 
-  std::filesystem::path folder_;
+  TemporaryFolder temporary_;
+  const std::filesystem::path folder_ = temporary_.path();
   PreprocessOptions options_;
   std::ostringstream messages_;
   int go_on_ = 1 << 30;

@@ -10,17 +10,15 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/md5.h"
-#include "data/samples/cache_lock.h"
+#include "base/temporary_folder.h"
 #include "data/samples/numpy_text.h"
+#include "harness/shared_data.h"
 
 namespace bloomery {
 namespace {
 
 nlohmann::json golden(const char* part) {
-  const char* root = std::getenv("BLOOMERY_ROOT");
-  check(root != nullptr, "run the tests with ctest, or set BLOOMERY_ROOT to the repository");
-  return nlohmann::json::parse(read_file(std::string(root) + "/tests/golden/samples.json"))
-      .at(part);
+  return nlohmann::json::parse(golden_file("samples.json")).at(part);
 }
 
 template <class T>
@@ -132,7 +130,7 @@ class BlendTest : public testing::Test {
     return folder_.path() / (md5_hex(blend.description()) + end);
   }
 
-  PrivateFolder folder_;
+  TemporaryFolder folder_;
   const std::vector<TokenId> expected_ = {1, 0, 2, 1, 0, 1, 2, 1, 0, 1, 0, 1};
 };
 

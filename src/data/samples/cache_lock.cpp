@@ -34,16 +34,4 @@ bool is_writable_folder(const std::filesystem::path& folder) {
   return std::filesystem::is_directory(folder, error) && access(folder.c_str(), W_OK | X_OK) == 0;
 }
 
-PrivateFolder::PrivateFolder() {
-  std::string name = (std::filesystem::temp_directory_path() / "bloomery-XXXXXX").string();
-  check(mkdtemp(name.data()) != nullptr, "cannot make a temporary folder like ", name, ": ",
-        std::generic_category().message(errno));
-  path_ = name;
-}
-
-PrivateFolder::~PrivateFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
 }  // namespace bloomery

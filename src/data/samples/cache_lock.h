@@ -23,18 +23,4 @@ class CacheLock {
 // Makes the folder if need be. False when nothing can be written there.
 bool is_writable_folder(const std::filesystem::path& folder);
 
-// A new folder for files of this process, removed with all it holds when this object goes.
-class PrivateFolder {
- public:
-  PrivateFolder();
-  ~PrivateFolder();
-  PrivateFolder(const PrivateFolder&) = delete;
-  PrivateFolder& operator=(const PrivateFolder&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
 }  // namespace bloomery

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "data/samples/cache_lock.h"
+#include "base/temporary_folder.h"
 #include "data/samples/datasets.h"
 
 namespace bloomery {
@@ -63,7 +63,7 @@ class GptDatasetTest : public testing::Test {
   }
 
   static constexpr TokenId kLengths[] = {3, 5, 2, 7, 4, 6, 1, 8};
-  PrivateFolder folder_;
+  TemporaryFolder folder_;
   std::string prefix_;
   DataOptions options_;
 };

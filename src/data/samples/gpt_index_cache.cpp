@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/md5.h"
+#include "base/temporary_folder.h"
 #include "base/thread_pool.h"
 #include "data/samples/cache_lock.h"
 
@@ -132,7 +133,7 @@ std::unique_ptr<GptIndex> open_gpt_index(const GptIndexKey& key, const SplitRang
     log.warning("cannot write the index of ", key.prefix, " to ", folder.string(),
                 "; it is built for this process only, and again at every start; give "
                 "--data-cache-path a folder that can be written to");
-    const PrivateFolder temporary;  // the files stay mapped after they are removed
+    const TemporaryFolder temporary;  // the files stay mapped after they are removed
     write_gpt_index({temporary.path(), hash}, description, lengths(), documents, plan, key.seed);
     return std::make_unique<GptIndex>(GptIndexPaths(temporary.path(), hash), description,
                                       documents.size(), plan);

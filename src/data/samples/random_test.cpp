@@ -11,15 +11,13 @@
 #include "base/md5.h"
 #include "data/samples/numpy_random.h"
 #include "data/samples/torch_random.h"
+#include "harness/shared_data.h"
 
 namespace bloomery {
 namespace {
 
 nlohmann::json golden(const char* part) {
-  const char* root = std::getenv("BLOOMERY_ROOT");
-  check(root != nullptr, "run the tests with ctest, or set BLOOMERY_ROOT to the repository");
-  return nlohmann::json::parse(read_file(std::string(root) + "/tests/golden/samples.json"))
-      .at(part);
+  return nlohmann::json::parse(golden_file("samples.json")).at(part);
 }
 
 template <class T>

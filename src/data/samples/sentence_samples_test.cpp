@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "data/samples/cache_lock.h"
+#include "base/temporary_folder.h"
 #include "data/samples/sentence_dataset.h"
 
 namespace bloomery {
@@ -194,7 +194,7 @@ class SentenceDatasetTest : public testing::Test {
     return std::make_shared<const IndexedCorpus>(prefix_);
   }
 
-  PrivateFolder folder_;
+  TemporaryFolder folder_;
   std::string prefix_;
   SentenceDatasetOptions options_;
   const Log log_{0, 1, LogLevel::error};
