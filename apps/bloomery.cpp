@@ -9,6 +9,7 @@
 #include "bench.h"
 #include "build_config.h"
 #include "checkpoint.h"
+#include "convert.h"
 #include "data.h"
 #include "preprocess.h"
 #include "tokenizer.h"
@@ -23,6 +24,7 @@ std::vector<Command> commands() {
       {"preprocess_data", "the same, under Megatron's name", preprocess_command},
       {"tokenizer", "text to token ids and back", tokenizer},
       {"checkpoint", "list, check, compare and remove checkpoints", checkpoint},
+      {"convert", "models between checkpoints and Hugging Face folders", convert},
       {"data", "look at, check, join and split tokenised corpora", data},
       {"merge_datasets", "join corpora: another name of `data merge`", data_merge},
   };
