@@ -124,6 +124,9 @@ void GptRank::enqueue_gradients(std::int64_t num_micro_batches, const BatchSourc
     }
   }
   layout_->finish_accumulation();
+}
+
+void GptRank::enqueue_reduction() {
   mesh_->axis(Axis::data).all_reduce(layout_->grads(), Reduce::sum, *stream_);
 }
 

@@ -54,8 +54,9 @@ class GptRank {
   // A step without waiting: what it found stays on the device until outcome() asks for it.
   // `batch` gives this rank's micro-batch of a number, on the device, when its turn comes.
   using BatchSource = std::function<Batch(std::int64_t micro_batch)>;
-  // Gradients of the mean loss over the micro-batches of all data-parallel ranks.
+  // This rank's part of the gradients of the mean loss over all ranks' micro-batches.
   void enqueue_gradients(std::int64_t num_micro_batches, const BatchSource& batch);
+  void enqueue_reduction();  // the sum of the parts over the data-parallel ranks
   // The optimizer's update. The schedule advances by `schedule_units`. `stop` is this rank's wish
   // to end the run: outcome() says on every rank, for the same step, whether any had it.
   void enqueue_update(std::int64_t schedule_units, bool stop = false);

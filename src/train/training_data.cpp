@@ -10,7 +10,6 @@
 namespace bloomery {
 namespace {
 
-constexpr std::array kSplits = {Split::train, Split::valid, Split::test};
 constexpr std::array kSplitNames = {"training", "validation", "test"};
 constexpr std::size_t kBatchesInCopy = 8;
 

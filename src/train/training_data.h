@@ -21,8 +21,8 @@ class TrainingData {
   // Opens the corpora and makes the index files that are missing. `num_samples` is by Split; a
   // split of which none are wanted is not opened.
   TrainingData(const DataOptions& options, std::int64_t seed,
-               const std::array<std::int64_t, 3>& num_samples, std::optional<TokenId> end_of_document,
-               const Log& log);
+               const std::array<std::int64_t, 3>& num_samples,
+               std::optional<TokenId> end_of_document, const Log& log);
 
   // Null when there are no data for this split.
   const SampleSource* source(Split split) const { return sources_[index(split)].get(); }
