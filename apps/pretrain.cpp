@@ -28,10 +28,9 @@ int pretrain_command(const Arguments& arguments, std::ostream& out) {
     return kFinished;
   }
   const StopSignals signals;
-  const RunEnd end = pretrain(options, table, notes,
-                              {.device = device.options(),
-                               .stop_requested = [&signals] { return signals.came(); },
-                               .out = out});
+  const RunEnd end =
+      pretrain(options, table, notes,
+               {.device = device.options(), .stop_requested = StopSignals::came, .out = out});
   return end == RunEnd::finished ? kFinished : end == RunEnd::stopped ? kStoppedEarly : kFailed;
 }
 

@@ -1,8 +1,8 @@
 // SIGTERM, SIGUSR1 and SIGINT as a wish to stop, for commands that end in an orderly way.
 //
-// The signals are blocked in all threads and awaited by one that does nothing else: a handler on
-// the stack of a computing thread would be wrong, because kernels may use the stack pointer as an
-// ordinary register.
+// The signals are blocked in the threads that compute, because kernels may use the stack pointer as
+// an ordinary register, which a handler on their stack would not survive. One thread awaits them;
+// threads that libraries started earlier may get them too and have a handler for it.
 #pragma once
 
 #include <atomic>
@@ -11,22 +11,23 @@
 
 namespace bloomery {
 
+// One at a time.
 class StopSignals {
  public:
-  // To be made before other threads, which inherit that the signals are blocked.
+  // To be made before the threads that compute, which inherit that the signals are blocked.
   StopSignals();
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
   // Whether one came. A second one ends the process at once with 128 + its number.
-  bool came() const { return came_.load(std::memory_order_relaxed); }
+  static bool came();
 
  private:
   void watch();
 
   sigset_t signals_{}, before_{};
-  std::atomic<bool> came_ = false, end_ = false;
+  std::atomic<bool> end_ = false;
   std::thread watcher_;
 };
 
