@@ -183,7 +183,9 @@ State Gpt::body(Context& context) const {
 
 HeadLoss Gpt::loss(Context& context) const { return head_->loss(context, body(context)); }
 
-Value Gpt::logits(Context& context) const { return head_->logits(context, body(context)); }
+Value Gpt::logits(Context& context, const Tensor& rows) const {
+  return head_->logits(context, body(context), rows);
+}
 
 ParameterList Gpt::parameters() {
   ParameterList all;
