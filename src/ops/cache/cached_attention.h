@@ -23,8 +23,12 @@ struct CacheProblem {
   CachePlaces places;
 
   constexpr std::int64_t num_heads() const { return num_groups * heads_per_group; }
-  constexpr std::int64_t qkv_stride() const { return num_groups * (heads_per_group + 2) * head_dim; }
-  constexpr std::int64_t cache_stride() const { return num_groups * 2 * head_dim; }  // between tokens
+  constexpr std::int64_t qkv_stride() const {
+    return num_groups * (heads_per_group + 2) * head_dim;
+  }
+  constexpr std::int64_t cache_stride() const {
+    return num_groups * 2 * head_dim;
+  }  // between tokens
 };
 
 // Copies the keys and values of token i of sequence b, i < counts[b], to place lengths[b] + i of
