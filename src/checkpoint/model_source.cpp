@@ -27,7 +27,8 @@ class CheckpointSource final : public ModelSource {
   const RunState* state() const override { return &reader_.state(); }
 
   Tensor read(const std::string& name) const override {
-    const Entry& entry = weights_.at(name);
+    const ManifestTensor& stored = reader_.tensor(name);
+    const Entry entry{stored.dtype, stored.shape};
     Tensor tensor = Tensor::empty(*stream_, entry.dtype, entry.shape);
     const std::span bytes(static_cast<std::byte*>(tensor.data()), tensor.bytes());
     reader_.read(row_requests(name, entry, bytes), stream_->device().pool());
@@ -45,13 +46,21 @@ class CheckpointSource final : public ModelSource {
             stored.dtype, ", which no weight can be");
       weights_.emplace(parameter->name, Entry{stored.dtype, stored.shape});
     }
+    for (const auto& [name, stored] : reader_.manifest().tensors) {
+      if (!weights_.contains(name)) {
+        others_.emplace(name, Entry{stored.dtype, stored.shape});
+      }
+    }
   }
 
   static std::vector<CheckpointReader::Request> row_requests(const std::string& name,
                                                              const Entry& entry,
                                                              std::span<std::byte> to) {
-    const std::int64_t rows = entry.shape[0];
-    const auto row_bytes = static_cast<std::int64_t>(to.size()) / std::max<std::int64_t>(1, rows);
+    const std::int64_t rows = entry.shape.rank() > 0 ? entry.shape[0] : 0;
+    if (rows == 0) {
+      return {{name, Box::whole(entry.shape), to}};
+    }
+    const auto row_bytes = static_cast<std::int64_t>(to.size()) / rows;
     const std::int64_t step =
         std::max<std::int64_t>(1, kReadBytes / std::max<std::int64_t>(1, row_bytes));
     std::vector<CheckpointReader::Request> requests;
@@ -83,6 +92,7 @@ class HfSource final : public ModelSource {
     folder_ = path;
     record_.model = model_.options();
     record_.dtype = computing_dtype(model_);
+    record_.token_ids = model_.tokens();
     if (has_tokenizer_files(path)) {
       record_.tokenizer = TokenizerOptions{.path = path.string()};
     }
@@ -92,7 +102,6 @@ class HfSource final : public ModelSource {
     }
   }
 
-  HfTokenIds tokens() const override { return model_.tokens(); }
   Tensor read(const std::string& name) const override { return model_.read(*maps_.at(name)); }
 
  private:

@@ -8,7 +8,6 @@
 #include <string>
 
 #include "base/log.h"
-#include "checkpoint/hf/gpt2.h"
 #include "checkpoint/model_record.h"
 
 namespace bloomery {
@@ -16,23 +15,23 @@ namespace bloomery {
 class ModelSource {
  public:
   struct Entry {
-    DType dtype = DType::fp32;  // floating
-    Shape shape;                // whole; of the vocabulary the true rows
+    DType dtype = DType::fp32;
+    Shape shape;  // whole; of the vocabulary the true rows
   };
   virtual ~ModelSource() = default;
 
-  // Copies one weight to the CPU, in the dtype it is stored in.
+  // Copies one tensor to the CPU, in the dtype it is stored in.
   virtual Tensor read(const std::string& name) const = 0;
   // What the run had reached; null for a model that comes from no run of ours.
   virtual const RunState* state() const { return nullptr; }
-  // Ids that the model itself gives to tokens with a meaning; a checkpoint has none of its own.
-  virtual HfTokenIds tokens() const { return {}; }
 
   Stream& stream() const { return *stream_; }                      // that weights are read to
   const std::filesystem::path& folder() const { return folder_; }  // step-N, or the HF folder
   const ModelRecord& record() const { return record_; }
-  // Exactly the parameters of the model, in shapes that fit.
+  // Exactly the parameters of the model, in shapes that fit and floating-point types.
   const std::map<std::string, Entry>& weights() const { return weights_; }
+  // What a checkpoint holds besides: the optimizer's moments.
+  const std::map<std::string, Entry>& others() const { return others_; }
 
  protected:
   explicit ModelSource(Stream& stream) : stream_(&stream) {}
@@ -40,7 +39,7 @@ class ModelSource {
   Stream* stream_;
   std::filesystem::path folder_;
   ModelRecord record_;
-  std::map<std::string, Entry> weights_;
+  std::map<std::string, Entry> weights_, others_;
 };
 
 // Opens a --save folder (its newest good checkpoint, every byte of which is then checked), one

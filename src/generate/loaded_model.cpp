@@ -44,11 +44,6 @@ GptOptions for_inference(GptOptions options) {
 
 }  // namespace
 
-bool names_tokenizer(const TokenizerOptions& options) {
-  return !options.path.empty() || !options.type.empty() || !options.vocab_file.empty() ||
-         !options.merge_file.empty() || !options.tokenizer_model.empty();
-}
-
 LoadedModel::LoadedModel(const LoadOptions& options, const Log& log)
     : device_(std::make_unique<Device>(options.device)),
       stream_(std::make_unique<Stream>(*device_)),
@@ -62,7 +57,7 @@ LoadedModel::LoadedModel(const LoadOptions& options, const Log& log)
   }
   const auto source = open_model(host_stream ? *host_stream : *stream_, options.path, log);
   folder_ = source->folder();
-  token_ids_ = source->tokens();
+  token_ids_ = source->record().token_ids;
   tokenizer_options_ = names_tokenizer(options.tokenizer) ? std::optional(options.tokenizer)
                                                           : source->record().tokenizer;
   dtype_ = options.dtype.value_or(stream_->on_cuda() ? source->record().dtype : DType::fp32);

@@ -61,7 +61,4 @@ class LoadedModel {
   std::shared_ptr<const Tokenizer> tokenizer_;
 };
 
-// Whether the options name a tokenizer at all.
-bool names_tokenizer(const TokenizerOptions& options);
-
 }  // namespace bloomery
