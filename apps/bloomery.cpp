@@ -11,6 +11,7 @@
 #include "checkpoint.h"
 #include "convert.h"
 #include "data.h"
+#include "evaluate.h"
 #include "preprocess.h"
 #include "pretrain.h"
 #include "tokenizer.h"
@@ -27,6 +28,7 @@ std::vector<Command> commands() {
       {"pretrain_gpt", "the same, under Megatron's name", pretrain_command},
       {"tokenizer", "text to token ids and back", tokenizer},
       {"checkpoint", "list, check, compare and remove checkpoints", checkpoint},
+      {"evaluate", "perplexity, WikiText, LAMBADA, raw logits of a model", evaluate},
       {"convert", "models between checkpoints and Hugging Face folders", convert},
       {"data", "look at, check, join and split tokenised corpora", data},
       {"merge_datasets", "join corpora: another name of `data merge`", data_merge},
