@@ -219,15 +219,15 @@ void Trainer::take_outcome() {
     }
   }
   if (log_.at_interval(iteration)) {
-    report_interval();
+    report_interval(iteration);
   }
 }
 
-void Trainer::report_interval() {
+void Trainer::report_interval(std::int64_t iteration) {
   if (!memory_reported_) {
     memory_reported_ = true;
     const MemoryStatistics m = rank_->stream().memory()->statistics();
-    log_.line(memory_line(0, progress_.iteration,
+    log_.line(memory_line(0, iteration,
                           {.allocated = static_cast<std::int64_t>(m.used_bytes),
                            .max_allocated = static_cast<std::int64_t>(m.peak_used_bytes),
                            .reserved = static_cast<std::int64_t>(m.reserved_bytes),

@@ -58,7 +58,7 @@ class Trainer {
   void enqueue_step(BatchFeed& feed);
   void collect(std::size_t still_running);
   void take_outcome();
-  void report_interval();
+  void report_interval(std::int64_t iteration);
   bool after_step();
   bool wants_to_stop() const;
 
