@@ -5,6 +5,7 @@
 
 The last part mounts a small tmpfs and needs root; without it, it says so and is left out."""
 import argparse
+import contextlib
 import os
 import pathlib
 import random
@@ -18,6 +19,9 @@ import time
 from training import Program, Run, expect_equal, expect_same_checkpoint, make_stories, metrics, steps, tiny
 
 
+MOMENTS = ["training", "saving", "pruning", "start", "pruning", "saving"]
+
+
 def wait_for(process, folder, moment, delay):
     """Until a name of that kind is in the folder, or the process has ended; then so many seconds more."""
     pattern = {"training": r"metrics\.jsonl", "saving": r"step-\d+\.tmp-(?!trash)", "pruning": r".*tmp-trash"}[moment]
@@ -28,10 +32,8 @@ def wait_for(process, folder, moment, delay):
             return
 
 
-def killed_run(program, command, folder, log, generator):
-    """Kills in the middle of training, of a save or of a deletion. Says which, or nothing when the run was over first, and
-    what it had printed."""
-    moment = generator.choice(["start", "training", "saving", "saving", "pruning", "pruning"])
+def killed_run(program, command, folder, log, moment, generator):
+    """Killed at start, or in the middle of training, of a save or of a deletion. Whether it was, and what it had printed."""
     with open(log, "w+") as output:
         process = program.start(*command, output=output)
         time.sleep(generator.uniform(0, 0.15))
@@ -42,7 +44,7 @@ def killed_run(program, command, folder, log, generator):
         output.seek(0)
         run = Run(code, output.read(), "")
     assert code in (0, -9), f"exit code {code}\n{run.out[-2000:]}"
-    return moment if code == -9 else None, run
+    return code == -9, run
 
 
 def expect_whole_run(program, save, whole):
@@ -63,21 +65,22 @@ def kills(program, corpus, folder, count, generator):
     while len(moments) < count or ended == 0:
         newest = steps(save)[-1:]
         if len(moments) < count:
-            more = ["--synchronous-save"] if len(moments) % 3 == 0 else []
-            moment, run = killed_run(program, command + more, save, folder / "log", generator)
+            more = ["--synchronous-save"] if generator.random() < 0.3 else []
+            moment = MOMENTS[len(moments) % len(MOMENTS)]
+            killed, run = killed_run(program, command + more, save, folder / "log", moment, generator)
         else:
-            moment, run = None, program.pretrain(*command)
-        if run.loaded_iteration() is not None or run.iterations() or moment is None:
+            killed, run = False, program.pretrain(*command)
+        if run.loaded_iteration() is not None or run.iterations() or not killed:
             expect_equal("resumed from", [run.loaded_iteration()] if newest else [], newest)
         if steps(save):
             program("checkpoint", "verify", save)
             assert steps(save)[-1:] >= newest, f"the newest step went back from {newest} to {steps(save)}"
-        if moment is None:
+        if killed:
+            moments.append(moment)
+        else:
             ended += 1
             expect_whole_run(program, save, whole)
             shutil.rmtree(save)
-        else:
-            moments.append(moment)
     return f"{count} kills ({', '.join(f'{moments.count(m)} {m}' for m in sorted(set(moments)))}), {ended} runs to the end"
 
 
@@ -191,13 +194,9 @@ def disk_without_room(program, corpus, folder):
     """Not even the log's files can be written."""
     reference, _ = reference_run(program, corpus, folder)
     with SmallDisk(folder / "none", 256 * 1024) as disk:
-        with open(disk / "filler", "wb") as filler:
-            try:
-                while True:
-                    filler.write(bytes(4096))
-                    filler.flush()
-            except OSError:
-                pass
+        with open(disk / "filler", "wb", buffering=0) as filler, contextlib.suppress(OSError):
+            while True:
+                filler.write(bytes(4096))
         run = program.pretrain(*tiny(corpus, save=disk), expected=1)
         expect_equal("steps beside a full disk", sorted(run.iterations().items()), sorted(reference.iterations().items()))
         names_needed_and_free(run.text)
@@ -207,9 +206,9 @@ def disk_without_room(program, corpus, folder):
 def room_again(program, corpus, folder):
     """A save fails, room is made, the last save succeeds: exit code 0."""
     _, size = reference_run(program, corpus, folder)
-    with SmallDisk(folder / "later", size * 5) as disk:
-        (disk / "filler").write_bytes(bytes(int(size * 4.5)))
-        process = program.start(*tiny(corpus, save=disk, train_iters=300, save_interval=50))
+    with SmallDisk(folder / "later", size * 8) as disk:
+        (disk / "filler").write_bytes(bytes(int(size * 7.5)))
+        process = program.start(*tiny(corpus, save=disk, train_iters=300, save_interval=50, keep_last=2))
         text = ""
         for line in process.stdout:
             text += line
