@@ -2,9 +2,12 @@
 
 #include <numeric>
 
+#include "device/op_clock.h"
+
 namespace bloomery {
 
 Batch HostBatch::upload(Stream& stream) const {
+  const OpScope scope(stream, "upload", OpKind::data);
   const Shape tokens_shape{num_sequences * length};
   Batch batch;
   batch.num_sequences = num_sequences;
@@ -84,8 +87,9 @@ std::vector<Tensor> GptRank::enqueue_gradients(std::span<const Batch> micro_batc
     Tape tape(*stream_);
     Context forward = context(batch, &tape);
     losses.push_back(model_->loss(forward).loss.data);
-    tape_report_ = tape.describe();
-    saved_bytes_ = tape.saved_bytes();
+    if (tape_report_) {
+      tape_report_ = {tape.describe(), tape.saved_bytes()};
+    }
     tape.backward();
   }
   layout_->finish_accumulation();
@@ -103,7 +107,9 @@ double GptRank::accumulate(std::span<const HostBatch> micro_batches) {
     batches.push_back(host.upload(*stream_));
   }
   double sum = 0;
-  for (const Tensor& loss : enqueue_gradients(batches)) {
+  const std::vector<Tensor> losses = enqueue_gradients(batches);
+  const OpScope scope(*stream_, "read_loss", OpKind::wait);
+  for (const Tensor& loss : losses) {
     sum += loss.dtype() == DType::fp64 ? loss.to_host<double>(*stream_).at(0)
                                        : loss.to_host<float>(*stream_).at(0);
   }

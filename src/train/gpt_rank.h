@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -57,8 +58,11 @@ class GptRank {
   Gpt& model() { return *model_; }
   FlatLayout& layout() { return *layout_; }
   Context context(const Batch& batch, Tape* tape);
-  const std::string& tape_report() const { return tape_report_; }  // of the last micro-batch
-  std::size_t saved_bytes() const { return saved_bytes_; }
+  // What the tape kept for backward in the last micro-batch. It takes time to say, so it must be
+  // asked for before that.
+  void report_tape() { tape_report_.emplace(); }
+  const std::string& tape_report() const { return tape_report_.value().entries; }
+  std::size_t saved_bytes() const { return tape_report_.value().saved_bytes; }
   Optimizer& optimizer() { return *optimizer_; }
 
  private:
@@ -69,8 +73,11 @@ class GptRank {
   std::unique_ptr<Gpt> model_;
   std::unique_ptr<FlatLayout> layout_;
   std::unique_ptr<Optimizer> optimizer_;
-  std::string tape_report_;
-  std::size_t saved_bytes_ = 0;
+  struct TapeReport {
+    std::string entries;  // Tape::describe()
+    std::size_t saved_bytes = 0;
+  };
+  std::optional<TapeReport> tape_report_;
 };
 
 }  // namespace bloomery
