@@ -9,6 +9,7 @@
 #include "bench.h"
 #include "build_config.h"
 #include "checkpoint.h"
+#include "convert.h"
 #include "data.h"
 #include "preprocess.h"
 #include "pretrain.h"
@@ -26,6 +27,7 @@ std::vector<Command> commands() {
       {"pretrain_gpt", "the same, under Megatron's name", pretrain_command},
       {"tokenizer", "text to token ids and back", tokenizer},
       {"checkpoint", "list, check, compare and remove checkpoints", checkpoint},
+      {"convert", "models between checkpoints and Hugging Face folders", convert},
       {"data", "look at, check, join and split tokenised corpora", data},
       {"merge_datasets", "join corpora: another name of `data merge`", data_merge},
   };

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "checkpoint/hf/gpt2.h"
 #include "checkpoint/snapshot.h"
 #include "models/gpt.h"
 #include "tokenizer/load.h"
@@ -17,9 +18,11 @@ struct ModelRecord {
   GptOptions model;
   std::optional<TokenizerOptions> tokenizer;  // none: unknown
   DType dtype = DType::fp32;                  // fp32, bf16 or fp16
+  HfTokenIds token_ids = {};                  // those that a Hugging Face model came with
 };
 
-// Replaces the three members of `extra`. Paths of the tokenizer that exist become absolute.
+// Replaces the members of `extra` that are the record. Paths of the tokenizer that exist become
+// absolute.
 void set_model_record(RunState& state, const ModelRecord& record);
 // An Error, starting with `place`, names the member that is missing, unknown or malformed.
 ModelRecord model_record(const RunState& state, const std::string& place);

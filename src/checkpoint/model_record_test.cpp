@@ -162,18 +162,21 @@ TEST(ModelRecord, StateHoldsAllOfIt) {
   RunState state;
   state.extra["other"] = "stays";
   TokenizerOptions tokenizer{.path = std::filesystem::relative(file).string(), .type = "no/file"};
-  set_model_record(state, {unusual_model(), tokenizer, DType::bf16});
+  const HfTokenIds ids{.bos = 3, .eos = std::nullopt, .pad = 4};
+  set_model_record(state, {unusual_model(), tokenizer, DType::bf16, ids});
   const ModelRecord back = model_record(state, "here");
   EXPECT_EQ(back.model.vocabulary, 77);
   ASSERT_TRUE(back.tokenizer);
   EXPECT_EQ(back.tokenizer->path, file.string());
   EXPECT_EQ(back.tokenizer->type, "no/file");
   EXPECT_EQ(back.dtype, DType::bf16);
+  EXPECT_EQ(back.token_ids, ids);
   EXPECT_EQ(state.extra.at("other"), "stays");
 
   set_model_record(state, {GptOptions(), std::nullopt, DType::fp16});
   EXPECT_EQ(state.extra.at("tokenizer"), "{}");
   EXPECT_FALSE(model_record(state, "here").tokenizer);
+  EXPECT_EQ(model_record(state, "here").token_ids, HfTokenIds());
   EXPECT_THROW(set_model_record(state, {GptOptions(), std::nullopt, DType::fp64}), Error);
 }
 
@@ -181,6 +184,8 @@ TEST(ModelRecord, ACheckpointOfSomethingElseIsNamed) {
   RunState state;
   EXPECT_THROW(model_record(state, "here"), Error);
   set_model_record(state, {});
+  state.extra["token_ids"] = R"({"bos":1,"eos":-2,"pad":null})";
+  EXPECT_THROW(model_record(state, "here"), Error);
   state.extra["dtype"] = "int8";
   try {
     model_record(state, "here");
