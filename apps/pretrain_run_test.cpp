@@ -182,6 +182,20 @@ TEST_F(PretrainRun, TwoRanksAsThreadsGiveTheLossesOfOne) {
   EXPECT_EQ(newest("two").state().consumed_samples, 96);
 }
 
+TEST_F(PretrainRun, TwoRanksAsThreadsShareAGpuOnCuda) {
+  if (num_cuda_devices() == 0) {
+    GTEST_SKIP() << "no GPU on this machine";
+  }
+  const std::string options = "--device cuda --global-batch-size 8 --train-iters 12";
+  const std::vector<std::string> a = losses(train(options).out);
+  const std::vector<std::string> b = losses(train(options + " --ranks-as-threads 2").out);
+  ASSERT_EQ(a.size(), 12u);
+  ASSERT_EQ(b.size(), 12u);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    EXPECT_NEAR(std::stod(a[i]), std::stod(b[i]), 1e-4 * std::stod(a[i])) << "step " << i + 1;
+  }
+}
+
 TEST_F(PretrainRun, EvaluatesEveryIntervalAndAtTheEnd) {
   const Outcome outcome = train("--train-iters 10");
   EXPECT_EQ(outcome.code, kFinished) << outcome.errors;
