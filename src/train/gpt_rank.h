@@ -40,6 +40,11 @@ struct RankOptions {
 };
 
 class GptRank {
+  struct TapeReport {
+    std::string entries;  // Tape::describe()
+    std::size_t saved_bytes = 0;
+  };
+
  public:
   GptRank(const RankOptions& options, const MeshDegrees& degrees,
           std::unique_ptr<Communicator> world);
@@ -81,7 +86,7 @@ class GptRank {
   Context context(const Batch& batch, Tape* tape);
   // What the tape kept for backward in the last micro-batch. It takes time to say, so it must be
   // asked for before that.
-  void report_tape() { tape_report_.emplace(); }
+  void report_tape() { tape_report_ = TapeReport{}; }
   const std::string& tape_report() const { return tape_report_.value().entries; }
   std::size_t saved_bytes() const { return tape_report_.value().saved_bytes; }
   Optimizer& optimizer() { return *optimizer_; }
@@ -100,10 +105,6 @@ class GptRank {
   Tensor statistics_;  // of the step in work: mean loss, and how many ranks want to stop
   Tensor one_;
   std::unique_ptr<Readback> readback_;
-  struct TapeReport {
-    std::string entries;  // Tape::describe()
-    std::size_t saved_bytes = 0;
-  };
   std::optional<TapeReport> tape_report_;
 };
 
