@@ -98,7 +98,8 @@ std::vector<double> time_steps(GptRank& rank, const std::vector<Batch>& batches,
   std::vector<double> seconds;
   for (int step = 0; step < num_steps + 2; ++step) {
     const auto start = std::chrono::steady_clock::now();
-    rank.enqueue_gradients(batches);
+    rank.enqueue_gradients(static_cast<std::int64_t>(batches.size()),
+                           [&](std::int64_t m) { return batches[static_cast<std::size_t>(m)]; });
     rank.enqueue_update(static_cast<std::int64_t>(batches.size()) * batches[0].num_sequences);
     rank.stream().synchronize();
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;

@@ -11,6 +11,7 @@
 #include "checkpoint.h"
 #include "data.h"
 #include "preprocess.h"
+#include "pretrain.h"
 #include "tokenizer.h"
 
 namespace bloomery {
@@ -21,6 +22,8 @@ std::vector<Command> commands() {
       {"bench", "measure this machine and the kernels on it", bench},
       {"preprocess", "turn text into tokenised corpora", preprocess_command},
       {"preprocess_data", "the same, under Megatron's name", preprocess_command},
+      {"pretrain", "train a GPT", pretrain_command},
+      {"pretrain_gpt", "the same, under Megatron's name", pretrain_command},
       {"tokenizer", "text to token ids and back", tokenizer},
       {"checkpoint", "list, check, compare and remove checkpoints", checkpoint},
       {"data", "look at, check, join and split tokenised corpora", data},
