@@ -18,7 +18,7 @@ import torch
 import torch_gpt
 from training import SHARED_DATA, Program, flags, make_corpus, metrics
 
-RATE, LOWEST, WARMUP_STEPS, DECAY, BETAS, CLIP = 3e-4, 3e-5, 20, 0.1, (0.9, 0.95), 1.0
+RATE, LOWEST, WARMUP, DECAY, BETAS, CLIP = 3e-4, 3e-5, 0.04, 0.1, (0.9, 0.95), 1.0
 HEADS = 5
 MODEL = dict(num_layers=6, hidden_size=64 * HEADS, num_attention_heads=HEADS, hidden_dropout=0, attention_dropout=0)
 LAST = 100
@@ -62,7 +62,7 @@ def batches(program, a, corpus):
 def our_losses(program, a, corpus, folder):
     begin = time.time()
     program.pretrain(*our_flags(a, corpus), *flags(save=folder, train_iters=a.steps, lr=RATE, min_lr=LOWEST,
-                                                   lr_warmup_iters=WARMUP_STEPS), timeout=3600)
+                                                   lr_warmup_fraction=WARMUP), timeout=3600)
     print(f"bloomery: {time.time() - begin:.0f} s")
     rows = [row for row in metrics(folder) if row["kind"] == "train"]
     assert [row["iteration"] for row in rows] == list(range(1, a.steps + 1))
@@ -77,7 +77,7 @@ def torch_losses(a, weights, samples, name, context):
     losses, norms = [], []
     with context:
         for i, batch in enumerate(samples.to(device)):
-            rate = torch_gpt.megatron_rate(i * a.batch, RATE, LOWEST, WARMUP_STEPS * a.batch, a.steps * a.batch)
+            rate = torch_gpt.megatron_rate(i * a.batch, RATE, LOWEST, WARMUP * a.steps * a.batch, a.steps * a.batch)
             loss, norm = training.step(rate, batch[:, :-1].contiguous(), batch[:, 1:].contiguous())
             losses.append(loss)
             norms.append(norm)
