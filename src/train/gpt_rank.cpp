@@ -3,12 +3,14 @@
 #include <map>
 #include <numeric>
 
+#include "device/op_clock.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "pipeline/schedule.h"
 
 namespace bloomery {
 
 Batch HostBatch::upload(Stream& stream) const {
+  const OpScope scope(stream, "upload", OpKind::data);
   const Shape tokens_shape{num_sequences * length};
   Batch batch;
   batch.num_sequences = num_sequences;
@@ -117,8 +119,9 @@ void GptRank::enqueue_gradients(std::int64_t num_micro_batches, const BatchSourc
       Context forward = context(work->batch, &work->tape);
       add_loss(model_->loss(forward).loss.data, num_micro_batches);
     } else {
-      tape_report_ = work->tape.describe();
-      saved_bytes_ = work->tape.saved_bytes();
+      if (tape_report_) {
+        tape_report_ = {work->tape.describe(), work->tape.saved_bytes()};
+      }
       work->tape.backward();
       in_flight.erase(instruction.micro_batch);
     }
@@ -170,6 +173,7 @@ double GptRank::accumulate(std::span<const HostBatch> micro_batches) {
   enqueue_gradients(static_cast<std::int64_t>(micro_batches.size()), [&](std::int64_t m) {
     return micro_batches[static_cast<std::size_t>(m)].upload(*stream_);
   });
+  enqueue_reduction();
   return mean_loss();
 }
 

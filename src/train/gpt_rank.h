@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -39,6 +40,11 @@ struct RankOptions {
 };
 
 class GptRank {
+  struct TapeReport {
+    std::string entries;  // Tape::describe()
+    std::size_t saved_bytes = 0;
+  };
+
  public:
   GptRank(const RankOptions& options, const MeshDegrees& degrees,
           std::unique_ptr<Communicator> world);
@@ -78,8 +84,11 @@ class GptRank {
   FlatLayout& layout() { return *layout_; }
   const RankOptions& options() const { return options_; }
   Context context(const Batch& batch, Tape* tape);
-  const std::string& tape_report() const { return tape_report_; }  // of the last micro-batch
-  std::size_t saved_bytes() const { return saved_bytes_; }
+  // What the tape kept for backward in the last micro-batch. It takes time to say, so it must be
+  // asked for before that.
+  void report_tape() { tape_report_ = TapeReport{}; }
+  const std::string& tape_report() const { return tape_report_.value().entries; }
+  std::size_t saved_bytes() const { return tape_report_.value().saved_bytes; }
   Optimizer& optimizer() { return *optimizer_; }
 
  private:
@@ -96,8 +105,7 @@ class GptRank {
   Tensor statistics_;  // of the step in work: mean loss, and how many ranks want to stop
   Tensor one_;
   std::unique_ptr<Readback> readback_;
-  std::string tape_report_;
-  std::size_t saved_bytes_ = 0;
+  std::optional<TapeReport> tape_report_;
 };
 
 }  // namespace bloomery

@@ -55,6 +55,7 @@ void record(Tape& tape, const Value& y, std::vector<Contribution> contributions)
 }  // namespace
 
 Value embedding(Context& context, Parameter& tokens_table, const EmbeddingOptions& options) {
+  const OpScope scope(context.stream, "embedding");
   const Batch& batch = context.batch;
   Parameter* positions = options.positions;
   check_table(tokens_table, positions, batch);
