@@ -16,6 +16,8 @@
 
 namespace bloomery {
 
+class Timers;
+
 // Host copies of a micro-batch.
 struct HostBatch {
   std::int64_t num_sequences = 0, length = 0;
@@ -62,6 +64,9 @@ class GptRank {
   // to end the run: outcome() says on every rank, for the same step, whether any had it.
   void enqueue_update(std::int64_t schedule_units, bool stop = false);
 
+  // Each micro-batch's passes are timed as "forward-compute" and "backward-compute", level 2.
+  void time_passes(Timers& timers) { timers_ = &timers; }
+
   struct Outcome {
     double loss = 0;  // mean over micro-batches and data-parallel ranks
     bool stop = false;
@@ -100,6 +105,7 @@ class GptRank {
   Tensor statistics_;  // of the step in work: mean loss, and how many ranks want to stop
   Tensor one_;
   std::unique_ptr<Readback> readback_;
+  Timers* timers_ = nullptr;
   struct TapeReport {
     std::string entries;  // Tape::describe()
     std::size_t saved_bytes = 0;

@@ -223,7 +223,7 @@ def megatron_deepspeed_run(program, corpus, folder, screenshot):
     tags, more = check_tensorboard(folder / "events", rows)
     print(f"Megatron-DeepSpeed's format: {count} lines, {tags} scalars in TensorBoard, {len(more)} of them ours: {more[:6]}")
     print(check_report(folder / "save/report.html", screenshot))
-    resumed = program.pretrain(*tiny(corpus, **{**options, "train_iters": 44}))
+    resumed = program.pretrain(*tiny(corpus, **{**options, "train_iters": 44, "override_opt_param_scheduler": True}))
     check_all_lines(resumed, DEEPSPEED)
     assert resumed.loaded_iteration() == 40
 
