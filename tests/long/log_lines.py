@@ -8,6 +8,7 @@ import json
 import math
 import pathlib
 import re
+import shutil
 import sys
 import tempfile
 
@@ -181,7 +182,7 @@ def check_report(path, screenshot):
         return "report.html: not looked at, because there is no playwright"
     with sync_playwright() as playwright:
         try:
-            browser = playwright.chromium.launch()
+            browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         except Error:
             return "report.html: not looked at, because playwright has no browser"
         page = browser.new_page(viewport={"width": 1200, "height": 900})
