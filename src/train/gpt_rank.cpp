@@ -6,8 +6,17 @@
 #include "device/op_clock.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "pipeline/schedule.h"
+#include "train/timers.h"
 
 namespace bloomery {
+namespace {
+
+Timers::Scope timed(Timers* timers, const char* name) {
+  constexpr std::int64_t kLevelOfPasses = 2;
+  return timers != nullptr ? timers->scope(kLevelOfPasses, name) : Timers::Scope(nullptr, name);
+}
+
+}  // namespace
 
 Batch HostBatch::upload(Stream& stream) const {
   const OpScope scope(stream, "upload", OpKind::data);
@@ -112,7 +121,9 @@ void GptRank::enqueue_gradients(std::int64_t num_micro_batches, const BatchSourc
                                              mesh_->degree(Axis::pipeline), num_micro_batches);
   for (const Instruction& instruction : list) {
     std::unique_ptr<InFlight>& work = in_flight[instruction.micro_batch];
-    if (instruction.work == Instruction::Work::forward) {
+    const bool is_forward = instruction.work == Instruction::Work::forward;
+    const Timers::Scope timer = timed(timers_, is_forward ? "forward-compute" : "backward-compute");
+    if (is_forward) {
       work = std::make_unique<InFlight>(*stream_);
       work->batch = batch(instruction.micro_batch);
       work->batch.grad_scale = grad_scale;

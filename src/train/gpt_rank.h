@@ -16,6 +16,8 @@
 
 namespace bloomery {
 
+class Timers;
+
 // Host copies of a micro-batch.
 struct HostBatch {
   std::int64_t num_sequences = 0, length = 0;
@@ -67,6 +69,9 @@ class GptRank {
   // to end the run: outcome() says on every rank, for the same step, whether any had it.
   void enqueue_update(std::int64_t schedule_units, bool stop = false);
 
+  // Each micro-batch's passes are timed as "forward-compute" and "backward-compute", level 2.
+  void time_passes(Timers& timers) { timers_ = &timers; }
+
   struct Outcome {
     double loss = 0;  // mean over micro-batches and data-parallel ranks
     bool stop = false;
@@ -105,6 +110,7 @@ class GptRank {
   Tensor statistics_;  // of the step in work: mean loss, and how many ranks want to stop
   Tensor one_;
   std::unique_ptr<Readback> readback_;
+  Timers* timers_ = nullptr;
   std::optional<TapeReport> tape_report_;
 };
 

@@ -53,6 +53,7 @@ void Trainer::setup(std::unique_ptr<Communicator> world) {
   device.service<MatmulChoices>().timing = options_.allow_nondeterministic;
   device.service<AttentionSettings>().deterministic = !options_.allow_nondeterministic;
   timers_ = std::make_unique<Timers>(rank_->stream(), options_.logging.timing_level);
+  rank_->time_passes(*timers_);
   timers_->add("model-and-optimizer-setup", seconds_since(start));
   log_.line(parameter_count_line(0, 0, rank_->model().num_parameters()));
   if (options_.logging.profile != "none" && rank_->mesh().world().rank() == 0) {
