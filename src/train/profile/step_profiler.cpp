@@ -30,8 +30,9 @@ void StepProfiler::begin_step(std::int64_t iteration) {
 }
 
 void StepProfiler::end_step() {
-  const OpRecording recording = clock_.stop();
+  clock_.stop();
   trace_->end_step();
+  const OpRecording recording = clock_.take_recording();
   for (const OpRecord& op : recording.ops) {
     trace_->add(span_of(op, op.start, op.end, 0));
   }
