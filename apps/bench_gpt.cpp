@@ -102,7 +102,8 @@ double median(std::vector<double> values) {
 
 // The device is waited for once per step, as a log line would.
 void run_step(GptRank& rank, const std::vector<Batch>& batches) {
-  rank.enqueue_gradients(batches);
+  rank.enqueue_gradients(static_cast<std::int64_t>(batches.size()),
+                         [&](std::int64_t m) { return batches[static_cast<std::size_t>(m)]; });
   rank.enqueue_update(static_cast<std::int64_t>(batches.size()) * batches[0].num_sequences);
   rank.stream().synchronize();
 }

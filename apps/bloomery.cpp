@@ -9,8 +9,10 @@
 #include "bench.h"
 #include "build_config.h"
 #include "checkpoint.h"
+#include "convert.h"
 #include "data.h"
 #include "preprocess.h"
+#include "pretrain.h"
 #include "tokenizer.h"
 
 namespace bloomery {
@@ -21,8 +23,11 @@ std::vector<Command> commands() {
       {"bench", "measure this machine and the kernels on it", bench},
       {"preprocess", "turn text into tokenised corpora", preprocess_command},
       {"preprocess_data", "the same, under Megatron's name", preprocess_command},
+      {"pretrain", "train a GPT", pretrain_command},
+      {"pretrain_gpt", "the same, under Megatron's name", pretrain_command},
       {"tokenizer", "text to token ids and back", tokenizer},
       {"checkpoint", "list, check, compare and remove checkpoints", checkpoint},
+      {"convert", "models between checkpoints and Hugging Face folders", convert},
       {"data", "look at, check, join and split tokenised corpora", data},
       {"merge_datasets", "join corpora: another name of `data merge`", data_merge},
   };

@@ -187,9 +187,9 @@ HeadLoss Gpt::loss(Context& context) const {
   return head_->loss(context, body(context));
 }
 
-Value Gpt::logits(Context& context) const {
+Value Gpt::logits(Context& context, const Tensor& rows) const {
   const OpScope phase(context.stream, OpKind::forward);
-  return head_->logits(context, body(context));
+  return head_->logits(context, body(context), rows);
 }
 
 ParameterList Gpt::parameters() {

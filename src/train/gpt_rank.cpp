@@ -1,8 +1,11 @@
 #include "train/gpt_rank.h"
 
+#include <map>
 #include <numeric>
 
 #include "device/op_clock.h"
+#include "ops/arithmetic/arithmetic.h"
+#include "pipeline/schedule.h"
 
 namespace bloomery {
 
@@ -67,6 +70,15 @@ GptRank::GptRank(const RankOptions& options, const MeshDegrees& degrees,
   layout_->initialize(options.seed);
   optimizer_ = std::make_unique<Optimizer>(*stream_, options.optimizer,
                                            std::vector<FlatShard>{layout_->shard()});
+  const DType dtype = layout_->grads().dtype();
+  statistics_ = Tensor::zeros(*stream_, dtype, {2});
+  one_ = Tensor::zeros(*stream_, dtype, {1});
+  const double one = 1;
+  const float one_fp32 = 1;
+  stream_->copy(one_.data(), dtype == DType::fp64 ? static_cast<const void*>(&one) : &one_fp32,
+                one_.bytes());
+  stream_->synchronize();
+  readback_ = std::make_unique<Readback>(*stream_, dtype, statistics_.numel());
 }
 
 Context GptRank::context(const Batch& batch, Tape* tape) {
@@ -78,42 +90,91 @@ Context GptRank::context(const Batch& batch, Tape* tape) {
                  .training = options_.training};
 }
 
-std::vector<Tensor> GptRank::enqueue_gradients(std::span<const Batch> micro_batches) {
-  layout_->begin_accumulation();
-  const Tensor grad_scale = optimizer_->grad_scale(static_cast<std::int64_t>(micro_batches.size()));
-  std::vector<Tensor> losses;
-  for (Batch batch : micro_batches) {
-    batch.grad_scale = grad_scale;
-    Tape tape(*stream_);
-    Context forward = context(batch, &tape);
-    losses.push_back(model_->loss(forward).loss.data);
-    if (tape_report_) {
-      tape_report_ = {tape.describe(), tape.saved_bytes()};
-    }
-    tape.backward();
-  }
-  layout_->finish_accumulation();
-  return losses;
+void GptRank::add_loss(const Tensor& loss, std::int64_t num_micro_batches) {
+  const auto parts = static_cast<double>(num_micro_batches * mesh_->degree(Axis::data));
+  launch(*stream_, ScaleAdd{.x = loss,
+                            .y = statistics_.range(0, loss.shape()),
+                            .factor = static_cast<float>(1 / parts),
+                            .add = true});
 }
 
-void GptRank::enqueue_update(std::int64_t num_samples) {
+void GptRank::enqueue_gradients(std::int64_t num_micro_batches, const BatchSource& batch) {
+  layout_->begin_accumulation();
+  stream_->fill(statistics_.data(), 0, statistics_.bytes());
+  const Tensor grad_scale = optimizer_->grad_scale(num_micro_batches * mesh_->degree(Axis::data));
+  struct InFlight {
+    explicit InFlight(Stream& stream) : tape(stream) {}
+    Batch batch;
+    Tape tape;
+  };
+  std::map<std::int64_t, std::unique_ptr<InFlight>> in_flight;
+  const auto list = one_forward_one_backward(mesh_->coordinate(Axis::pipeline),
+                                             mesh_->degree(Axis::pipeline), num_micro_batches);
+  for (const Instruction& instruction : list) {
+    std::unique_ptr<InFlight>& work = in_flight[instruction.micro_batch];
+    if (instruction.work == Instruction::Work::forward) {
+      work = std::make_unique<InFlight>(*stream_);
+      work->batch = batch(instruction.micro_batch);
+      work->batch.grad_scale = grad_scale;
+      Context forward = context(work->batch, &work->tape);
+      add_loss(model_->loss(forward).loss.data, num_micro_batches);
+    } else {
+      if (tape_report_) {
+        tape_report_ = {work->tape.describe(), work->tape.saved_bytes()};
+      }
+      work->tape.backward();
+      in_flight.erase(instruction.micro_batch);
+    }
+  }
+  layout_->finish_accumulation();
+}
+
+void GptRank::enqueue_reduction() {
+  mesh_->axis(Axis::data).all_reduce(layout_->grads(), Reduce::sum, *stream_);
+}
+
+void GptRank::enqueue_update(std::int64_t schedule_units, bool stop) {
+  if (stop) {
+    launch(*stream_, ScaleAdd{.x = one_, .y = statistics_.range(1, {1})});
+  }
+  Communicator& data = mesh_->axis(Axis::data);
+  data.all_reduce(statistics_, Reduce::sum, *stream_);
+  readback_->publish(statistics_);
   Communicator* const groups[] = {&mesh_->axis(Axis::tensor)};
-  optimizer_->step(groups, num_samples);
+  optimizer_->step(groups, schedule_units);
+}
+
+GptRank::Outcome GptRank::outcome(int age) const {
+  const std::vector<double> numbers = readback_->read(age);
+  return {.loss = numbers[0], .stop = numbers[1] > 0, .update = optimizer_->report(age)};
+}
+
+double GptRank::mean_loss() {
+  const Tensor sums = Tensor::empty(*stream_, statistics_.dtype(), statistics_.shape());
+  stream_->copy(sums.data(), statistics_.data(), sums.bytes());
+  mesh_->axis(Axis::data).all_reduce(sums, Reduce::sum, *stream_);
+  Readback result(*stream_, sums.dtype(), sums.numel());
+  result.publish(sums);
+  return result.read(0)[0];
+}
+
+double GptRank::evaluate(std::int64_t num_micro_batches, const BatchSource& batch) {
+  stream_->fill(statistics_.data(), 0, statistics_.bytes());
+  for (std::int64_t m = 0; m < num_micro_batches; ++m) {
+    const Batch now = batch(m);
+    Context forward = context(now, nullptr);
+    forward.training = false;
+    add_loss(model_->loss(forward).loss.data, num_micro_batches);
+  }
+  return mean_loss();
 }
 
 double GptRank::accumulate(std::span<const HostBatch> micro_batches) {
-  std::vector<Batch> batches;
-  for (const HostBatch& host : micro_batches) {
-    batches.push_back(host.upload(*stream_));
-  }
-  double sum = 0;
-  const std::vector<Tensor> losses = enqueue_gradients(batches);
-  const OpScope scope(*stream_, "read_loss", OpKind::wait);
-  for (const Tensor& loss : losses) {
-    sum += loss.dtype() == DType::fp64 ? loss.to_host<double>(*stream_).at(0)
-                                       : loss.to_host<float>(*stream_).at(0);
-  }
-  return sum / static_cast<double>(micro_batches.size());
+  enqueue_gradients(static_cast<std::int64_t>(micro_batches.size()), [&](std::int64_t m) {
+    return micro_batches[static_cast<std::size_t>(m)].upload(*stream_);
+  });
+  enqueue_reduction();
+  return mean_loss();
 }
 
 GptRank::Result GptRank::step(std::span<const HostBatch> micro_batches) {

@@ -1,7 +1,8 @@
 // One rank that trains a GPT: model, flat buffers, optimizer, and a step of one or more
-// micro-batches. What tests and `bloomery bench gpt` run.
+// micro-batches. What the trainer, tests and `bloomery bench gpt` run.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -10,6 +11,7 @@
 
 #include "models/gpt.h"
 #include "optim/optimizer.h"
+#include "train/readback.h"
 #include "zero/layout.h"
 
 namespace bloomery {
@@ -38,6 +40,11 @@ struct RankOptions {
 };
 
 class GptRank {
+  struct TapeReport {
+    std::string entries;  // Tape::describe()
+    std::size_t saved_bytes = 0;
+  };
+
  public:
   GptRank(const RankOptions& options, const MeshDegrees& degrees,
           std::unique_ptr<Communicator> world);
@@ -50,22 +57,44 @@ class GptRank {
   double accumulate(std::span<const HostBatch> micro_batches);
   Result step(std::span<const HostBatch> micro_batches);  // and one optimizer update
 
-  // The same on batches that are on the device already, without waiting: the losses stay there.
-  std::vector<Tensor> enqueue_gradients(std::span<const Batch> micro_batches);
-  void enqueue_update(std::int64_t num_samples);
+  // A step without waiting: what it found stays on the device until outcome() asks for it.
+  // `batch` gives this rank's micro-batch of a number, on the device, when its turn comes.
+  using BatchSource = std::function<Batch(std::int64_t micro_batch)>;
+  // This rank's part of the gradients of the mean loss over all ranks' micro-batches.
+  void enqueue_gradients(std::int64_t num_micro_batches, const BatchSource& batch);
+  void enqueue_reduction();  // the sum of the parts over the data-parallel ranks
+  // The optimizer's update. The schedule advances by `schedule_units`. `stop` is this rank's wish
+  // to end the run: outcome() says on every rank, for the same step, whether any had it.
+  void enqueue_update(std::int64_t schedule_units, bool stop = false);
+
+  struct Outcome {
+    double loss = 0;  // mean over micro-batches and data-parallel ranks
+    bool stop = false;
+    StepReport update;
+  };
+  // Of the step before the last `age` ones.
+  Outcome outcome(int age) const;
+
+  // Mean loss without gradients and dropout, over the ranks too. Waits for the device.
+  double evaluate(std::int64_t num_micro_batches, const BatchSource& batch);
 
   Stream& stream() { return *stream_; }
+  Mesh& mesh() { return *mesh_; }
   Gpt& model() { return *model_; }
   FlatLayout& layout() { return *layout_; }
+  const RankOptions& options() const { return options_; }
   Context context(const Batch& batch, Tape* tape);
   // What the tape kept for backward in the last micro-batch. It takes time to say, so it must be
   // asked for before that.
-  void report_tape() { tape_report_.emplace(); }
+  void report_tape() { tape_report_ = TapeReport{}; }
   const std::string& tape_report() const { return tape_report_.value().entries; }
   std::size_t saved_bytes() const { return tape_report_.value().saved_bytes; }
   Optimizer& optimizer() { return *optimizer_; }
 
  private:
+  double mean_loss();  // of the statistics, over the ranks; waits for the device
+  void add_loss(const Tensor& loss, std::int64_t num_micro_batches);
+
   RankOptions options_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<Stream> stream_;
@@ -73,10 +102,9 @@ class GptRank {
   std::unique_ptr<Gpt> model_;
   std::unique_ptr<FlatLayout> layout_;
   std::unique_ptr<Optimizer> optimizer_;
-  struct TapeReport {
-    std::string entries;  // Tape::describe()
-    std::size_t saved_bytes = 0;
-  };
+  Tensor statistics_;  // of the step in work: mean loss, and how many ranks want to stop
+  Tensor one_;
+  std::unique_ptr<Readback> readback_;
   std::optional<TapeReport> tape_report_;
 };
 

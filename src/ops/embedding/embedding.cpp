@@ -89,4 +89,15 @@ Value embedding(Context& context, Parameter& tokens_table, const EmbeddingOption
   return y;
 }
 
+Value take_rows(Context& context, const Value& x, const Tensor& rows) {
+  check(x.shape().rank() == 2 && rows.dtype() == DType::int32 && context.tape == nullptr,
+        "take_rows: x is ", x.shape(), " and the rows are ", rows.dtype(), rows.shape(),
+        "; it needs a matrix, int32 rows and no tape");
+  Value taken = context.output(x.dtype(), {rows.numel(), x.shape()[1]});
+  launch(context.stream,
+         EmbeddingForward{
+             .table = x.data, .tokens = {.ids = rows, .limit = x.shape()[0]}, .y = taken.data});
+  return taken;
+}
+
 }  // namespace bloomery

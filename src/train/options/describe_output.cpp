@@ -54,6 +54,8 @@ void describe_logging(OptionTable& t, LoggingOptions& o) {
   t.add_choice("timing-log-option", o.timing_option, "Which ranks' timers.",
                {"minmax", "max", "all"});
   describe_tensorboard(t, o);
+  t.add("loss-floor", o.loss_floor,
+        "A loss that no model can have on these data, for the curves of report.html.", at_least(0));
   t.add_choice("profile", o.profile, "Write a trace of the chosen steps; pt-full with shapes.",
                {"none", "pt", "pt-full"})
       .alone("pt");

@@ -31,6 +31,8 @@ void describe_batch(OptionTable& t, PretrainOptions& o) {
         "Save and stop (exit code 75) at the next multiple of so many steps.", at_least(1));
   t.add("exit-duration-in-mins", o.stop.exit_minutes,
         "Save and stop (exit code 75) after so many minutes.", at_least(0));
+  t.add("check-for-nan-in-loss-and-grad", o.stop.on_nan,
+        "Stop at a loss or gradient that is no number instead of skipping the step.");
   t.add("kill-switch-file", o.stop.kill_switch_file, "Save and stop once this file exists.");
 }
 

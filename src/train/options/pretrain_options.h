@@ -105,6 +105,7 @@ struct EvaluationOptions {
 struct StopOptions {
   std::optional<std::int64_t> exit_interval, exit_minutes;
   std::string kill_switch_file;
+  bool on_nan = false;  // else such a step is skipped and counted
 };
 
 struct LoggingOptions {
@@ -120,7 +121,8 @@ struct LoggingOptions {
   bool validation_ppl_to_tensorboard = false, optimizer_states_to_tensorboard = false;
   bool memory_to_tensorboard = false, world_size_to_tensorboard = false;
   bool learning_rate_to_tensorboard = true, loss_scale_to_tensorboard = true;
-  std::string profile = "none";  // or pt, pt-full
+  std::optional<double> loss_floor;  // drawn in report.html
+  std::string profile = "none";      // or pt, pt-full
   std::vector<std::int64_t> profile_steps = {2, 3};
 };
 

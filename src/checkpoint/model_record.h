@@ -1,0 +1,45 @@
+// What a checkpoint says about its model besides the tensors, in RunState::extra: the options the
+// model is built from, its tokenizer, and the dtype that training computed in. docs/formats.md
+// names the members.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "checkpoint/hf/gpt2.h"
+#include "checkpoint/snapshot.h"
+#include "models/gpt.h"
+#include "tokenizer/load.h"
+
+namespace bloomery {
+
+struct ModelRecord {
+  GptOptions model;
+  std::optional<TokenizerOptions> tokenizer;  // none: unknown
+  DType dtype = DType::fp32;                  // fp32, bf16 or fp16
+  HfTokenIds token_ids = {};                  // those that a Hugging Face model came with
+};
+
+// Replaces the members of `extra` that are the record. Paths of the tokenizer that exist become
+// absolute.
+void set_model_record(RunState& state, const ModelRecord& record);
+// An Error, starting with `place`, names the member that is missing, unknown or malformed.
+ModelRecord model_record(const RunState& state, const std::string& place);
+
+// JSON objects with every field, numbers exact. Reading asks for every field, refuses unknown ones,
+// and refuses a model that cannot be built.
+std::string to_json(const GptOptions& options);
+std::string to_json(const TokenizerOptions& options);
+GptOptions gpt_options_from_json(std::string_view json, const std::string& place);
+TokenizerOptions tokenizer_options_from_json(std::string_view json, const std::string& place);
+
+// "fp32", "bf16" or "fp16"; an Error otherwise.
+DType training_dtype_of_name(std::string_view name, const std::string& place);
+
+// A parameter's weights are stored under its own name, the optimizer's moments under these.
+std::string exp_avg_name(std::string_view parameter);
+std::string exp_avg_sq_name(std::string_view parameter);
+bool is_moment_name(std::string_view tensor);
+
+}  // namespace bloomery

@@ -1,0 +1,207 @@
+#include "checkpoint/model_record.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <regex>
+
+#include "base/temporary_folder.h"
+
+namespace bloomery {
+namespace {
+
+// No field has its default value, so that one that is forgotten is noticed.
+GptOptions unusual_model() {
+  GptOptions o;
+  o.num_layers = 3;
+  o.hidden_size = 48;
+  o.num_heads = 6;
+  o.num_key_value_heads = 2;
+  o.head_dim = 16;
+  o.ffn_hidden_size = 40;
+  o.vocabulary = 77;
+  o.make_vocabulary_divisible_by = 8;
+  o.max_positions = 33;
+  o.norm = {.kind = NormKind::rms, .epsilon = 3e-7f, .one_plus_gain = true};
+  o.activation = Activation::silu;
+  o.gated = true;
+  o.bias = false;
+  o.tied = false;
+  o.positions = PositionKind::rotary;
+  o.rotary_fraction = 0.25;
+  o.rotary_base = 12345.678901234567;
+  o.rotary_interleaved = true;
+  o.post_norm_residual = true;
+  o.fp32_residual = true;
+  o.padded_vocabulary_in_softmax = true;
+  o.attention_dropout = 0.1f;
+  o.hidden_dropout = 0.2f;
+  o.init_std = 0.1 / 3;
+  o.xavier_init = true;
+  o.recompute = {.method = RecomputeOptions::Method::block, .num_layers = 2};
+  return o;
+}
+
+TokenizerOptions unusual_tokenizer() {
+  return {.path = "a \"path\"/é",
+          .type = "GPT2BPETokenizer",
+          .vocab_file = "v",
+          .merge_file = "m",
+          .tokenizer_model = "t",
+          .vocab_size = 5,
+          .vocab_extra_ids = 6,
+          .pattern = "p"};
+}
+
+std::string complaint(const std::string& json) {
+  try {
+    gpt_options_from_json(json, "here");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// The text with the value of one member replaced.
+std::string with(const std::string& text, const std::string& key, const std::string& value) {
+  const std::regex member("\"" + key + "\":[^,}]*");
+  return std::regex_replace(text, member, "\"" + key + "\":" + value);
+}
+
+TEST(ModelRecord, EveryFieldOfTheModelComesBackExactly) {
+  const GptOptions back = gpt_options_from_json(to_json(unusual_model()), "here");
+  EXPECT_EQ(back.num_layers, 3);
+  EXPECT_EQ(back.hidden_size, 48);
+  EXPECT_EQ(back.num_heads, 6);
+  EXPECT_EQ(back.num_key_value_heads, 2);
+  EXPECT_EQ(back.head_dim, 16);
+  EXPECT_EQ(back.ffn_hidden_size, 40);
+  EXPECT_EQ(back.vocabulary, 77);
+  EXPECT_EQ(back.make_vocabulary_divisible_by, 8);
+  EXPECT_EQ(back.max_positions, 33);
+  EXPECT_EQ(back.norm.kind, NormKind::rms);
+  EXPECT_EQ(back.norm.epsilon, 3e-7f);
+  EXPECT_TRUE(back.norm.one_plus_gain);
+  EXPECT_EQ(back.activation, Activation::silu);
+  EXPECT_TRUE(back.gated);
+  EXPECT_FALSE(back.bias);
+  EXPECT_FALSE(back.tied);
+  EXPECT_EQ(back.positions, PositionKind::rotary);
+  EXPECT_EQ(back.rotary_fraction, 0.25);
+  EXPECT_EQ(back.rotary_base, 12345.678901234567);
+  EXPECT_TRUE(back.rotary_interleaved);
+  EXPECT_TRUE(back.post_norm_residual);
+  EXPECT_TRUE(back.fp32_residual);
+  EXPECT_TRUE(back.padded_vocabulary_in_softmax);
+  EXPECT_EQ(back.attention_dropout, 0.1f);
+  EXPECT_EQ(back.hidden_dropout, 0.2f);
+  EXPECT_EQ(back.init_std, 0.1 / 3);
+  EXPECT_TRUE(back.xavier_init);
+  EXPECT_EQ(back.recompute.method, RecomputeOptions::Method::block);
+  EXPECT_EQ(back.recompute.num_layers, 2);
+}
+
+// A new member of the structure must be added to the record: it would be lost silently.
+TEST(ModelRecord, TheStructureHasTheSizeThatTheListOfFieldsWasMadeFor) {
+  EXPECT_EQ(sizeof(GptOptions), 152u);
+  EXPECT_EQ(sizeof(TokenizerOptions), 6 * sizeof(std::string) + 16);
+}
+
+TEST(ModelRecord, EveryFieldOfTheTokenizerComesBack) {
+  const TokenizerOptions back = tokenizer_options_from_json(to_json(unusual_tokenizer()), "here");
+  EXPECT_EQ(back.path, "a \"path\"/é");
+  EXPECT_EQ(back.type, "GPT2BPETokenizer");
+  EXPECT_EQ(back.vocab_file, "v");
+  EXPECT_EQ(back.merge_file, "m");
+  EXPECT_EQ(back.tokenizer_model, "t");
+  EXPECT_EQ(back.vocab_size, 5);
+  EXPECT_EQ(back.vocab_extra_ids, 6);
+  EXPECT_EQ(back.pattern, "p");
+}
+
+TEST(ModelRecord, NamesTheMemberThatIsWrong) {
+  const std::string good = to_json(GptOptions());
+  EXPECT_EQ(complaint(good), "");
+  const std::pair<const char*, const char*> cases[] = {
+      {"num_layers", "3000000000"}, {"num_layers", "-1"},
+      {"num_layers", "2.0"},        {"hidden_size", "\"8\""},
+      {"vocabulary", "1e99"},       {"norm", "\"batch\""},
+      {"norm_epsilon", "1e999"},    {"norm_epsilon", "1e60"},
+      {"activation", "3"},          {"tied", "1"},
+      {"positions", "\"learnt\""},  {"init_std", "null"},
+      {"recompute_method", "[[]]"}, {"hidden_dropout", "\"x\""}};
+  for (const auto& [key, value] : cases) {
+    const std::string text = complaint(with(good, key, value));
+    EXPECT_TRUE(text.starts_with("here: ")) << key << ": " << text;
+    const bool is_json = std::string_view(value) != "1e999";
+    EXPECT_EQ(text.find(key) != std::string::npos, is_json) << key << ": " << text;
+  }
+  EXPECT_EQ(complaint(R"({"num_layers":1})"), "here: lacks hidden_size");
+  EXPECT_NE(complaint(good.substr(0, good.size() - 1) + R"(,"new":1})").find("has new"),
+            std::string::npos);
+  EXPECT_NE(complaint(good.substr(0, good.size() - 1)).find("not valid JSON"), std::string::npos);
+  EXPECT_EQ(complaint("[]"), "here: not a JSON object");
+  EXPECT_EQ(complaint(std::string(100000, '[')), "here: nested too deeply");
+}
+
+TEST(ModelRecord, RefusesWhatCannotBeBuilt) {
+  const std::string good = to_json(GptOptions());
+  EXPECT_NE(complaint(with(good, "num_heads", "7")).find("attention heads"), std::string::npos);
+  EXPECT_NE(complaint(with(good, "make_vocabulary_divisible_by", "0")).find("divisible_by"),
+            std::string::npos);
+  GptOptions bad;
+  bad.init_std = std::numeric_limits<double>::infinity();
+  EXPECT_THROW(to_json(bad), Error);
+}
+
+TEST(ModelRecord, StateHoldsAllOfIt) {
+  const TemporaryFolder folder;
+  const auto file = folder.file("vocab.json", "{}");
+  RunState state;
+  state.extra["other"] = "stays";
+  TokenizerOptions tokenizer{.path = std::filesystem::relative(file).string(), .type = "no/file"};
+  const HfTokenIds ids{.bos = 3, .eos = std::nullopt, .pad = 4};
+  set_model_record(state, {unusual_model(), tokenizer, DType::bf16, ids});
+  const ModelRecord back = model_record(state, "here");
+  EXPECT_EQ(back.model.vocabulary, 77);
+  ASSERT_TRUE(back.tokenizer);
+  EXPECT_EQ(back.tokenizer->path, file.string());
+  EXPECT_EQ(back.tokenizer->type, "no/file");
+  EXPECT_EQ(back.dtype, DType::bf16);
+  EXPECT_EQ(back.token_ids, ids);
+  EXPECT_EQ(state.extra.at("other"), "stays");
+
+  set_model_record(state, {GptOptions(), std::nullopt, DType::fp16});
+  EXPECT_EQ(state.extra.at("tokenizer"), "{}");
+  EXPECT_FALSE(model_record(state, "here").tokenizer);
+  EXPECT_EQ(model_record(state, "here").token_ids, HfTokenIds());
+  EXPECT_THROW(set_model_record(state, {GptOptions(), std::nullopt, DType::fp64}), Error);
+}
+
+TEST(ModelRecord, ACheckpointOfSomethingElseIsNamed) {
+  RunState state;
+  EXPECT_THROW(model_record(state, "here"), Error);
+  set_model_record(state, {});
+  state.extra["token_ids"] = R"({"bos":1,"eos":-2,"pad":null})";
+  EXPECT_THROW(model_record(state, "here"), Error);
+  state.extra["dtype"] = "int8";
+  try {
+    model_record(state, "here");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "here: dtype is 'int8', not fp32, bf16 or fp16");
+  }
+}
+
+TEST(ModelRecord, NamesOfMoments) {
+  EXPECT_EQ(exp_avg_name("final_norm.gain"), "final_norm.gain/exp_avg");
+  EXPECT_EQ(exp_avg_sq_name("final_norm.gain"), "final_norm.gain/exp_avg_sq");
+  EXPECT_TRUE(is_moment_name(exp_avg_name("a")));
+  EXPECT_TRUE(is_moment_name(exp_avg_sq_name("a")));
+  EXPECT_FALSE(is_moment_name("blocks.0.norm_1.gain"));
+}
+
+}  // namespace
+}  // namespace bloomery

@@ -1,0 +1,177 @@
+#include "train/pretrain.h"
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+#include <sstream>
+
+#include "checkpoint/folder.h"
+#include "comm/threads.h"
+#include "train/schedule_record.h"
+
+namespace bloomery {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::string torch_type(DType dtype) {
+  return dtype == DType::bf16   ? "torch.bfloat16"
+         : dtype == DType::fp16 ? "torch.float16"
+                                : "torch.float32";
+}
+
+std::string decay_word(DecayStyle style) {
+  constexpr const char* kWords[] = {"constant", "linear", "cosine", "inverse-square-root"};
+  return kWords[static_cast<int>(style)];
+}
+
+// The lines before anything is built.
+void print_options(RunLog& log, const PretrainOptions& options, const OptionTable& table,
+                   const std::vector<std::string>& notes) {
+  const std::int64_t ranks = options.batch.ranks_as_threads;
+  log.line(world_size_line({.world = ranks, .data = ranks}));
+  log.line(parameter_type_line(torch_type(options.precision.dtype)));
+  log.line(arguments_table(argument_list(table)));
+  for (const std::string& note : notes) {
+    log.warning(note);
+  }
+}
+
+void print_plan(RunLog& log, const PretrainOptions& options, const Plan& plan,
+                const std::string& tokenizer, Clock::time_point start) {
+  if (const auto growing = rampup(options.batch)) {
+    log.line(
+        rampup_line(growing->start, plan.batch.global(), growing->increment, growing->samples));
+  } else {
+    log.line(micro_batches_line(plan.num_micro_batches(0)));
+  }
+  log.line(building_tokenizer_line(tokenizer));
+  log.line(padded_vocabulary_line(plan.model.vocabulary, plan.padded_vocabulary));
+  log.line(model_parallel_lines(1, 1));
+  log.line(random_seed_line(options.seed));
+  log.line(initialize_time_line(std::chrono::duration<double>(Clock::now() - start).count()));
+  log.line(datetime_line("after megatron is initialized", std::time(nullptr)));
+  log.line(decay_style_line(decay_word(options.rate.style)));
+}
+
+// The checkpoint to start from; none: from random values, with Megatron's warning.
+std::optional<CheckpointReader> open_checkpoint(const CheckpointFlags& flags, RunLog& log) {
+  if (flags.load.empty()) {
+    return std::nullopt;
+  }
+  ThreadPool pool;
+  std::optional<CheckpointReader> reader = find_newest(flags.load, &pool, Log());
+  check(reader || !flags.exit_on_missing, "there is no checkpoint in ", flags.load,
+        ", and --exit-on-missing-checkpoint asks to stop then");
+  if (!reader) {
+    const auto tracker = std::filesystem::path(flags.load) / "latest_checkpointed_iteration.txt";
+    log.line(no_checkpoint_lines(tracker.string()));
+  }
+  return reader;
+}
+
+// Which schedule counts when the checkpoint has another one than the flags, by Megatron's rule.
+ScheduleOptions choose_schedule(const PretrainOptions& options, const Plan& plan,
+                                const std::optional<CheckpointReader>& checkpoint) {
+  const ScheduleOptions& here = plan.optimizer.schedule;
+  const bool loads =
+      checkpoint && !options.checkpoint.finetune && !options.checkpoint.no_load_optim;
+  const auto& extra = loads ? checkpoint->state().extra : std::map<std::string, std::string>{};
+  const auto found = extra.find("schedule");
+  if (!loads || found == extra.end() || options.rate.override_scheduler) {
+    return here;
+  }
+  const std::string place = checkpoint->folder().string();
+  const ScheduleOptions stored = schedule_from_json(found->second, place);
+  if (options.rate.use_checkpoint_scheduler) {
+    return stored;
+  }
+  std::string lines;
+  for (const std::string& line : schedule_differences(here, stored)) {
+    lines += "\n  " + line;
+  }
+  check(lines.empty(), "the schedule of ", place,
+        " is not that of the flags; give --override-opt_param-scheduler to use the flags', or "
+        "--use-checkpoint-opt_param-scheduler to use the checkpoint's:",
+        lines);
+  return stored;
+}
+
+void note_other_data(const std::map<std::string, std::string>& here,
+                     const std::optional<CheckpointReader>& checkpoint, RunLog& log) {
+  if (!checkpoint || checkpoint->state().data_indices.empty()) {
+    return;
+  }
+  const auto& stored = checkpoint->state().data_indices;
+  const auto before = stored.find("training"), after = here.find("training");
+  if (before != stored.end() && after != here.end() && before->second != after->second) {
+    log.warning(
+        "the training samples are not those of the checkpoint (other corpora, --split, --seed, "
+        "--seq-length or number of samples): the run goes on in the new order");
+  }
+}
+
+DeviceOptions rank_device(DeviceOptions device, std::int64_t ranks) {
+  if (device.num_threads == 0 && ranks > 1) {
+    device.num_threads = std::max(1, usable_cores() / static_cast<int>(ranks));
+  }
+  return device;
+}
+
+}  // namespace
+
+RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
+                const std::vector<std::string>& notes, const PretrainSetting& setting) {
+  const Clock::time_point start = Clock::now();
+  RunLog log(&setting.out, options, table);
+  print_options(log, options, table, notes);
+  const std::shared_ptr<const Tokenizer> tokenizer = load_tokenizer(options.tokenizer);
+  const Plan plan = make_plan(options, tokenizer->vocab_size());
+  print_plan(log, options, plan,
+             options.tokenizer.type.empty() ? "Bloomery" : options.tokenizer.type, start);
+
+  const std::optional<CheckpointReader> checkpoint = open_checkpoint(options.checkpoint, log);
+  RunFacts facts;
+  facts.model = {.model = plan.model, .tokenizer = options.tokenizer, .dtype = plan.dtype};
+  facts.schedule = choose_schedule(options, plan, checkpoint);
+  facts.options = table.json();
+  std::unique_ptr<const TrainingData> data;
+  const auto get_data = [&](RunLog& to) -> const TrainingData& {
+    if (!data) {
+      const auto [train, valid, test] = plan.requested_samples;
+      to.line(building_datasets_line());
+      to.line(dataset_sizes_lines(train, valid, test));
+      data = std::make_unique<const TrainingData>(
+          options.data, options.seed, plan.requested_samples, tokenizer->special().eod, Log());
+      facts.data_indices = data->index_hashes();
+      note_other_data(facts.data_indices, checkpoint, to);
+    }
+    return *data;
+  };
+  const std::int64_t ranks = options.batch.ranks_as_threads;
+  const RunInputs inputs{.options = options,
+                         .plan = plan,
+                         .facts = facts,
+                         .device = rank_device(setting.device, ranks),
+                         .checkpoint = checkpoint ? &*checkpoint : nullptr,
+                         .data = get_data,
+                         .stop_requested = setting.stop_requested,
+                         .start = start};
+  RunEnd end = RunEnd::finished;
+  const auto run_rank = [&](int rank, std::unique_ptr<Communicator> world) {
+    RunLog silent(nullptr, options, table);
+    Trainer trainer(inputs, std::move(world), rank == 0 ? log : silent);
+    const RunEnd mine = trainer.run();
+    if (rank == 0) {
+      end = mine;
+    }
+  };
+  if (ranks == 1) {
+    run_rank(0, make_self_communicator());
+  } else {
+    run_ranks(static_cast<int>(ranks), run_rank);
+  }
+  return end;
+}
+
+}  // namespace bloomery

@@ -1,0 +1,246 @@
+#include "train/run_checkpoints.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "checkpoint/boxes.h"
+#include "ops/arithmetic/arithmetic.h"
+#include "ops/matmul/choices.h"
+#include "train/schedule_record.h"
+
+namespace bloomery {
+namespace {
+
+constexpr const char* kOptimizerSteps = "optimizer_steps";
+constexpr const char* kSchedulePosition = "schedule_position";
+constexpr const char* kSkippedSteps = "skipped_steps";
+constexpr const char* kSchedule = "schedule";
+
+// What of a parameter this rank's shard has: elements [first, first + count) of its true rows, at
+// element `at` of the shard's tensors.
+struct ShardPart {
+  const Parameter* parameter;
+  std::int64_t first, count, at;
+};
+
+std::vector<ShardPart> shard_parts(const FlatLayout& layout) {
+  std::vector<ShardPart> parts;
+  for (const FlatLayout::Place& place : layout.places()) {
+    const std::int64_t begin = std::max(place.first, layout.shard_begin());
+    const std::int64_t end =
+        std::min(place.first + place.parameter->box.extent.numel(), layout.shard_end());
+    if (begin < end) {
+      parts.push_back(
+          {place.parameter, begin - place.first, end - begin, begin - layout.shard_begin()});
+    }
+  }
+  return parts;
+}
+
+std::int64_t stored_number(const CheckpointReader& reader, const char* name) {
+  const auto& extra = reader.state().extra;
+  const auto found = extra.find(name);
+  std::int64_t number = 0;
+  const bool read = found != extra.end() && (std::istringstream(found->second) >> number);
+  check(read, reader.folder().string(), ": damaged: its manifest has no number ", name);
+  return number;
+}
+
+// Reads a part of a tensor of any dtype into the fp32 elements from `at` of `to`.
+void load_part(GptRank& rank, const CheckpointReader& reader, const std::string& name,
+               const ShardPart& part, const Tensor& to) {
+  Stream& stream = rank.stream();
+  const DType dtype = reader.tensor(name).dtype;
+  std::int64_t at = part.at;
+  for (const Box& box : boxes_of_range(part.parameter->box, part.first, part.count)) {
+    const std::int64_t count = box.extent.numel();
+    std::vector<std::byte> bytes(static_cast<std::size_t>(count) * size_of(dtype));
+    reader.read(name, box, bytes);
+    const Tensor place = to.range(at, {count});
+    if (dtype == to.dtype()) {
+      stream.copy(place.data(), bytes.data(), bytes.size());
+    } else {
+      const Tensor stored = Tensor::empty(stream, dtype, {count});
+      stream.copy(stored.data(), bytes.data(), bytes.size());
+      launch(stream, ScaleAdd{.x = stored, .y = place});
+    }
+    stream.synchronize();  // the host bytes end here
+    at += count;
+  }
+}
+
+void check_fits(const GptRank& rank, const CheckpointReader& reader, FlatLayout& layout,
+                bool optimizer) {
+  std::string wrong;
+  int count = 0;
+  const auto complain = [&](const std::string& line) {
+    constexpr int kShown = 5;
+    if (++count <= kShown) {
+      wrong += "\n  " + line;
+    }
+  };
+  for (const FlatLayout::Place& place : layout.places()) {
+    const Parameter& parameter = *place.parameter;
+    if (!reader.contains(parameter.name)) {
+      complain(concat(parameter.name, " is not in the checkpoint"));
+    } else if (const Shape& stored = reader.tensor(parameter.name).shape;
+               !(stored == parameter.box.global)) {
+      complain(concat(parameter.name, " is ", stored, " in the checkpoint and ",
+                      parameter.box.global, " by the flags"));
+    }
+  }
+  std::size_t weights = 0;
+  for (const std::string& name : reader.names()) {
+    weights += is_moment_name(name) ? 0 : 1;
+  }
+  if (count == 0 && weights != layout.places().size()) {
+    complain(concat("the checkpoint has ", weights, " tensors of weights, the model ",
+                    layout.places().size()));
+  }
+  check(count == 0, reader.folder().string(), " holds another model (", count,
+        " differences); give the model flags that it was trained with:", wrong);
+  const std::string probe = exp_avg_name(layout.places().front().parameter->name);
+  check(!optimizer || reader.contains(probe), reader.folder().string(),
+        " has no state of the optimizer: give --no-load-optim to go on with a fresh one, or "
+        "--finetune to start at iteration 0");
+  const bool adam = rank.options().optimizer.kind != OptimizerKind::sgd;
+  check(!optimizer ||
+            reader.contains(exp_avg_sq_name(layout.places().front().parameter->name)) == adam,
+        reader.folder().string(),
+        " was saved by another kind of optimizer; give the same "
+        "--optimizer, or --no-load-optim");
+}
+
+void load_step_state(GptRank& rank, const CheckpointReader& reader) {
+  const RunState& stored = reader.state();
+  StepState state = rank.optimizer().state();
+  state.num_steps = stored_number(reader, kOptimizerSteps);
+  state.num_samples = stored_number(reader, kSchedulePosition);
+  state.num_skipped = stored_number(reader, kSkippedSteps);
+  if (rank.options().optimizer.loss_scale.dynamic) {
+    state.loss_scale = {stored.loss_scale.scale, stored.loss_scale.clean_steps,
+                        stored.loss_scale.tolerance_left};
+  }
+  rank.optimizer().set_state(state);
+}
+
+// Which kernels serve which products: others might give other bits.
+void load_choices(GptRank& rank, const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    lines.push_back(line);
+  }
+  rank.stream().device().service<MatmulChoices>().load(lines);
+}
+
+std::string choices_text(GptRank& rank) {
+  std::string text;
+  for (const std::string& line : rank.stream().device().service<MatmulChoices>().lines()) {
+    text += line + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+Progress load_checkpoint(GptRank& rank, const CheckpointReader& reader, LoadScope scope) {
+  FlatLayout& layout = rank.layout();
+  const bool optimizer = scope == LoadScope::everything;
+  check_fits(rank, reader, layout, optimizer);
+  const FlatShard& shard = rank.optimizer().shards().front();
+  for (const ShardPart& part : shard_parts(layout)) {
+    const std::string& name = part.parameter->name;
+    load_part(rank, reader, name, part, shard.master);
+    if (optimizer) {
+      load_part(rank, reader, exp_avg_name(name), part, shard.moment1);
+      if (shard.moment2) {
+        load_part(rank, reader, exp_avg_sq_name(name), part, shard.moment2);
+      }
+    }
+  }
+  if (shard.value) {
+    launch(rank.stream(), ScaleAdd{.x = shard.master, .y = shard.value});
+    rank.stream().synchronize();
+  }
+  if (scope == LoadScope::weights) {
+    return {};
+  }
+  if (optimizer) {
+    load_step_state(rank, reader);
+  }
+  load_choices(rank, reader.state().choices);
+  return {reader.state().step, reader.state().consumed_samples};
+}
+
+RunCheckpoints::RunCheckpoints(GptRank& rank, const CheckpointFlags& flags, const RunFacts& facts)
+    : rank_(rank), flags_(flags), facts_(facts), stage_(rank.stream()) {
+  // Data-parallel ranks hold the same: the first of them saves.
+  Mesh& mesh = rank.mesh();
+  group_ = mesh.world().split(mesh.coordinate(Axis::data), mesh.world().rank());
+  if (mesh.coordinate(Axis::data) != 0) {
+    return;
+  }
+  stream_ = std::make_unique<Stream>(rank.stream().device());
+  const SaveOptions options{.asynchronous = !flags.synchronous,
+                            .keep = {.last = flags.keep_last, .every = flags.keep_every}};
+  writer_ = std::make_unique<CheckpointWriter>(
+      flags.save, group_->size() == 1 ? single_rank_group() : communicator_group(*group_, *stream_),
+      options);
+  add_parameters();
+  stage_.reserve();
+}
+
+RunCheckpoints::~RunCheckpoints() = default;
+
+void RunCheckpoints::add_parameters() {
+  const FlatShard& shard = rank_.optimizer().shards().front();
+  const auto add = [&](const std::string& name, const ShardPart& part, const Tensor& tensor) {
+    stage_.add_range(name, tensor.dtype(), part.parameter->box, part.first, part.count,
+                     tensor.range(part.at, {part.count}).data());
+  };
+  for (const ShardPart& part : shard_parts(rank_.layout())) {
+    const std::string& name = part.parameter->name;
+    add(name, part, shard.master);
+    if (!flags_.no_save_optim) {
+      add(exp_avg_name(name), part, shard.moment1);
+      if (shard.moment2) {
+        add(exp_avg_sq_name(name), part, shard.moment2);
+      }
+    }
+  }
+}
+
+RunState RunCheckpoints::state(const Progress& progress) const {
+  const StepState step = rank_.optimizer().state();
+  RunState state;
+  state.step = progress.iteration;
+  state.consumed_samples = progress.consumed_samples;
+  state.loss_scale = {step.loss_scale.scale, step.loss_scale.clean_steps,
+                      step.loss_scale.tolerance_left};
+  state.options = facts_.options;
+  state.data_indices = facts_.data_indices;
+  state.choices = choices_text(rank_);
+  state.extra = {{kOptimizerSteps, std::to_string(step.num_steps)},
+                 {kSchedulePosition, std::to_string(step.num_samples)},
+                 {kSkippedSteps, std::to_string(step.num_skipped)},
+                 {kSchedule, to_json(facts_.schedule)}};
+  set_model_record(state, facts_.model);
+  return state;
+}
+
+void RunCheckpoints::save(const Progress& progress) {
+  if (writer_) {
+    writer_->save(stage_.take(state(progress)));
+  }
+}
+
+std::optional<SaveOutcome> RunCheckpoints::poll() {
+  return writer_ ? writer_->poll() : std::nullopt;
+}
+
+std::optional<SaveOutcome> RunCheckpoints::finish() {
+  return writer_ ? writer_->finish() : std::nullopt;
+}
+
+}  // namespace bloomery

@@ -1,0 +1,66 @@
+// The checkpoints of a run, as one rank takes part in them: what of the rank is saved under which
+// name, and how it comes back.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "checkpoint/model_record.h"
+#include "checkpoint/reader.h"
+#include "checkpoint/stage.h"
+#include "checkpoint/writer.h"
+#include "train/gpt_rank.h"
+#include "train/options/pretrain_options.h"
+
+namespace bloomery {
+
+// How far a run is.
+struct Progress {
+  std::int64_t iteration = 0;         // steps taken or skipped
+  std::int64_t consumed_samples = 0;  // of the training data
+};
+
+// What a checkpoint says besides the rank's own tensors and counters.
+struct RunFacts {
+  ModelRecord model;
+  ScheduleOptions schedule;
+  std::string options;  // JSON
+  std::map<std::string, std::string> data_indices;
+};
+
+enum class LoadScope {
+  everything,
+  without_optimizer,  // --no-load-optim: weights and progress
+  weights,            // --finetune
+};
+
+// Takes over what a checkpoint holds; the numbers are the checkpoint's bit for bit. An Error names
+// what does not fit.
+Progress load_checkpoint(GptRank& rank, const CheckpointReader& reader, LoadScope scope);
+
+class RunCheckpoints {
+ public:
+  // The rank and the facts must outlive it. Makes the folder and the host memory of the snapshots.
+  RunCheckpoints(GptRank& rank, const CheckpointFlags& flags, const RunFacts& facts);
+  ~RunCheckpoints();
+
+  // Saves as SAVE/step-N, beside the next steps unless --synchronous. Outcomes are to be fetched.
+  void save(const Progress& progress);
+  std::optional<SaveOutcome> poll();
+  std::optional<SaveOutcome> finish();
+
+ private:
+  void add_parameters();
+  RunState state(const Progress& progress) const;
+
+  GptRank& rank_;
+  CheckpointFlags flags_;
+  const RunFacts& facts_;
+  std::unique_ptr<Stream> stream_;  // of the writer's own messages
+  std::unique_ptr<Communicator> group_;
+  SnapshotStage stage_;
+  std::unique_ptr<CheckpointWriter> writer_;  // of ranks that hold what others do not
+};
+
+}  // namespace bloomery

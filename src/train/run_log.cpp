@@ -1,0 +1,354 @@
+#include "train/run_log.h"
+
+#include <cmath>
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "train/log/megatron_scalars.h"
+
+namespace bloomery {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_between(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+std::string python_value(const OptionRow& row) {
+  std::string text = row.value_text();
+  if (text == "true") return "True";
+  if (text == "false") return "False";
+  if (text == "none" || text.empty()) return "None";
+  return text;
+}
+
+// The most floating-point operations a second, dense, in the dtype; none for unknown devices.
+std::optional<double> peak_flops(const std::string& device, DType dtype) {
+  if (dtype != DType::bf16 && dtype != DType::fp16) {
+    return std::nullopt;
+  }
+  constexpr std::pair<const char*, double> kPeaks[] = {
+      {"H200", 989e12}, {"H100", 989e12}, {"B200", 2250e12}, {"A100", 312e12}, {"L40S", 362e12}};
+  for (const auto& [name, peak] : kPeaks) {
+    if (device.find(name) != std::string::npos) {
+      return peak;
+    }
+  }
+  return std::nullopt;
+}
+
+ModelShape model_shape(const Plan& plan) {
+  const GptOptions& m = plan.model;
+  return {.layers = m.num_layers,
+          .width = m.hidden_size,
+          .heads = m.num_heads,
+          .kv_heads = m.num_key_value_heads > 0 ? m.num_key_value_heads : m.num_heads,
+          .ffn_width = m.ffn_hidden_size > 0 ? m.ffn_hidden_size : 4 * m.hidden_size,
+          .padded_vocabulary = plan.padded_vocabulary,
+          .gated = m.gated};
+}
+
+Recomputation recomputation(const PretrainOptions& options, const Plan& plan) {
+  if (plan.model.recompute.method != RecomputeOptions::Method::none) {
+    return Recomputation::full;
+  }
+  const bool selective = options.recompute.granularity == RecomputeFlags::Granularity::selective;
+  return selective ? Recomputation::selective : Recomputation::none;
+}
+
+ScalarChoice scalar_choice(const PretrainOptions& options) {
+  const LoggingOptions& o = options.logging;
+  return {.learning_rate = o.learning_rate_to_tensorboard,
+          .loss_scale = o.loss_scale_to_tensorboard && options.precision.dtype == DType::fp16,
+          .batch_size = o.batch_size_to_tensorboard,
+          .world_size = o.world_size_to_tensorboard,
+          .timers = o.timers_to_tensorboard,
+          .memory = o.memory_to_tensorboard,
+          .validation_perplexity = o.validation_ppl_to_tensorboard};
+}
+
+std::filesystem::path files_folder(const PretrainOptions& options) {
+  return options.checkpoint.save.empty() ? options.logging.tensorboard_dir
+                                         : options.checkpoint.save;
+}
+
+}  // namespace
+
+ArgumentList argument_list(const OptionTable& table) {
+  ArgumentList list;
+  for (const OptionRow& row : table.rows()) {
+    if (row.has_meaning()) {
+      std::string name = row.name;
+      std::replace(name.begin(), name.end(), '-', '_');
+      list.emplace_back(name, python_value(row));
+    }
+  }
+  return list;
+}
+
+RunLog::RunLog(std::ostream* out, const PretrainOptions& options, const OptionTable& table)
+    : out_(out), options_(options), table_(table) {
+  if (out_ != nullptr) {
+    live_ = std::make_unique<LiveWriter>();
+  }
+}
+
+RunLog::~RunLog() = default;
+
+void RunLog::line(const std::string& text) {
+  if (out_ != nullptr && !text.empty()) {
+    live_->clear();
+    *out_ << text << '\n' << std::flush;
+  }
+}
+
+void RunLog::warning(const std::string& text) {
+  if (out_ != nullptr) {
+    live_->clear();
+    Log().warning(text);
+  }
+}
+
+template <class Write>
+void RunLog::to_files(Write&& write) {
+  try {
+    write();
+  } catch (const DiskFull& full) {
+    if (!std::exchange(told_disk_full_, true)) {
+      warning(concat(full.what(), "; training goes on, and its curves will have gaps"));
+    }
+  }
+}
+
+double RunLog::now() const {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+void RunLog::begin(const Plan& plan, const Progress& start, const std::string& device) {
+  plan_ = plan;
+  shape_ = model_shape(plan);
+  recomputation_ = recomputation(options_, plan);
+  device_ = device;
+  peak_flops_ = peak_flops(device, plan.dtype);
+  interval_ = {.start = Clock::now()};
+  last_step_ = interval_.start;
+  if (out_ == nullptr) {
+    return;
+  }
+  to_files([&] {
+    if (!options_.logging.tensorboard_dir.empty()) {
+      events_ = std::make_unique<EventFile>(options_.logging.tensorboard_dir, now());
+      add_argument_texts(*events_, argument_list(table_), start.iteration, now());
+      events_->flush();
+    }
+  });
+  to_files([&] {
+    if (const std::filesystem::path folder = files_folder(options_); !folder.empty()) {
+      std::filesystem::create_directories(folder);
+      metrics_ = std::make_unique<MetricsFile>(folder / "metrics.jsonl", start.iteration);
+    }
+  });
+}
+
+bool RunLog::at_interval(std::int64_t iteration) const {
+  return iteration % options_.logging.interval == 0;
+}
+
+bool RunLog::at_tensorboard_interval(std::int64_t iteration) const {
+  return !options_.logging.tensorboard_dir.empty() &&
+         iteration % options_.logging.tensorboard_interval == 0;
+}
+
+bool RunLog::wants_params_norm(std::int64_t iteration) const {
+  return options_.logging.params_norm &&
+         (at_interval(iteration) || at_tensorboard_interval(iteration));
+}
+
+bool RunLog::wants_num_zeros(std::int64_t iteration) const {
+  return options_.logging.num_zeros_in_grad &&
+         (at_interval(iteration) || at_tensorboard_interval(iteration));
+}
+
+IterationReport RunLog::report(const StepFacts& facts, double seconds,
+                               std::optional<double> loss) const {
+  const StepReport& update = facts.outcome.update;
+  const std::int64_t devices = plan_->data_ranks;
+  const Throughput rate =
+      throughput(shape_, facts.global_batch, plan_->seq_length, recomputation_, seconds, devices);
+  IterationReport r;
+  r.iteration = facts.progress.iteration;
+  r.train_iterations = plan_->train_iterations;
+  r.consumed_samples = facts.progress.consumed_samples;
+  r.consumed_tokens = facts.progress.consumed_samples * plan_->seq_length;
+  r.elapsed_ms = seconds * 1e3;
+  r.learning_rate = update.next_learning_rate;
+  r.global_batch = facts.global_batch;
+  if (loss) {
+    r.losses = {{"lm loss", *loss}};
+  }
+  r.loss_scale = update.loss_scale;
+  if (!update.skipped) {  // as Megatron, which has no gradient to speak of then
+    r.grad_norm = update.grad_norm;
+    r.num_zeros = facts.num_zeros;
+  }
+  r.params_norm = facts.params_norm;
+  r.seq_length = plan_->seq_length;
+  r.skipped = interval_.skipped;
+  r.nans = interval_.nans;
+  r.samples_per_second = rate.samples_per_second;
+  r.tokens_per_gpu_per_second = rate.tokens_per_gpu_per_second;
+  r.tflops = rate.tflops;
+  if (options_.logging.throughput) {
+    r.model_tflops = rate.model_tflops;
+  }
+  r.reserved_bytes = static_cast<std::int64_t>(facts.memory.reserved_bytes);
+  r.allocated_bytes = static_cast<std::int64_t>(facts.memory.used_bytes);
+  return r;
+}
+
+// A skipped step counts as one without a number when its loss was none, as Megatron counts.
+void RunLog::add_to_interval(const StepFacts& facts) {
+  ++interval_.steps;
+  if (facts.outcome.update.skipped) {
+    ++interval_.skipped;
+    interval_.nans += std::isfinite(facts.outcome.loss) ? 0 : 1;
+  } else {
+    interval_.loss_sum += facts.outcome.loss;
+    ++interval_.losses;
+    last_loss_ = facts.outcome.loss;
+  }
+}
+
+void RunLog::step(const StepFacts& facts) {
+  if (out_ == nullptr) {
+    return;
+  }
+  const Clock::time_point time = Clock::now();
+  const double seconds =
+      std::max(1e-9, seconds_between(last_step_, time) - (left_out_ - left_out_step_));
+  last_step_ = time;
+  left_out_step_ = left_out_;
+  add_to_interval(facts);
+  const std::int64_t iteration = facts.progress.iteration;
+  if (events_ && at_tensorboard_interval(iteration)) {
+    add_iteration_scalars(*events_, report(facts, seconds, facts.outcome.loss),
+                          scalar_choice(options_), plan_->data_ranks, now());
+  }
+  if (at_interval(iteration)) {
+    print_interval(facts);
+  }
+  show_live(facts, seconds);
+}
+
+void RunLog::print_interval(const StepFacts& facts) {
+  const Clock::time_point time = Clock::now();
+  const auto steps = static_cast<double>(interval_.steps);
+  const double seconds = std::max(1e-9, seconds_between(interval_.start, time) - left_out_) / steps;
+  std::optional<double> loss;
+  if (interval_.losses > 0) {
+    loss = interval_.loss_sum / static_cast<double>(interval_.losses);
+  }
+  const IterationReport r = report(facts, seconds, loss);
+  const bool nvidia = options_.logging.format == LoggingOptions::Format::nvidia;
+  line(iteration_line(r, nvidia ? LogFormat::nvidia : LogFormat::megatron_deepspeed));
+  best_tokens_per_second_ = std::max(best_tokens_per_second_,
+                                     r.samples_per_second * static_cast<double>(plan_->seq_length));
+  to_files([&] {
+    if (metrics_) metrics_->add(metrics_row(r, now()));
+  });
+  to_files([&] {
+    if (events_) events_->flush();
+  });
+  interval_ = {.start = time};
+  left_out_ = left_out_step_ = 0;
+}
+
+void RunLog::show_live(const StepFacts& facts, double seconds) {
+  if (!live_->active()) {
+    return;
+  }
+  constexpr double kMemory = 0.9;  // of the running mean
+  mean_seconds_ = mean_seconds_ == 0 ? seconds : kMemory * mean_seconds_ + (1 - kMemory) * seconds;
+  const double flops = model_flops(shape_, facts.global_batch, plan_->seq_length) / mean_seconds_;
+  LiveState state;
+  state.iteration = facts.progress.iteration;
+  state.train_iterations = plan_->last_iteration;
+  state.loss = last_loss_.value_or(0);
+  state.tokens_per_second =
+      static_cast<double>(facts.global_batch * plan_->seq_length) / mean_seconds_;
+  if (peak_flops_) {
+    state.utilisation = flops / *peak_flops_ / static_cast<double>(plan_->data_ranks);
+  }
+  state.memory_bytes = static_cast<std::int64_t>(facts.memory.reserved_bytes);
+  state.seconds_left =
+      mean_seconds_ * static_cast<double>(plan_->last_iteration - facts.progress.iteration);
+  live_->update(state);
+}
+
+void RunLog::evaluation(const EvaluationReport& report, const Progress& progress) {
+  if (out_ == nullptr) {
+    return;
+  }
+  line(evaluation_lines(report));
+  const std::int64_t tokens = progress.consumed_samples * plan_->seq_length;
+  to_files([&] {
+    if (metrics_) metrics_->add(metrics_row(report, progress.consumed_samples, tokens, now()));
+  });
+  to_files([&] {
+    if (!events_) return;
+    add_evaluation_scalars(*events_, report, progress.consumed_samples, tokens,
+                           scalar_choice(options_), now());
+    events_->flush();
+  });
+  if (!report.test && !report.losses.empty()) {
+    validation_loss_ = report.losses.front().value;
+  }
+}
+
+void RunLog::scalar(const std::string& tag, double value, const Progress& progress) {
+  if (events_) {
+    events_->add_scalar(tag, value, progress.iteration, now());
+    events_->add_scalar(tag + " vs tokens", value, progress.consumed_samples * plan_->seq_length,
+                        now());
+  }
+}
+
+void RunLog::timers(const std::vector<TimerReport>& reports) {
+  const std::string& option = options_.logging.timing_option;
+  line(timer_lines(reports, option == "max"   ? TimingOption::max
+                            : option == "all" ? TimingOption::all
+                                              : TimingOption::minmax));
+}
+
+void RunLog::finish(const Progress& progress) {
+  if (out_ == nullptr) {
+    return;
+  }
+  live_->clear();
+  if (!metrics_) {
+    return;
+  }
+  RunSummary summary;
+  summary.title =
+      concat("GPT, ", short_count(static_cast<double>(plan_->parameters.total)), " parameters");
+  const auto add = [&summary](const char* name, const std::string& text) {
+    summary.figures.emplace_back(name, text);
+  };
+  add("iterations", concat(progress.iteration, " of ", plan_->last_iteration));
+  add("tokens", short_count(static_cast<double>(progress.consumed_samples * plan_->seq_length)));
+  if (last_loss_) add("last training loss", concat(*last_loss_));
+  if (validation_loss_) add("last validation loss", concat(*validation_loss_));
+  add("best tokens/s", short_count(best_tokens_per_second_));
+  add("device", device_);
+  summary.options = argument_list(table_);
+  summary.entropy_floor = options_.logging.loss_floor;
+  const std::filesystem::path path = metrics_->path().parent_path() / "report.html";
+  to_files([&] {
+    write_report(path, read_metrics(metrics_->path()).rows, summary);
+    line(concat("curves of this run: ", path.string()));
+  });
+}
+
+}  // namespace bloomery

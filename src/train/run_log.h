@@ -1,0 +1,100 @@
+// What a run tells: Megatron's lines on standard output, the live line of a terminal, TensorBoard
+// events, metrics.jsonl and report.html. The first rank of a run has one; the others are silent.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+
+#include "config/option_table.h"
+#include "train/gpt_rank.h"
+#include "train/log/event_file.h"
+#include "train/log/live_line.h"
+#include "train/log/metrics_file.h"
+#include "train/log/report_html.h"
+#include "train/log/throughput.h"
+#include "train/log/timer_lines.h"
+#include "train/options/plan.h"
+#include "train/run_checkpoints.h"
+
+namespace bloomery {
+
+// Name as Megatron has it, value as Python prints it, of every option with a meaning.
+ArgumentList argument_list(const OptionTable& table);
+
+// What one step was, besides its outcome.
+struct StepFacts {
+  Progress progress;  // after the step
+  std::int64_t global_batch = 0;
+  GptRank::Outcome outcome;
+  MemoryStatistics memory;
+  std::optional<double> params_norm, num_zeros;
+};
+
+class RunLog {
+ public:
+  // `out` null: silent. Files go to --save, or else to --tensorboard-dir.
+  RunLog(std::ostream* out, const PretrainOptions& options, const OptionTable& table);
+  ~RunLog();
+
+  // One or more lines. An empty text says nothing.
+  void line(const std::string& text);
+  void warning(const std::string& text);
+
+  // Before the first step: opens the files where the run starts or goes on. Nothing else can be
+  // reported before.
+  void begin(const Plan& plan, const Progress& start, const std::string& device);
+  void step(const StepFacts& facts);
+  bool wants_params_norm(std::int64_t iteration) const;
+  bool wants_num_zeros(std::int64_t iteration) const;
+  // Whether step() prints a line for this iteration.
+  bool at_interval(std::int64_t iteration) const;
+  bool at_tensorboard_interval(std::int64_t iteration) const;
+  void evaluation(const EvaluationReport& report, const Progress& progress);
+  void scalar(const std::string& tag, double value, const Progress& progress);
+  void timers(const std::vector<TimerReport>& reports);
+  // Time that belongs to no step (evaluation, saving) is not counted as one.
+  void leave_out(double seconds) { left_out_ += seconds; }
+  // report.html.
+  void finish(const Progress& progress);
+
+ private:
+  struct Interval {  // since the last line
+    double loss_sum = 0;
+    std::int64_t losses = 0, steps = 0, skipped = 0, nans = 0;
+    std::chrono::steady_clock::time_point start;
+  };
+  // Without a loss where every step was skipped.
+  IterationReport report(const StepFacts& facts, double seconds, std::optional<double> loss) const;
+  void add_to_interval(const StepFacts& facts);
+  void print_interval(const StepFacts& facts);
+  void show_live(const StepFacts& facts, double seconds);
+  // Training outlives a disk without room: what the files lack then is said once.
+  template <class Write>
+  void to_files(Write&& write);
+  double now() const;
+
+  std::ostream* out_;
+  const PretrainOptions& options_;
+  const OptionTable& table_;
+  std::optional<Plan> plan_;
+  ModelShape shape_;
+  Recomputation recomputation_ = Recomputation::none;
+  std::string device_;
+  std::optional<double> peak_flops_;
+  std::unique_ptr<LiveWriter> live_;
+  std::unique_ptr<EventFile> events_;
+  std::unique_ptr<MetricsFile> metrics_;
+  bool told_disk_full_ = false;
+  Interval interval_;
+  std::chrono::steady_clock::time_point last_step_;
+  double left_out_ = 0;       // since the last line
+  double left_out_step_ = 0;  // of it, what the last step has seen
+  double mean_seconds_ = 0;   // of recent steps, for the live line
+  std::optional<double> last_loss_, validation_loss_;
+  double best_tokens_per_second_ = 0;
+};
+
+}  // namespace bloomery

@@ -1,0 +1,99 @@
+#include "train/schedule_record.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+
+namespace bloomery {
+namespace {
+
+using nlohmann::json;
+
+template <class T>
+json optional_json(const std::optional<T>& value) {
+  return value ? json(*value) : json();
+}
+
+template <class T>
+void read(const json& from, const char* name, T& to) {
+  from.at(name).get_to(to);
+}
+
+template <class T>
+void read(const json& from, const char* name, std::optional<T>& to) {
+  const json& value = from.at(name);
+  to = value.is_null() ? std::nullopt : std::optional<T>(value.get<T>());
+}
+
+template <class E>
+void read_enum(const json& from, const char* name, E& to, E last) {
+  const auto number = from.at(name).get<int>();
+  check(0 <= number && number <= static_cast<int>(last), name, " is ", number);
+  to = static_cast<E>(number);
+}
+
+}  // namespace
+
+std::string to_json(const ScheduleOptions& o) {
+  return json{{"learning_rate", o.learning_rate},
+              {"min_learning_rate", o.min_learning_rate},
+              {"decay_style", static_cast<int>(o.decay_style)},
+              {"train_length", o.train_length},
+              {"decay_length", optional_json(o.decay_length)},
+              {"warmup_length", o.warmup_length},
+              {"warmup_fraction", optional_json(o.warmup_fraction)},
+              {"weight_decay", o.weight_decay},
+              {"start_weight_decay", optional_json(o.start_weight_decay)},
+              {"end_weight_decay", optional_json(o.end_weight_decay)},
+              {"weight_decay_style", static_cast<int>(o.weight_decay_style)},
+              {"samples_per_unit", o.samples_per_unit}}
+      .dump();
+}
+
+ScheduleOptions schedule_from_json(std::string_view text, const std::string& place) {
+  ScheduleOptions o;
+  try {
+    const json from = json::parse(text);
+    read(from, "learning_rate", o.learning_rate);
+    read(from, "min_learning_rate", o.min_learning_rate);
+    read_enum(from, "decay_style", o.decay_style, DecayStyle::inverse_square_root);
+    read(from, "train_length", o.train_length);
+    read(from, "decay_length", o.decay_length);
+    read(from, "warmup_length", o.warmup_length);
+    read(from, "warmup_fraction", o.warmup_fraction);
+    read(from, "weight_decay", o.weight_decay);
+    read(from, "start_weight_decay", o.start_weight_decay);
+    read(from, "end_weight_decay", o.end_weight_decay);
+    read_enum(from, "weight_decay_style", o.weight_decay_style, WeightDecayStyle::cosine);
+    read(from, "samples_per_unit", o.samples_per_unit);
+  } catch (const std::exception& error) {
+    throw Error(concat(place, ": damaged: its schedule cannot be read: ", error.what()));
+  }
+  return o;
+}
+
+std::vector<std::string> schedule_differences(const ScheduleOptions& here,
+                                              const ScheduleOptions& stored) {
+  const Schedule a = make_schedule(here), b = make_schedule(stored);
+  std::vector<std::string> found;
+  const auto compare = [&found](const char* what, auto x, auto y) {
+    if (x != y) {
+      found.push_back(concat(what, ": ", x, " here, ", y, " in the checkpoint"));
+    }
+  };
+  compare("peak learning rate", a.max_rate, b.max_rate);
+  compare("lowest learning rate", a.min_rate, b.min_rate);
+  compare("samples of warm-up", a.warmup, b.warmup);
+  compare("samples of decay", a.decay, b.decay);
+  compare("decay style (number)", static_cast<int>(a.decay_style), static_cast<int>(b.decay_style));
+  compare("weight decay at the start", a.start_weight_decay, b.start_weight_decay);
+  compare("weight decay at the end", a.end_weight_decay, b.end_weight_decay);
+  compare("weight decay style (number)", static_cast<int>(a.weight_decay_style),
+          static_cast<int>(b.weight_decay_style));
+  if (a.weight_decay_style != WeightDecayStyle::constant) {
+    compare("samples of growing weight decay", a.weight_decay_length, b.weight_decay_length);
+  }
+  return found;
+}
+
+}  // namespace bloomery

@@ -1,0 +1,338 @@
+#include "train/trainer.h"
+
+#include <cmath>
+#include <ctime>
+#include <filesystem>
+
+#include "ops/attention/attention_settings.h"
+#include "ops/matmul/choices.h"
+#include "train/optimizer_statistics.h"
+
+namespace bloomery {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+RankOptions rank_options(const RunInputs& inputs) {
+  RankOptions o;
+  o.model = inputs.plan.model;
+  o.optimizer = inputs.plan.optimizer;
+  o.optimizer.schedule = inputs.facts.schedule;
+  o.dtype = inputs.plan.dtype;
+  o.device = inputs.device;
+  o.seed = static_cast<std::uint64_t>(inputs.options.seed);
+  return o;
+}
+
+MeshDegrees mesh_degrees(const Plan& plan) {
+  MeshDegrees degrees;
+  degrees.data = static_cast<int>(plan.data_ranks);
+  return degrees;
+}
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+}  // namespace
+
+Trainer::Trainer(const RunInputs& inputs, std::unique_ptr<Communicator> world, RunLog& log)
+    : inputs_(inputs), options_(inputs.options), plan_(inputs.plan), log_(log) {
+  setup(std::move(world));
+  open_data();
+  log_.line(setup_done_line());
+  log_.timers(
+      timers_->collect({"model-and-optimizer-setup", "train/valid/test-data-iterators-setup"}, 1,
+                       rank_->mesh().world()));
+}
+
+void Trainer::setup(std::unique_ptr<Communicator> world) {
+  const Clock::time_point start = Clock::now();
+  rank_ = std::make_unique<GptRank>(rank_options(inputs_), mesh_degrees(plan_), std::move(world));
+  Device& device = rank_->stream().device();
+  device.service<MatmulChoices>().timing = options_.allow_nondeterministic;
+  device.service<AttentionSettings>().deterministic = !options_.allow_nondeterministic;
+  timers_ = std::make_unique<Timers>(rank_->stream(), options_.logging.timing_level);
+  timers_->add("model-and-optimizer-setup", seconds_since(start));
+  log_.line(parameter_count_line(0, 0, rank_->model().num_parameters()));
+  if (options_.logging.profile != "none" && rank_->mesh().world().rank() == 0) {
+    profile_ =
+        std::make_unique<RunProfile>(rank_->stream(), options_.logging, trace_file(options_));
+  }
+  if (inputs_.checkpoint != nullptr) {
+    load();
+  }
+  if (!options_.checkpoint.save.empty()) {
+    checkpoints_ = std::make_unique<RunCheckpoints>(*rank_, options_.checkpoint, inputs_.facts);
+  }
+  log_.line(datetime_line("after model, optimizer, and learning rate scheduler are built",
+                          std::time(nullptr)));
+}
+
+void Trainer::load() {
+  const CheckpointReader& reader = *inputs_.checkpoint;
+  const Clock::time_point start = Clock::now();
+  const std::string folder = options_.checkpoint.load;
+  log_.line(loading_line(folder, reader.state().step));
+  const LoadScope scope = options_.checkpoint.finetune        ? LoadScope::weights
+                          : options_.checkpoint.no_load_optim ? LoadScope::without_optimizer
+                                                              : LoadScope::everything;
+  progress_ = load_checkpoint(*rank_, reader, scope);
+  saved_ = std::filesystem::exists(options_.checkpoint.save) &&
+                   std::filesystem::equivalent(folder, options_.checkpoint.save) &&
+                   scope == LoadScope::everything
+               ? std::optional(progress_.iteration)
+               : std::nullopt;
+  log_.line(checkpoint_version_line());
+  log_.line(loaded_line(folder, progress_.iteration));
+  timers_->add("load-checkpoint", seconds_since(start));
+  log_.timers(timers_->collect({"load-checkpoint"}, 1, rank_->mesh().world()));
+}
+
+void Trainer::open_data() {
+  const Clock::time_point start = Clock::now();
+  Communicator& world = rank_->mesh().world();
+  if (world.rank() == 0) {
+    data_ = &inputs_.data(log_);
+  }
+  world.barrier();
+  data_ = &inputs_.data(log_);
+  check(options_.evaluation.skip_train || data_->source(Split::train) != nullptr,
+        "there are no training data: give --data-path or --train-data-path, and a --split that "
+        "leaves documents to training");
+  timers_->add("train/valid/test-data-iterators-setup", seconds_since(start));
+  log_.line(datetime_line("after dataloaders are built", std::time(nullptr)));
+}
+
+RunEnd Trainer::run() {
+  log_.line(training_line());
+  log_.line(datetime_line("before the start of training step", std::time(nullptr)));
+  log_.begin(plan_, progress_, rank_->stream().device().description());
+  bool stopped = false;
+  if (!options_.evaluation.skip_train) {
+    stopped = train();
+    if (!stopped) {
+      log_.line(datetime_line("after training is done", std::time(nullptr)));
+    }
+  }
+  if (!stopped) {
+    evaluate_at_end(Split::valid);
+    if (!options_.evaluation.skip_train && progress_.iteration > 0) {
+      save();
+    }
+    evaluate_at_end(Split::test);
+  }
+  report_saves(true);
+  log_.finish(progress_);
+  if (stopped) {
+    log_.line(exit_line(progress_.iteration, std::time(nullptr)));
+  }
+  return last_save_failed_ ? RunEnd::save_failed : stopped ? RunEnd::stopped : RunEnd::finished;
+}
+
+bool Trainer::train() {
+  BatchFeed feed(*data_, Split::train,
+                 {.micro_batch = plan_.micro_batch,
+                  .data_rank = rank_->mesh().coordinate(Axis::data),
+                  .data_ranks = plan_.data_ranks,
+                  .consumed_samples = progress_.consumed_samples},
+                 rank_->stream());
+  // A GPU works on a step while the host reads what the one before it found.
+  const std::size_t ahead = rank_->stream().on_cuda() ? 1 : 0;
+  while (progress_.iteration < plan_.last_iteration) {
+    enqueue_step(feed);
+    collect(ahead);
+    if (after_step()) {
+      return true;
+    }
+  }
+  collect(0);
+  return false;
+}
+
+void Trainer::enqueue_step(BatchFeed& feed) {
+  const std::int64_t batch = plan_.batch.at(progress_.consumed_samples);
+  const std::int64_t micro_batches = plan_.num_micro_batches(progress_.consumed_samples);
+  if (profile_) {
+    profile_->begin(progress_.iteration + 1);
+  }
+  {
+    const Timers::Scope timer = timers_->scope(1, "forward-backward");
+    rank_->enqueue_gradients(micro_batches, [&](std::int64_t) {
+      const Timers::Scope loading = timers_->scope(2, "batch-generator");
+      return feed.next();
+    });
+  }
+  {
+    const Timers::Scope timer = timers_->scope(1, "grads-all-reduce");
+    rank_->enqueue_reduction();
+  }
+  {
+    const Timers::Scope timer = timers_->scope(1, "optimizer");
+    rank_->enqueue_update(batch * plan_.schedule_units_per_sample, wants_to_stop());
+  }
+  progress_.iteration += 1;
+  progress_.consumed_samples += batch;
+  pending_.push_back({progress_, batch});
+  if (profile_) {
+    log_.line(profile_->end(progress_.iteration));
+  }
+}
+
+bool Trainer::wants_to_stop() const {
+  const StopOptions& stop = options_.stop;
+  const bool late = stop.exit_minutes &&
+                    seconds_since(inputs_.start) / 60 > static_cast<double>(*stop.exit_minutes);
+  return late || inputs_.stop_requested() ||
+         (!stop.kill_switch_file.empty() && std::filesystem::exists(stop.kill_switch_file));
+}
+
+// Reads outcomes until so many steps are left unread.
+void Trainer::collect(std::size_t still_running) {
+  // What is measured on the device as it is now belongs to the last step alone.
+  const std::int64_t iteration = progress_.iteration;
+  const bool needs_now = log_.wants_params_norm(iteration) || log_.wants_num_zeros(iteration) ||
+                         options_.logging.optimizer_states_to_tensorboard;
+  while (pending_.size() > (needs_now ? 0 : still_running)) {
+    take_outcome();
+  }
+}
+
+void Trainer::take_outcome() {
+  const Pending step = pending_.front();
+  pending_.pop_front();
+  StepFacts facts;
+  facts.progress = step.progress;
+  facts.global_batch = step.global_batch;
+  facts.outcome = rank_->outcome(static_cast<int>(pending_.size()));
+  facts.memory = rank_->stream().memory()->statistics();
+  const std::int64_t iteration = step.progress.iteration;
+  if (log_.wants_params_norm(iteration)) {
+    facts.params_norm = parameter_norm(*rank_);
+  }
+  if (log_.wants_num_zeros(iteration)) {
+    facts.num_zeros = gradient_zeros(*rank_);
+  }
+  log_.step(facts);
+  stop_seen_ = stop_seen_ || facts.outcome.stop;
+  const bool finite = std::isfinite(facts.outcome.loss) &&
+                      (plan_.dtype == DType::fp16 || !facts.outcome.update.skipped);
+  if (!finite && options_.stop.on_nan) {
+    report_saves(true);
+    throw std::runtime_error(concat(
+        "the loss of iteration ", iteration, " is ", facts.outcome.loss, " and its gradient norm ",
+        facts.outcome.update.grad_norm,
+        ": stopped, as --check-for-nan-in-loss-and-grad asks. The weights are those of the "
+        "iteration before; resume from the last checkpoint with a lower --lr or other data"));
+  }
+  if (options_.logging.optimizer_states_to_tensorboard && log_.at_tensorboard_interval(iteration)) {
+    for (const auto& [name, value] : optimizer_statistics(*rank_)) {
+      log_.scalar(name, value, step.progress);
+    }
+  }
+  if (log_.at_interval(iteration)) {
+    report_interval(iteration);
+  }
+}
+
+void Trainer::report_interval(std::int64_t iteration) {
+  if (!memory_reported_) {
+    memory_reported_ = true;
+    const MemoryStatistics m = rank_->stream().memory()->statistics();
+    log_.line(memory_line(0, iteration,
+                          {.allocated = static_cast<std::int64_t>(m.used_bytes),
+                           .max_allocated = static_cast<std::int64_t>(m.peak_used_bytes),
+                           .reserved = static_cast<std::int64_t>(m.reserved_bytes),
+                           .max_reserved = static_cast<std::int64_t>(m.peak_reserved_bytes)}));
+  }
+  if (options_.logging.timing_level > 0) {
+    log_.timers(timers_->collect(iteration_timers(), static_cast<double>(options_.logging.interval),
+                                 rank_->mesh().world()));
+  }
+  report_saves(false);
+}
+
+// Megatron's order: evaluate, save, leave.
+bool Trainer::after_step() {
+  const std::int64_t iteration = progress_.iteration;
+  const bool remain = iteration < plan_.last_iteration;
+  if (evaluates(Split::valid) && iteration % options_.evaluation.interval == 0) {
+    collect(0);
+    const std::int64_t number = iteration / options_.evaluation.interval - 1;
+    evaluate(Split::valid, number * evaluation_samples(), false);
+  }
+  const auto& interval = options_.stop.exit_interval;
+  const bool leave = remain && (stop_seen_ || (interval && iteration % *interval == 0));
+  const auto& save_interval = options_.checkpoint.save_interval;
+  if (leave || (save_interval && iteration % *save_interval == 0)) {
+    collect(0);
+    save();
+  }
+  return leave;
+}
+
+std::int64_t Trainer::evaluation_samples() const {
+  return options_.evaluation.iterations * plan_.batch.global();
+}
+
+bool Trainer::evaluates(Split split) const {
+  return options_.evaluation.iterations > 0 && data_->source(split) != nullptr;
+}
+
+void Trainer::evaluate(Split split, std::int64_t first_sample, bool at_end) {
+  const Clock::time_point start = Clock::now();
+  BatchFeed feed(*data_, split,
+                 {.micro_batch = plan_.micro_batch,
+                  .data_rank = rank_->mesh().coordinate(Axis::data),
+                  .data_ranks = plan_.data_ranks,
+                  .consumed_samples = first_sample},
+                 rank_->stream());
+  const std::int64_t micro_batches = evaluation_samples() / (plan_.micro_batch * plan_.data_ranks);
+  const double loss = rank_->evaluate(micro_batches, [&](std::int64_t) { return feed.next(); });
+  log_.evaluation({.iteration = progress_.iteration,
+                   .losses = {{"lm loss", loss}},
+                   .final_samples = at_end ? evaluation_samples() : 0,
+                   .test = split == Split::test},
+                  progress_);
+  log_.leave_out(seconds_since(start));
+}
+
+void Trainer::evaluate_at_end(Split split) {
+  if (evaluates(split)) {
+    const std::int64_t before = progress_.iteration / options_.evaluation.interval;
+    evaluate(split, split == Split::valid ? before * evaluation_samples() : 0, true);
+  }
+}
+
+void Trainer::save() {
+  if (!checkpoints_ || saved_ == progress_.iteration) {
+    return;
+  }
+  const Clock::time_point start = Clock::now();
+  log_.line(saving_line(progress_.iteration, options_.checkpoint.save));
+  checkpoints_->save(progress_);
+  saved_ = progress_.iteration;
+  report_saves(false);
+  timers_->add("save-checkpoint", seconds_since(start));
+  log_.timers(timers_->collect({"save-checkpoint"}, 1, rank_->mesh().world()));
+  log_.leave_out(seconds_since(start));
+}
+
+void Trainer::report_saves(bool wait) {
+  if (!checkpoints_) {
+    return;
+  }
+  for (auto outcome = wait ? checkpoints_->finish() : checkpoints_->poll(); outcome;
+       outcome = checkpoints_->poll()) {
+    last_save_failed_ = !outcome->committed;
+    if (outcome->committed) {
+      log_.line(saved_line(outcome->step, options_.checkpoint.save));
+      log_.line(save_throughput_line(plan_.parameters.total, outcome->seconds));
+    }
+    if (!outcome->message.empty()) {
+      log_.warning(outcome->message);
+    }
+  }
+}
+
+}  // namespace bloomery

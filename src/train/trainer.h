@@ -1,0 +1,92 @@
+// The loop of pre-training, as one rank runs it: steps, evaluations, checkpoints, and when to end.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "train/profile/run_profile.h"
+#include "train/run_checkpoints.h"
+#include "train/run_log.h"
+#include "train/timers.h"
+#include "train/training_data.h"
+
+namespace bloomery {
+
+// What the ranks of a process share.
+struct RunInputs {
+  const PretrainOptions& options;
+  const Plan& plan;
+  const RunFacts& facts;
+  DeviceOptions device;                          // of each rank
+  const CheckpointReader* checkpoint = nullptr;  // to start from; null: random values
+  // The data, made by the first rank that asks; the others wait for it.
+  std::function<const TrainingData&(RunLog&)> data;
+  std::function<bool()> stop_requested;  // a signal came
+  std::chrono::steady_clock::time_point start;
+};
+
+enum class RunEnd {
+  finished,
+  stopped,      // iterations remain, and a checkpoint has what was done
+  save_failed,  // finished, but the last state is on no disk
+};
+
+class Trainer {
+ public:
+  // Collective over `world`. Builds the rank, loads the checkpoint and opens the data. The inputs
+  // and the log must outlive it.
+  Trainer(const RunInputs& inputs, std::unique_ptr<Communicator> world, RunLog& log);
+
+  RunEnd run();
+
+  GptRank& rank() { return *rank_; }
+  const Progress& progress() const { return progress_; }
+
+ private:
+  struct Pending {  // a step of which the outcome was not read yet
+    Progress progress;
+    std::int64_t global_batch;
+  };
+
+  void setup(std::unique_ptr<Communicator> world);
+  void load();
+  void open_data();
+
+  bool train();  // true: stopped while iterations remain
+  void enqueue_step(BatchFeed& feed);
+  void collect(std::size_t still_running);
+  void take_outcome();
+  void report_interval(std::int64_t iteration);
+  bool after_step();
+  bool wants_to_stop() const;
+
+  bool evaluates(Split split) const;
+  void evaluate(Split split, std::int64_t first_sample, bool at_end);
+  void evaluate_at_end(Split split);
+  std::int64_t evaluation_samples() const;
+
+  void save();
+  void report_saves(bool wait);
+
+  const RunInputs& inputs_;
+  const PretrainOptions& options_;
+  const Plan& plan_;
+  RunLog& log_;
+  std::unique_ptr<GptRank> rank_;
+  std::unique_ptr<Timers> timers_;
+  const TrainingData* data_ = nullptr;
+  std::unique_ptr<RunCheckpoints> checkpoints_;
+  std::unique_ptr<RunProfile> profile_;  // of the first rank, if asked for
+
+  Progress progress_;
+  std::deque<Pending> pending_;
+  bool stop_seen_ = false;  // some rank wished to stop
+  bool memory_reported_ = false;
+  std::optional<std::int64_t> saved_;  // the iteration of the last save that was begun
+  bool last_save_failed_ = false;
+};
+
+}  // namespace bloomery

@@ -1,0 +1,72 @@
+// The data of a run: the samples of its splits, shared by the ranks of a process, and each rank's
+// way through them.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "autograd/batch.h"
+#include "base/log.h"
+#include "data/samples/loader.h"
+#include "data/samples/sample_source.h"
+#include "device/stream.h"
+
+namespace bloomery {
+
+class TrainingData {
+ public:
+  // Opens the corpora and makes the index files that are missing. `num_samples` is by Split; a
+  // split of which none are wanted is not opened.
+  TrainingData(const DataOptions& options, std::int64_t seed,
+               const std::array<std::int64_t, 3>& num_samples,
+               std::optional<TokenId> end_of_document, const Log& log);
+
+  // Null when there are no data for this split.
+  const SampleSource* source(Split split) const { return sources_[index(split)].get(); }
+  const DataOptions& options() const { return options_; }
+  const DocumentRules& rules() const { return rules_; }
+  // What a checkpoint keeps, to notice on resuming that the samples are others: split -> hash.
+  std::map<std::string, std::string> index_hashes() const;
+
+ private:
+  static std::size_t index(Split split) { return static_cast<std::size_t>(split); }
+
+  DataOptions options_;
+  DocumentRules rules_;
+  std::array<std::unique_ptr<SampleSource>, 3> sources_;
+};
+
+struct FeedOptions {
+  std::int64_t micro_batch = 1;
+  std::int64_t data_rank = 0, data_ranks = 1;
+  std::int64_t consumed_samples = 0;  // of all ranks, where to start
+};
+
+// Micro-batches of one rank, on its device. Copies run in the stream; the host memory behind them
+// is kept until they are over.
+class BatchFeed {
+ public:
+  // `data` and `stream` must outlive it.
+  BatchFeed(const TrainingData& data, Split split, const FeedOptions& options, Stream& stream);
+
+  Batch next();  // an Error when the data are used up
+
+ private:
+  struct InCopy {
+    std::shared_ptr<const GptBatch> host;
+    std::unique_ptr<Event> copied;
+  };
+  Batch upload(const GptBatch& host);
+
+  Stream& stream_;
+  std::string name_;
+  Sampler sampler_;
+  Loader loader_;
+  std::deque<InCopy> in_copy_;
+  Tensor places_, key_end_;  // the same in every batch
+};
+
+}  // namespace bloomery
