@@ -63,7 +63,7 @@ void OpClock::start() {
   stream_->set_clock(this);
 }
 
-void OpClock::stop() {
+OpRecording OpClock::stop() {
   check(stream_->clock() == this, "op clock: stopped before it was started");
   stream_->synchronize();
   stream_->set_clock(nullptr);
@@ -74,10 +74,6 @@ void OpClock::stop() {
       op.end = end;  // it goes on, but the recording does not
     }
   }
-}
-
-OpRecording OpClock::take_recording() {
-  check(stream_->clock() != this, "op clock: stop it before its recording is taken");
   const auto time_of = [this](std::size_t event) {
     const double seconds = events_[event]->seconds_since(*events_[0]);
     return anchor_time_ + std::llround(seconds * 1e9);
@@ -86,7 +82,6 @@ OpRecording OpClock::take_recording() {
   for (const Pending& launch : pending_) {
     recording_.launches.push_back({launch.op, time_of(launch.begin), time_of(launch.end)});
   }
-  pending_.clear();
   return std::exchange(recording_, {});
 }
 

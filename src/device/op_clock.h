@@ -59,9 +59,8 @@ class OpClock {
   OpClock(const OpClock&) = delete;
   OpClock& operator=(const OpClock&) = delete;
 
-  void start();                  // waits for the device; the stream has this clock until stop()
-  void stop();                   // waits for the device
-  OpRecording take_recording();  // after stop(); may take a millisecond on CUDA
+  void start();        // waits for the device; the stream has this clock until stop()
+  OpRecording stop();  // waits for the device
 
   void enter(const char* name, OpKind kind, bool is_phase);
   void leave() noexcept;

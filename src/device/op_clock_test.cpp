@@ -24,8 +24,7 @@ TEST(OpClock, ScopesNestAndHaveTheKindOfTheOneAround) {
     { const OpScope inner(stream, "cast"); }
   }
   { const OpScope alone(stream, "alone"); }
-  clock.stop();
-  const OpRecording recording = clock.take_recording();
+  const OpRecording recording = clock.stop();
   { const OpScope after(stream, "after"); }
 
   ASSERT_EQ(recording.ops.size(), 5u);
@@ -60,8 +59,7 @@ TEST(OpClock, TimesAreThoseOfTheSteadyClock) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   const auto end = std::chrono::steady_clock::now();
-  clock.stop();
-  const OpRecording recording = clock.take_recording();
+  const OpRecording recording = clock.stop();
   ASSERT_EQ(recording.ops.size(), 1u);
   EXPECT_GE(recording.ops[0].start, std::chrono::nanoseconds(start.time_since_epoch()).count());
   EXPECT_LE(recording.ops[0].end, std::chrono::nanoseconds(end.time_since_epoch()).count());
@@ -77,14 +75,12 @@ TEST(OpClock, RecordingsMayBeginAndEndInsideScopes) {
     const OpScope outside(stream, "outside");
     clock.start();
     const OpScope cut(stream, "cut");
-    clock.stop();
-    first = clock.take_recording();
+    first = clock.stop();
     clock.start();
     { const OpScope whole(stream, "whole"); }
   }
   { const OpScope later(stream, "later"); }
-  clock.stop();
-  second = clock.take_recording();
+  second = clock.stop();
   ASSERT_EQ(first.ops.size(), 1u);
   EXPECT_STREQ(first.ops[0].name, "cut");
   EXPECT_GE(first.ops[0].end, first.ops[0].start);
@@ -105,8 +101,7 @@ TEST(OpClock, ExceptionsEndScopes) {
   } catch (const std::runtime_error&) {
   }
   { const OpScope next(stream, "next"); }
-  clock.stop();
-  const OpRecording recording = clock.take_recording();
+  const OpRecording recording = clock.stop();
   ASSERT_EQ(recording.ops.size(), 3u);
   EXPECT_EQ(recording.ops[2].parent, -1);
 }
@@ -120,7 +115,6 @@ TEST(OpClock, AStreamHasOneAtATime) {
     EXPECT_THROW(first.stop(), Error);
     first.start();
     EXPECT_EQ(stream.clock(), &first);
-    EXPECT_THROW(first.take_recording(), Error);
     EXPECT_THROW(second.start(), Error);
   }
   EXPECT_EQ(stream.clock(), nullptr) << "a clock that ends leaves its stream";
@@ -145,8 +139,7 @@ TEST(OpClock, KeepsTheFirstDetailOfAnOpIfAskedTo) {
       clock.note("[4]");
       EXPECT_FALSE(clock.wants_detail());
     }
-    clock.stop();
-    const OpRecording recording = clock.take_recording();
+    const OpRecording recording = clock.stop();
     EXPECT_EQ(recording.ops.at(0).detail, "");
     EXPECT_EQ(recording.ops.at(1).detail, details ? "[2, 3]" : "");
   }
@@ -187,8 +180,7 @@ TEST_F(OpClockCuda, LaunchesAreTimedOnTheDevice) {
       stream.fill(memory.data(), 2, 16);
       stream.fill(memory.data(), 3, 16);
     });
-    clock.stop();
-    const OpRecording recording = clock.take_recording();
+    const OpRecording recording = clock.stop();
     ASSERT_EQ(recording.ops.size(), 4u) << "the last is the wait of stop()";
     EXPECT_EQ(recording.ops[3].kind, OpKind::wait);
     ASSERT_EQ(recording.launches.size(), 22u);
@@ -223,8 +215,7 @@ TEST_F(OpClockCuda, AGraphIsTimedWhenItRuns) {
     const OpScope op(stream, "replayed");
     graph.replay(stream);
   }
-  clock.stop();
-  const OpRecording recording = clock.take_recording();
+  const OpRecording recording = clock.stop();
   ASSERT_EQ(recording.launches.size(), 1u);
   EXPECT_STREQ(recording.ops.at(0).name, "replayed");
   EXPECT_EQ(recording.launches[0].op, 0);
