@@ -12,6 +12,7 @@
 #include "convert.h"
 #include "data.h"
 #include "evaluate.h"
+#include "generate.h"
 #include "preprocess.h"
 #include "pretrain.h"
 #include "tokenizer.h"
@@ -26,6 +27,8 @@ std::vector<Command> commands() {
       {"preprocess_data", "the same, under Megatron's name", preprocess_command},
       {"pretrain", "train a GPT", pretrain_command},
       {"pretrain_gpt", "the same, under Megatron's name", pretrain_command},
+      {"generate", "text from a model", generate},
+      {"generate_samples_gpt", "the same, under Megatron's name", generate},
       {"tokenizer", "text to token ids and back", tokenizer},
       {"checkpoint", "list, check, compare and remove checkpoints", checkpoint},
       {"evaluate", "perplexity, WikiText, LAMBADA, raw logits of a model", evaluate},
