@@ -84,7 +84,6 @@ def torch_losses(a, weights, samples, name, context):
             loss, norm = training.step(rate, batch[:, :-1].contiguous(), batch[:, 1:].contiguous())
             losses.append(loss)
             norms.append(norm)
-    losses, norms = torch.stack(losses).tolist(), torch.stack(norms).tolist()
     print(f"PyTorch, {name}: {time.time() - begin:.0f} s")
     return losses, norms
 
