@@ -10,6 +10,7 @@
 #include "build_config.h"
 #include "checkpoint.h"
 #include "data.h"
+#include "doctor.h"
 #include "preprocess.h"
 #include "pretrain.h"
 #include "tokenizer.h"
@@ -19,6 +20,7 @@ namespace {
 
 std::vector<Command> commands() {
   return {
+      {"doctor", "what this machine has, what it lacks, and how to install it", doctor},
       {"bench", "measure this machine and the kernels on it", bench},
       {"preprocess", "turn text into tokenised corpora", preprocess_command},
       {"preprocess_data", "the same, under Megatron's name", preprocess_command},

@@ -144,14 +144,14 @@ TEST(Stories, CutRepeatedAndIncoherentOnesAreRejected) {
     const std::size_t sentence = story.find(". ") + 2;
     EXPECT_FALSE(teller.score(story.substr(0, sentence) + story).accepted());
     std::string renamed = story;
-    const std::size_t name = story.find("there lived ") + 12;
+    const std::size_t name = story.find("lived ") + 6;
     renamed.replace(name, story.find(',', name) - name, "Nobody");
     EXPECT_FALSE(teller.score(renamed).accepted()) << renamed;
   }
   EXPECT_NE(teller.score("Once upon a dragon").fault.find("word 4 is 'dragon': expected 'time'"),
             std::string::npos)
       << teller.score("Once upon a dragon").fault;
-  EXPECT_NE(teller.score("Long ago").fault.find("ends after 2 words"), std::string::npos);
+  EXPECT_NE(teller.score("Once upon").fault.find("ends after 2 words"), std::string::npos);
 }
 
 TEST(Stories, HeroesKeepTheirNames) {
@@ -159,7 +159,7 @@ TEST(Stories, HeroesKeepTheirNames) {
   int renamed_stories = 0;
   for (std::uint64_t number = 0; number < 300; ++number) {
     std::string story = teller.story(6, number);
-    const std::size_t name = story.find("there lived ") + 12;
+    const std::size_t name = story.find("lived ") + 6;
     const std::string hero = story.substr(name, story.find(',', name) - name);
     const std::size_t again = story.find(' ' + hero, name + hero.size());
     if (again == std::string::npos) continue;
