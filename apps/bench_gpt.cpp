@@ -4,12 +4,15 @@
 #include <chrono>
 #include <iomanip>
 #include <map>
+#include <optional>
 
+#include "base/file.h"
 #include "bench.h"
 #include "config/option_table.h"
 #include "device_choice.h"
 #include "ops/matmul/choices.h"
 #include "train/gpt_rank.h"
+#include "train/profile/step_profiler.h"
 
 namespace bloomery {
 namespace {
@@ -39,6 +42,7 @@ struct BenchGptOptions {
   float dropout = 0;
   bool recompute = false;
   bool memory_report = false;
+  std::string profile;
 };
 
 void describe(OptionTable& t, BenchGptOptions& o) {
@@ -61,6 +65,9 @@ void describe(OptionTable& t, BenchGptOptions& o) {
         {{"fp32", DType::fp32}, {"bf16", DType::bf16}, {"fp16", DType::fp16}});
   t.add("steps", o.num_steps, "Timed steps, after two that are not.", at_least(1));
   t.add("memory-report", o.memory_report, "Print what the tape keeps, entry by entry.");
+  t.add("profile", o.profile,
+        "Profile three more steps: print where their time went by op and write a trace to this "
+        "file, which Perfetto (ui.perfetto.dev) and chrome://tracing show.");
 }
 
 RankOptions rank_options(const BenchGptOptions& o, const DeviceOptions& device,
@@ -93,15 +100,20 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Seconds of each timed step. The device is waited for once per step, as a log line would.
+// The device is waited for once per step, as a log line would.
+void run_step(GptRank& rank, const std::vector<Batch>& batches) {
+  rank.enqueue_gradients(static_cast<std::int64_t>(batches.size()),
+                         [&](std::int64_t m) { return batches[static_cast<std::size_t>(m)]; });
+  rank.enqueue_update(static_cast<std::int64_t>(batches.size()) * batches[0].num_sequences);
+  rank.stream().synchronize();
+}
+
+// Seconds of each timed step.
 std::vector<double> time_steps(GptRank& rank, const std::vector<Batch>& batches, int num_steps) {
   std::vector<double> seconds;
   for (int step = 0; step < num_steps + 2; ++step) {
     const auto start = std::chrono::steady_clock::now();
-    rank.enqueue_gradients(static_cast<std::int64_t>(batches.size()),
-                           [&](std::int64_t m) { return batches[static_cast<std::size_t>(m)]; });
-    rank.enqueue_update(static_cast<std::int64_t>(batches.size()) * batches[0].num_sequences);
-    rank.stream().synchronize();
+    run_step(rank, batches);
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     if (step >= 2) {
       seconds.push_back(elapsed.count());
@@ -110,6 +122,20 @@ std::vector<double> time_steps(GptRank& rank, const std::vector<Batch>& batches,
     }
   }
   return seconds;
+}
+
+void profile_steps(GptRank& rank, const std::vector<Batch>& batches, AtomicFile& file,
+                   std::ostream& out) {
+  Trace trace;
+  StepProfiler profiler(rank.stream(), trace, true);
+  for (int step = 1; step <= 3; ++step) {
+    profiler.begin_step(step);
+    run_step(rank, batches);
+    profiler.end_step();
+  }
+  file.write(chrome_trace(trace, 0));
+  file.commit();
+  out << to_text(profiler.table());
 }
 
 }  // namespace
@@ -134,12 +160,19 @@ int bench_gpt(const Arguments& arguments, std::ostream& out) {
 
   check(length <= INT32_MAX && sequences <= INT32_MAX / length, "--micro-batch-size ", sequences,
         " x --seq-length ", length, " are more tokens than a micro-batch can have, ", INT32_MAX);
+  std::optional<AtomicFile> trace_file;  // now: a path that cannot be written costs no steps
+  if (!o.profile.empty()) {
+    trace_file.emplace(o.profile);
+  }
   GptRank rank(rank_options(o, device, length), {}, make_self_communicator());
   rank.stream().device().service<MatmulChoices>().timing = true;
   std::vector<Batch> batches;
   for (int m = 0; m < o.num_micro_batches; ++m) {
     batches.push_back(
         random_batch(sequences, length, size.vocabulary, 1, m * sequences).upload(rank.stream()));
+  }
+  if (o.memory_report) {
+    rank.report_tape();
   }
   const double seconds = median(time_steps(rank, batches, o.num_steps));
   const auto tokens = static_cast<double>(sequences * length * o.num_micro_batches);
@@ -155,6 +188,9 @@ int bench_gpt(const Arguments& arguments, std::ostream& out) {
       << std::setprecision(4) << report.grad_norm << '\n';
   if (o.memory_report) {
     out << rank.tape_report();
+  }
+  if (trace_file) {
+    profile_steps(rank, batches, *trace_file, out);
   }
   return 0;
 }

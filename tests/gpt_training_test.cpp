@@ -123,6 +123,7 @@ struct Gradients {
 };
 Gradients gradients(const RankOptions& options) {
   GptRank rank(options, {}, make_self_communicator());
+  rank.report_tape();
   rank.accumulate(step_batches(0, 2, 2));
   return {rank.layout().grads().to_host<float>(rank.stream()), rank.saved_bytes()};
 }

@@ -29,6 +29,7 @@ struct Context {
     return wrap(Tensor::empty(stream, dtype, shape));
   }
   Value wrap(Tensor data) const {
+    note_output(stream, data.shape());
     return tape != nullptr ? tape->value(std::move(data)) : Value{std::move(data), nullptr};
   }
 };

@@ -1,4 +1,5 @@
 #include "autograd/context.h"
+#include "device/op_clock.h"
 
 namespace bloomery {
 namespace {
@@ -39,7 +40,10 @@ State recompute(Context& context, const State& state, const Segment& segment) {
     Context again = context;
     again.tape = &inner;
     again.recomputing = true;
-    const State repeated = segment(again, state);
+    const State repeated = [&] {
+      const OpScope phase(tape.stream(), OpKind::recompute);
+      return segment(again, state);
+    }();
     move_grad(stream, repeated.stream.slot);
     move_grad(pending, repeated.pending.slot);
     move_grad(encoder, repeated.encoder.slot);

@@ -2,9 +2,18 @@
 
 #include <cassert>
 #include <iomanip>
+#include <optional>
 #include <set>
 
+#include "device/op_clock.h"
+
 namespace bloomery {
+
+void note_output(const Stream& stream, const Shape& shape) {
+  if (OpClock* const clock = stream.clock(); clock != nullptr && clock->wants_detail()) {
+    clock->note(concat(shape));
+  }
+}
 
 bool WeightQueue::run_one() {
   if (pending_.empty()) {
@@ -82,9 +91,15 @@ bool Tape::share(const Slot& branch, const Slot& sum) {
 }
 
 void Tape::backward() {
+  std::optional<OpScope> phase;  // of the outermost tape: recomputed segments are parts of it
+  if (root_ == this) {
+    phase.emplace(*stream_, OpKind::backward);
+  }
   while (!entries_.empty()) {
     Entry entry = std::move(entries_.back());
     entries_.pop_back();
+    const OpScope scope(*stream_, entry.op, OpKind::backward);
+    note_output(*stream_, entry.shape);
     if (entry.input_gradient) {
       entry.input_gradient(*this);
       entry.input_gradient = nullptr;
@@ -99,7 +114,10 @@ void Tape::backward() {
       }
     };
     if (deferred != nullptr) {
-      deferred->push(std::move(finish));
+      deferred->push([op = entry.op, root = root_, finish = std::move(finish)] {
+        const OpScope later(root->stream(), op, OpKind::backward);
+        finish();
+      });
     } else {
       finish();
     }

@@ -16,7 +16,6 @@
 #include <deque>
 #include <functional>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -38,7 +37,7 @@ struct Sink {
 using BackwardFn = std::function<void(Tape&)>;
 
 struct Entry {
-  std::string_view op;         // a string literal
+  const char* op = "";         // a string literal
   BackwardFn input_gradient;   // may be empty
   BackwardFn weight_gradient;  // may be empty; deferrable
   ParameterList parameters;    // whose gradients the entry contributes to, once each
@@ -60,6 +59,9 @@ class WeightQueue {
  private:
   std::deque<std::function<void()>> pending_;
 };
+
+// Tells the profile, if one is made, the shape of the output of the op that runs.
+void note_output(const Stream& stream, const Shape& shape);
 
 class Tape {
  public:

@@ -15,6 +15,7 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kModel = "model";
 constexpr const char* kTokenizer = "tokenizer";
 constexpr const char* kDType = "dtype";
+constexpr const char* kTokenIds = "token_ids";  // absent: none is known
 constexpr std::string_view kExpAvg = "/exp_avg", kExpAvgSq = "/exp_avg_sq";
 
 const char* name(NormKind kind) { return kind == NormKind::layer ? "layer" : "rms"; }
@@ -83,6 +84,13 @@ void visit_tokenizer(Options& o, Visitor&& field) {
   field("pattern", o.pattern);
 }
 
+template <class Ids, class Visitor>
+void visit_token_ids(Ids& ids, Visitor&& field) {
+  field("bos", ids.bos);
+  field("eos", ids.eos);
+  field("pad", ids.pad);
+}
+
 class FieldWriter {
  public:
   template <class Field>
@@ -92,6 +100,8 @@ class FieldWriter {
     } else if constexpr (std::is_floating_point_v<Field>) {
       check(std::isfinite(field), "the model's ", key, " is ", field, ", which JSON cannot hold");
       object_[key] = static_cast<double>(field);
+    } else if constexpr (std::is_same_v<Field, std::optional<std::int64_t>>) {
+      object_[key] = field ? Json(*field) : Json(nullptr);
     } else {
       object_[key] = field;
     }
@@ -156,6 +166,10 @@ class FieldReader {
     } else if constexpr (std::is_enum_v<Field>) {
       require(value.is_string(), key, value, "a name");
       field = of_name<Field>(key, value);
+    } else if constexpr (std::is_same_v<Field, std::optional<std::int64_t>>) {
+      if (!value.is_null()) {
+        read(key, value, field.emplace());
+      }
     } else {
       require(value.is_string(), key, value, "a text");
       field = value.get<std::string>();
@@ -249,6 +263,23 @@ void set_model_record(RunState& state, const ModelRecord& record) {
   state.extra[kTokenizer] =
       record.tokenizer ? to_json(with_absolute_paths(*record.tokenizer)) : "{}";
   state.extra[kDType] = dtype;
+}
+
+void set_token_ids(RunState& state, const HfTokenIds& ids) {
+  FieldWriter writer;
+  visit_token_ids(ids, writer);
+  state.extra[kTokenIds] = writer.text();
+}
+
+HfTokenIds token_ids(const RunState& state, const std::string& place) {
+  HfTokenIds ids;
+  if (const auto found = state.extra.find(kTokenIds); found != state.extra.end()) {
+    const std::string where = concat(place, ": ", kTokenIds);
+    FieldReader reader(found->second, where);
+    visit_token_ids(ids, reader);
+    reader.require_no_other();
+  }
+  return ids;
 }
 
 ModelRecord model_record(const RunState& state, const std::string& place) {

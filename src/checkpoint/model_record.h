@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "checkpoint/hf/gpt2.h"
 #include "checkpoint/snapshot.h"
 #include "models/gpt.h"
 #include "tokenizer/load.h"
@@ -19,10 +20,16 @@ struct ModelRecord {
   DType dtype = DType::fp32;                  // fp32, bf16 or fp16
 };
 
-// Replaces the three members of `extra`. Paths of the tokenizer that exist become absolute.
+// Replaces the members of `extra` that are the record. Paths of the tokenizer that exist become
+// absolute.
 void set_model_record(RunState& state, const ModelRecord& record);
 // An Error, starting with `place`, names the member that is missing, unknown or malformed.
 ModelRecord model_record(const RunState& state, const std::string& place);
+
+// The ids of special tokens that a Hugging Face model came with; none of them when there is no
+// such member.
+void set_token_ids(RunState& state, const HfTokenIds& ids);
+HfTokenIds token_ids(const RunState& state, const std::string& place);
 
 // JSON objects with every field, numbers exact. Reading asks for every field, refuses unknown ones,
 // and refuses a model that cannot be built.

@@ -190,6 +190,16 @@ TEST(ModelRecord, ACheckpointOfSomethingElseIsNamed) {
   }
 }
 
+TEST(ModelRecord, TokenIdsWhereThereAreSome) {
+  RunState state;
+  EXPECT_EQ(token_ids(state, "here"), HfTokenIds());
+  const HfTokenIds ids{.bos = 3, .eos = std::nullopt, .pad = 4};
+  set_token_ids(state, ids);
+  EXPECT_EQ(token_ids(state, "here"), ids);
+  state.extra["token_ids"] = R"({"bos":1,"eos":-2,"pad":null})";
+  EXPECT_THROW(token_ids(state, "here"), Error);
+}
+
 TEST(ModelRecord, NamesOfMoments) {
   EXPECT_EQ(exp_avg_name("final_norm.gain"), "final_norm.gain/exp_avg");
   EXPECT_EQ(exp_avg_sq_name("final_norm.gain"), "final_norm.gain/exp_avg_sq");

@@ -199,7 +199,7 @@ class ThreadCommunicator final : public Communicator {
                                         ? ThreadGroup::Route{rank_, peer, next_send_[peer]++}
                                         : ThreadGroup::Route{peer, rank_, next_receive_[peer]++}});
     }
-    run_on(stream, [group = group_, numbered = std::move(numbered)](Stream& on) {
+    run_on(stream, "exchange", [group = group_, numbered = std::move(numbered)](Stream& on) {
       exchange_now(*group, numbered, on);
     });
   }
@@ -265,9 +265,10 @@ class ThreadCommunicator final : public Communicator {
     return post;
   }
 
-  void run_on(Stream& stream, const std::function<void(Stream&)>& work) {
-    if (stream.on_cuda()) {
-      return work(stream);
+  void run_on(Stream& stream, const char* name, const std::function<void(Stream&)>& work) {
+    const OpScope scope(stream, name, OpKind::communication);
+    if (stream.on_cuda()) {  // timed as a whole: waiting for the others is part of it
+      return timed_launch(stream, [&] { work(stream); });
     }
     stream.submit([&stream, work] { work(stream); },
                   [world = group_->world(), rank = group_->world_rank(rank_)] {
@@ -276,26 +277,28 @@ class ThreadCommunicator final : public Communicator {
   }
 
   void perform(Post post, Stream& stream, Work work) {
-    run_on(stream, [group = group_, rank = rank_, number = next_call_++, post = std::move(post),
-                    work = std::move(work)](Stream& on) {
-      Post mine = post;
-      const bool on_cuda = on.on_cuda();
-      mine.ready = on_cuda ? recorded(on) : nullptr;
-      const auto done = group->meet(number, rank, std::move(mine), [&](const Posts& posts) {
-        for (const Post& peer : posts) {
-          if (on_cuda) {
-            on.wait(*peer.ready);
-          }
-        }
-        work(on, posts);
-        return on_cuda ? recorded(on) : nullptr;
-      });
-      for (const std::shared_ptr<Event>& event : done) {
-        if (event) {
-          on.wait(*event);
-        }
-      }
-    });
+    const char* const name = post.name;
+    run_on(stream, name,
+           [group = group_, rank = rank_, number = next_call_++, post = std::move(post),
+            work = std::move(work)](Stream& on) {
+             Post mine = post;
+             const bool on_cuda = on.on_cuda();
+             mine.ready = on_cuda ? recorded(on) : nullptr;
+             const auto done = group->meet(number, rank, std::move(mine), [&](const Posts& posts) {
+               for (const Post& peer : posts) {
+                 if (on_cuda) {
+                   on.wait(*peer.ready);
+                 }
+               }
+               work(on, posts);
+               return on_cuda ? recorded(on) : nullptr;
+             });
+             for (const std::shared_ptr<Event>& event : done) {
+               if (event) {
+                 on.wait(*event);
+               }
+             }
+           });
   }
 
   static void exchange_now(ThreadGroup& group, const std::vector<Numbered>& all, Stream& stream) {

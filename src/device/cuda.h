@@ -35,4 +35,8 @@ void* capture(void* stream, const std::function<void()>& work);  // cudaGraphExe
 void replay(void* graph, void* stream);
 void destroy_graph(void* graph);
 
+// A named range of this thread for tools that listen (NVTX, nvtx.cpp). The text must end in a zero.
+void push_range(const char* name);
+void pop_range();
+
 }  // namespace bloomery::cuda

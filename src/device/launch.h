@@ -11,7 +11,7 @@
 #pragma once
 
 #include "build_config.h"
-#include "device/stream.h"
+#include "device/op_clock.h"
 
 namespace bloomery {
 
@@ -40,7 +40,7 @@ template <class Kernel>
 void launch(Stream& stream, const Kernel& kernel) {
   if constexpr (build::cuda) {
     if (stream.on_cuda()) {
-      return run(OnCuda{}, stream, kernel);
+      return timed_launch(stream, [&] { run(OnCuda{}, stream, kernel); });
     }
   }
   if (stream.queued()) {

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "build_config.h"
 #include "device/cuda.h"
+#include "device/op_clock.h"
 
 namespace bloomery {
 
@@ -162,7 +163,7 @@ void Stream::copy(void* to, const void* from, std::size_t bytes) {
   }
   if constexpr (build::cuda) {
     if (on_cuda()) {
-      return cuda::copy(native_, to, from, bytes);
+      return timed_launch(*this, [&] { cuda::copy(native_, to, from, bytes); });
     }
   }
   submit([=] { std::memmove(to, from, bytes); });
@@ -174,7 +175,7 @@ void Stream::fill(void* to, unsigned char byte, std::size_t bytes) {
   }
   if constexpr (build::cuda) {
     if (on_cuda()) {
-      return cuda::fill(native_, to, byte, bytes);
+      return timed_launch(*this, [&] { cuda::fill(native_, to, byte, bytes); });
     }
   }
   submit([=] { std::memset(to, byte, bytes); });
@@ -196,10 +197,12 @@ void Stream::wait(const Event& event) {
 void Stream::synchronize() {
   if constexpr (build::cuda) {
     if (on_cuda()) {
+      const OpScope scope(*this, "synchronize", OpKind::wait);
       return cuda::synchronize(native_);
     }
   }
   if (queue_) {
+    const OpScope scope(*this, "synchronize", OpKind::wait);
     queue_->drain();
   }
 }
@@ -250,6 +253,25 @@ double Event::seconds_since(const Event& earlier) const {
   return std::chrono::duration<double>(signal_->time - earlier.signal_->time).count();
 }
 
+namespace {
+
+// Work that is captured does not run: its times would be none.
+class WithoutClock {
+ public:
+  explicit WithoutClock(Stream& stream) : stream_(stream), clock_(stream.clock()) {
+    stream_.set_clock(nullptr);
+  }
+  ~WithoutClock() { stream_.set_clock(clock_); }
+  WithoutClock(const WithoutClock&) = delete;
+  WithoutClock& operator=(const WithoutClock&) = delete;
+
+ private:
+  Stream& stream_;
+  OpClock* clock_;
+};
+
+}  // namespace
+
 Graph::~Graph() {
   if constexpr (build::cuda) {
     if (native_ != nullptr) {
@@ -264,6 +286,7 @@ void Graph::capture(Stream& stream, const std::function<void()>& work) {
       if (native_ != nullptr) {
         cuda::destroy_graph(std::exchange(native_, nullptr));
       }
+      const WithoutClock untimed(stream);
       native_ = cuda::capture(stream.native(), work);
       captured_ = true;
       return;
@@ -278,7 +301,7 @@ void Graph::replay(Stream& stream) {
   check(captured_, "graph: replay before capture");
   if constexpr (build::cuda) {
     if (stream.on_cuda()) {
-      return cuda::replay(native_, stream.native());
+      return timed_launch(stream, [&] { cuda::replay(native_, stream.native()); });
     }
   }
   static_cast<void>(stream);

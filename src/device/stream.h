@@ -16,6 +16,7 @@ namespace bloomery {
 
 class Event;
 class Graph;
+class OpClock;
 
 // Of a CPU stream; CUDA streams are always queued. A queued CPU stream is for kernels that take no
 // scratch memory: they would take it when they run, from blocks that the caller has released since
@@ -45,6 +46,10 @@ class Stream {
   void copy(void* to, const void* from, std::size_t bytes);
   void fill(void* to, unsigned char byte, std::size_t bytes);
 
+  // Who times the work of this stream (op_clock.h); null: nobody.
+  OpClock* clock() const { return clock_; }
+  void set_clock(OpClock* clock) { clock_ = clock; }
+
   void wait(const Event& event);  // later work on this stream comes after the event
   void synchronize();             // the host waits; rethrows what a queued CPU task threw
 
@@ -54,6 +59,7 @@ class Stream {
   void* native_ = nullptr;
   std::unique_ptr<Queue> queue_;
   std::shared_ptr<MemoryPool> memory_;
+  OpClock* clock_ = nullptr;
 };
 
 // A point in a stream. Timing is in device time.

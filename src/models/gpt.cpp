@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "device/op_clock.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/dropout/dropout.h"
 
@@ -181,9 +182,15 @@ State Gpt::body(Context& context) const {
   return run_blocks(context, std::move(state), blocks_, options_.recompute);
 }
 
-HeadLoss Gpt::loss(Context& context) const { return head_->loss(context, body(context)); }
+HeadLoss Gpt::loss(Context& context) const {
+  const OpScope phase(context.stream, OpKind::forward);
+  return head_->loss(context, body(context));
+}
 
-Value Gpt::logits(Context& context) const { return head_->logits(context, body(context)); }
+Value Gpt::logits(Context& context, const Tensor& rows) const {
+  const OpScope phase(context.stream, OpKind::forward);
+  return head_->logits(context, body(context), rows);
+}
 
 ParameterList Gpt::parameters() {
   ParameterList all;

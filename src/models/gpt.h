@@ -49,7 +49,8 @@ class Gpt {
 
   // Mean loss of the context's batch. With a tape, backward of that tape gives all gradients.
   HeadLoss loss(Context& context) const;
-  Value logits(Context& context) const;  // [tokens, columns held here]
+  // [tokens, columns held here], or those of the tokens `rows` (int32) only, without a tape.
+  Value logits(Context& context, const Tensor& rows = {}) const;
 
   // Each distinct parameter once, in model order, with `uses` set.
   ParameterList parameters();

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ops/attention/attention.h"
+#include "ops/cache/cached_attention.h"
 
 namespace bloomery {
 namespace {
@@ -23,6 +24,7 @@ std::int64_t local_groups(const TransformerOptions& options, const Mesh& mesh) {
 SelfAttention::SelfAttention(const std::string& name, int layer, const TransformerOptions& options,
                              const Mesh& mesh)
     : options_(options),
+      layer_(layer),
       num_local_groups_(local_groups(options, mesh)),
       first_group_(num_local_groups_ * mesh.coordinate(Axis::tensor)),
       dropout_purpose_(concat("attention dropout/", layer)),
@@ -48,16 +50,17 @@ Value SelfAttention::operator()(Context& context, const Value& x) const {
                   .base = options_.rotary_base,
                   .interleaved = options_.rotary_interleaved});
   }
-  const Value mixed = attention(context, qkv,
-                                {.num_heads = num_local_groups_ * per_group,
+  const AttentionOptions options{.num_heads = num_local_groups_ * per_group,
                                  .num_groups = num_local_groups_,
                                  .head_dim = options_.head_dim,
                                  .scale = 1.0f / std::sqrt(static_cast<float>(options_.head_dim)),
                                  .causal = options_.causal,
                                  .dropout = {.probability = options_.attention_dropout,
                                              .key = random_key(context.seed, dropout_purpose_)},
-                                 .first_head = first_group_ * per_group});
-  return projection_(context, mixed);
+                                 .first_head = first_group_ * per_group};
+  return projection_(context, context.cache != nullptr
+                                  ? cached_attention(context, qkv, layer_, options)
+                                  : attention(context, qkv, options));
 }
 
 void SelfAttention::collect(ParameterList& parameters) const {

@@ -12,11 +12,13 @@ class SelfAttention {
   SelfAttention(const std::string& name, int layer, const TransformerOptions& options,
                 const Mesh& mesh);
 
-  Value operator()(Context& context, const Value& x) const;  // [tokens, hidden] to the same
+  // [tokens, hidden] to the same. With a cache in the context the tokens continue its sequences.
+  Value operator()(Context& context, const Value& x) const;
   void collect(ParameterList& parameters) const;
 
  private:
   TransformerOptions options_;
+  int layer_;
   std::int64_t num_local_groups_, first_group_;
   std::string dropout_purpose_;
   ColumnLinear qkv_;

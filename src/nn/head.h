@@ -15,7 +15,9 @@ class Head {
        const HeadOptions& options);
 
   HeadLoss loss(Context& context, State state) const;
-  Value logits(Context& context, State state) const;  // [tokens, columns held here]
+  // [tokens, columns held here]; with `rows` (int32, indices of tokens) of those tokens only, and
+  // then without a tape.
+  Value logits(Context& context, State state, const Tensor& rows = {}) const;
   void collect(ParameterList& parameters) const;
 
  private:

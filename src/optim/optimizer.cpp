@@ -74,7 +74,9 @@ void launch_update(Stream& stream, const OptimizerOptions& options, const FlatSh
                               .moment1 = shard.moment1,
                               .moment2 = shard.moment2,
                               .unit_flags = shard.unit_flags};
-  if (options.kind == OptimizerKind::sgd) {
+  const bool sgd = options.kind == OptimizerKind::sgd;
+  const OpScope scope(stream, sgd ? "sgd" : "adam", OpKind::optimizer);
+  if (sgd) {
     launch(stream,
            MomentumUpdate{.buffers = buffers, .momentum = options.momentum, .scalars = scalars});
   } else {
@@ -144,6 +146,7 @@ Optimizer::~Optimizer() {
 StepState* Optimizer::device_state() const { return static_cast<StepState*>(state_.data()); }
 
 const Tensor& Optimizer::squared_norm() {
+  const OpScope scope(*stream_, "gradient_norm", OpKind::optimizer);
   std::int64_t first = 0;
   for (const FlatShard& shard : shards_) {
     const std::int64_t count = num_norm_partials(shard.grad.numel());
@@ -157,17 +160,21 @@ const Tensor& Optimizer::squared_norm() {
 }
 
 void Optimizer::update(std::int64_t samples) {
-  launch(*stream_, StepPlan{.rules = rules_,
-                            .squared_norm = squared_norm_,
-                            .samples = samples,
-                            .state = device_state(),
-                            .loss_scale = loss_scale_});
+  {
+    const OpScope scope(*stream_, "step_plan", OpKind::optimizer);
+    launch(*stream_, StepPlan{.rules = rules_,
+                              .squared_norm = squared_norm_,
+                              .samples = samples,
+                              .state = device_state(),
+                              .loss_scale = loss_scale_});
+  }
   for (const FlatShard& shard : shards_) {
     launch_update(*stream_, options_, shard, &device_state()->update);
   }
 }
 
 void Optimizer::publish_report() {
+  const OpScope scope(*stream_, "publish_report", OpKind::optimizer);
   ReportSlot& slot = *slots_[static_cast<std::size_t>(num_published_ % kReportSlots)];
   stream_->copy(slot.memory.data(), state_.data(), sizeof(StepState));
   slot.arrived.record(*stream_);
@@ -175,6 +182,7 @@ void Optimizer::publish_report() {
 }
 
 void Optimizer::step(std::span<Communicator* const> groups, std::int64_t samples) {
+  const OpScope phase(*stream_, OpKind::optimizer);
   squared_norm();
   for (Communicator* group : groups) {
     group->all_reduce(squared_norm_, Reduce::sum, *stream_);
@@ -187,6 +195,7 @@ StepReport Optimizer::report(int age) const {
   check(0 <= age && age < kReportSlots && age < num_published_, "optimizer: no report of age ", age,
         " after ", num_published_, " steps; the last ", kReportSlots, " are kept");
   const auto index = static_cast<std::size_t>((num_published_ - 1 - age) % kReportSlots);
+  const OpScope scope(*stream_, "read_report", OpKind::wait);
   slots_[index]->arrived.synchronize();
   StepState state;
   std::memcpy(&state, slots_[index]->memory.data(), sizeof state);
@@ -195,6 +204,7 @@ StepReport Optimizer::report(int age) const {
 
 Tensor Optimizer::grad_scale(std::int64_t num_parts) {
   check(num_parts > 0, "optimizer: a gradient cannot be the mean of ", num_parts, " parts");
+  const OpScope scope(*stream_, "grad_scale", OpKind::optimizer);
   Tensor scale = Tensor::empty(*stream_, DType::fp32, {1});
   launch(*stream_, ScaleAdd{.x = loss_scale_,
                             .y = scale,

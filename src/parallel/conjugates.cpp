@@ -16,6 +16,7 @@ void hand_over(Tape& tape, const Slot& x, const Slot& y) {
 }  // namespace
 
 Value copy_to_tensor(Context& context, const Value& x) {
+  const OpScope scope(context.stream, "copy_to_tensor");
   Value y = context.wrap(x.data);
   if (context.tape != nullptr) {
     Communicator& ranks = context.mesh.axis(Axis::tensor);
@@ -35,6 +36,7 @@ Value copy_to_tensor(Context& context, const Value& x) {
 }
 
 Value reduce_from_tensor(Context& context, const Value& x) {
+  const OpScope scope(context.stream, "reduce_from_tensor");
   context.mesh.axis(Axis::tensor).all_reduce(x.data, Reduce::sum, context.stream);
   Value y = context.wrap(x.data);
   if (context.tape != nullptr) {

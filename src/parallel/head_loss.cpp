@@ -192,6 +192,7 @@ void record(Tape& tape, const Slot& x, const Tensor& grad_x, Parameter& weight) 
 
 HeadLoss head_loss(Context& context, const Value& x, Parameter& weight,
                    const HeadOptions& options) {
+  const OpScope scope(context.stream, "head_loss");
   check(!context.recomputing,
         "head_loss: computes its gradients in the forward pass and cannot be recomputed; leave it "
         "out of the segment");
@@ -209,6 +210,7 @@ HeadLoss head_loss(Context& context, const Value& x, Parameter& weight,
 }
 
 Value head_logits(Context& context, const Value& x, Parameter& weight, const HeadOptions& options) {
+  const OpScope scope(context.stream, "head_logits");
   check_head(x, weight, options);
   Tensor logits = Tensor::empty(context.stream, x.dtype(), {x.shape()[0], weight.value.shape()[0]});
   launch(context.stream, Matmul{.a = x.data, .b = weight.value, .d = logits, .transpose_b = true});

@@ -112,6 +112,11 @@ void describe(OptionTable& table, TokenizerOptions& options) {
       .alias("tiktoken-pattern");
 }
 
+bool names_tokenizer(const TokenizerOptions& options) {
+  return !options.path.empty() || !options.type.empty() || !options.vocab_file.empty() ||
+         !options.merge_file.empty() || !options.tokenizer_model.empty();
+}
+
 std::shared_ptr<const Tokenizer> load_tokenizer(const TokenizerOptions& options) {
   check(options.path.empty() || options.type.empty(), "--tokenizer ", options.path,
         " and --tokenizer-type ", options.type, " both name a tokenizer; give one of them");

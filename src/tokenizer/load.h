@@ -27,6 +27,9 @@ struct TokenizerOptions {
 
 void describe(OptionTable& table, TokenizerOptions& options);
 
+// Whether the options name a tokenizer, or a part of one, at all.
+bool names_tokenizer(const TokenizerOptions& options);
+
 std::shared_ptr<const Tokenizer> load_tokenizer(const TokenizerOptions& options);
 
 }  // namespace bloomery

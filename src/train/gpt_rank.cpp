@@ -3,12 +3,23 @@
 #include <map>
 #include <numeric>
 
+#include "device/op_clock.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "pipeline/schedule.h"
+#include "train/timers.h"
 
 namespace bloomery {
+namespace {
+
+Timers::Scope timed(Timers* timers, const char* name) {
+  constexpr std::int64_t kLevelOfPasses = 2;
+  return timers != nullptr ? timers->scope(kLevelOfPasses, name) : Timers::Scope(nullptr, name);
+}
+
+}  // namespace
 
 Batch HostBatch::upload(Stream& stream) const {
+  const OpScope scope(stream, "upload", OpKind::data);
   const Shape tokens_shape{num_sequences * length};
   Batch batch;
   batch.num_sequences = num_sequences;
@@ -110,15 +121,18 @@ void GptRank::enqueue_gradients(std::int64_t num_micro_batches, const BatchSourc
                                              mesh_->degree(Axis::pipeline), num_micro_batches);
   for (const Instruction& instruction : list) {
     std::unique_ptr<InFlight>& work = in_flight[instruction.micro_batch];
-    if (instruction.work == Instruction::Work::forward) {
+    const bool is_forward = instruction.work == Instruction::Work::forward;
+    const Timers::Scope timer = timed(timers_, is_forward ? "forward-compute" : "backward-compute");
+    if (is_forward) {
       work = std::make_unique<InFlight>(*stream_);
       work->batch = batch(instruction.micro_batch);
       work->batch.grad_scale = grad_scale;
       Context forward = context(work->batch, &work->tape);
       add_loss(model_->loss(forward).loss.data, num_micro_batches);
     } else {
-      tape_report_ = work->tape.describe();
-      saved_bytes_ = work->tape.saved_bytes();
+      if (tape_report_) {
+        tape_report_ = {work->tape.describe(), work->tape.saved_bytes()};
+      }
       work->tape.backward();
       in_flight.erase(instruction.micro_batch);
     }
@@ -170,6 +184,7 @@ double GptRank::accumulate(std::span<const HostBatch> micro_batches) {
   enqueue_gradients(static_cast<std::int64_t>(micro_batches.size()), [&](std::int64_t m) {
     return micro_batches[static_cast<std::size_t>(m)].upload(*stream_);
   });
+  enqueue_reduction();
   return mean_loss();
 }
 

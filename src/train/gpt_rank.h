@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,6 +15,8 @@
 #include "zero/layout.h"
 
 namespace bloomery {
+
+class Timers;
 
 // Host copies of a micro-batch.
 struct HostBatch {
@@ -39,6 +42,11 @@ struct RankOptions {
 };
 
 class GptRank {
+  struct TapeReport {
+    std::string entries;  // Tape::describe()
+    std::size_t saved_bytes = 0;
+  };
+
  public:
   GptRank(const RankOptions& options, const MeshDegrees& degrees,
           std::unique_ptr<Communicator> world);
@@ -61,6 +69,9 @@ class GptRank {
   // to end the run: outcome() says on every rank, for the same step, whether any had it.
   void enqueue_update(std::int64_t schedule_units, bool stop = false);
 
+  // Each micro-batch's passes are timed as "forward-compute" and "backward-compute", level 2.
+  void time_passes(Timers& timers) { timers_ = &timers; }
+
   struct Outcome {
     double loss = 0;  // mean over micro-batches and data-parallel ranks
     bool stop = false;
@@ -78,8 +89,11 @@ class GptRank {
   FlatLayout& layout() { return *layout_; }
   const RankOptions& options() const { return options_; }
   Context context(const Batch& batch, Tape* tape);
-  const std::string& tape_report() const { return tape_report_; }  // of the last micro-batch
-  std::size_t saved_bytes() const { return saved_bytes_; }
+  // What the tape kept for backward in the last micro-batch. It takes time to say, so it must be
+  // asked for before that.
+  void report_tape() { tape_report_ = TapeReport{}; }
+  const std::string& tape_report() const { return tape_report_.value().entries; }
+  std::size_t saved_bytes() const { return tape_report_.value().saved_bytes; }
   Optimizer& optimizer() { return *optimizer_; }
 
  private:
@@ -96,8 +110,8 @@ class GptRank {
   Tensor statistics_;  // of the step in work: mean loss, and how many ranks want to stop
   Tensor one_;
   std::unique_ptr<Readback> readback_;
-  std::string tape_report_;
-  std::size_t saved_bytes_ = 0;
+  Timers* timers_ = nullptr;
+  std::optional<TapeReport> tape_report_;
 };
 
 }  // namespace bloomery

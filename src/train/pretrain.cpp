@@ -131,11 +131,10 @@ RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
              options.tokenizer.type.empty() ? "Bloomery" : options.tokenizer.type, start);
 
   const std::optional<CheckpointReader> checkpoint = open_checkpoint(options.checkpoint, log);
-  RunFacts facts{
-      .model = {.model = plan.model, .tokenizer = options.tokenizer, .dtype = plan.dtype},
-      .schedule = choose_schedule(options, plan, checkpoint),
-      .options = table.json(),
-      .data_indices = {}};
+  RunFacts facts;
+  facts.model = {.model = plan.model, .tokenizer = options.tokenizer, .dtype = plan.dtype};
+  facts.schedule = choose_schedule(options, plan, checkpoint);
+  facts.options = table.json();
   std::unique_ptr<const TrainingData> data;
   const auto get_data = [&](RunLog& to) -> const TrainingData& {
     if (!data) {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "train/log/megatron_scalars.h"
 
@@ -16,7 +17,7 @@ double seconds_between(Clock::time_point from, Clock::time_point to) {
 }
 
 std::string python_value(const OptionRow& row) {
-  const std::string text = row.value_text();
+  std::string text = row.value_text();
   if (text == "true") return "True";
   if (text == "false") return "False";
   if (text == "none" || text.empty()) return "None";
@@ -110,6 +111,17 @@ void RunLog::warning(const std::string& text) {
   }
 }
 
+template <class Write>
+void RunLog::to_files(Write&& write) {
+  try {
+    write();
+  } catch (const DiskFull& full) {
+    if (!std::exchange(told_disk_full_, true)) {
+      warning(concat(full.what(), "; training goes on, and its curves will have gaps"));
+    }
+  }
+}
+
 double RunLog::now() const {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
@@ -125,15 +137,19 @@ void RunLog::begin(const Plan& plan, const Progress& start, const std::string& d
   if (out_ == nullptr) {
     return;
   }
-  if (!options_.logging.tensorboard_dir.empty()) {
-    events_ = std::make_unique<EventFile>(options_.logging.tensorboard_dir, now());
-    add_argument_texts(*events_, argument_list(table_), start.iteration, now());
-    events_->flush();
-  }
-  if (const std::filesystem::path folder = files_folder(options_); !folder.empty()) {
-    std::filesystem::create_directories(folder);
-    metrics_ = std::make_unique<MetricsFile>(folder / "metrics.jsonl", start.iteration);
-  }
+  to_files([&] {
+    if (!options_.logging.tensorboard_dir.empty()) {
+      events_ = std::make_unique<EventFile>(options_.logging.tensorboard_dir, now());
+      add_argument_texts(*events_, argument_list(table_), start.iteration, now());
+      events_->flush();
+    }
+  });
+  to_files([&] {
+    if (const std::filesystem::path folder = files_folder(options_); !folder.empty()) {
+      std::filesystem::create_directories(folder);
+      metrics_ = std::make_unique<MetricsFile>(folder / "metrics.jsonl", start.iteration);
+    }
+  });
 }
 
 bool RunLog::at_interval(std::int64_t iteration) const {
@@ -155,7 +171,8 @@ bool RunLog::wants_num_zeros(std::int64_t iteration) const {
          (at_interval(iteration) || at_tensorboard_interval(iteration));
 }
 
-IterationReport RunLog::report(const StepFacts& facts, double seconds, double loss) const {
+IterationReport RunLog::report(const StepFacts& facts, double seconds,
+                               std::optional<double> loss) const {
   const StepReport& update = facts.outcome.update;
   const std::int64_t devices = plan_->data_ranks;
   const Throughput rate =
@@ -168,10 +185,14 @@ IterationReport RunLog::report(const StepFacts& facts, double seconds, double lo
   r.elapsed_ms = seconds * 1e3;
   r.learning_rate = update.next_learning_rate;
   r.global_batch = facts.global_batch;
-  r.losses = {{"lm loss", loss}};
+  if (loss) {
+    r.losses = {{"lm loss", *loss}};
+  }
   r.loss_scale = update.loss_scale;
-  r.grad_norm = update.grad_norm;
-  r.num_zeros = facts.num_zeros;
+  if (!update.skipped) {  // as Megatron, which has no gradient to speak of then
+    r.grad_norm = update.grad_norm;
+    r.num_zeros = facts.num_zeros;
+  }
   r.params_norm = facts.params_norm;
   r.seq_length = plan_->seq_length;
   r.skipped = interval_.skipped;
@@ -225,19 +246,21 @@ void RunLog::print_interval(const StepFacts& facts) {
   const Clock::time_point time = Clock::now();
   const auto steps = static_cast<double>(interval_.steps);
   const double seconds = std::max(1e-9, seconds_between(interval_.start, time) - left_out_) / steps;
-  const double loss =
-      interval_.losses > 0 ? interval_.loss_sum / static_cast<double>(interval_.losses) : 0;
+  std::optional<double> loss;
+  if (interval_.losses > 0) {
+    loss = interval_.loss_sum / static_cast<double>(interval_.losses);
+  }
   const IterationReport r = report(facts, seconds, loss);
   const bool nvidia = options_.logging.format == LoggingOptions::Format::nvidia;
   line(iteration_line(r, nvidia ? LogFormat::nvidia : LogFormat::megatron_deepspeed));
   best_tokens_per_second_ = std::max(best_tokens_per_second_,
                                      r.samples_per_second * static_cast<double>(plan_->seq_length));
-  if (metrics_) {
-    metrics_->add(metrics_row(r, now()));
-  }
-  if (events_) {
-    events_->flush();
-  }
+  to_files([&] {
+    if (metrics_) metrics_->add(metrics_row(r, now()));
+  });
+  to_files([&] {
+    if (events_) events_->flush();
+  });
   interval_ = {.start = time};
   left_out_ = left_out_step_ = 0;
 }
@@ -270,14 +293,15 @@ void RunLog::evaluation(const EvaluationReport& report, const Progress& progress
   }
   line(evaluation_lines(report));
   const std::int64_t tokens = progress.consumed_samples * plan_->seq_length;
-  if (metrics_) {
-    metrics_->add(metrics_row(report, progress.consumed_samples, tokens, now()));
-  }
-  if (events_) {
+  to_files([&] {
+    if (metrics_) metrics_->add(metrics_row(report, progress.consumed_samples, tokens, now()));
+  });
+  to_files([&] {
+    if (!events_) return;
     add_evaluation_scalars(*events_, report, progress.consumed_samples, tokens,
                            scalar_choice(options_), now());
     events_->flush();
-  }
+  });
   if (!report.test && !report.losses.empty()) {
     validation_loss_ = report.losses.front().value;
   }
@@ -321,8 +345,10 @@ void RunLog::finish(const Progress& progress) {
   summary.options = argument_list(table_);
   summary.entropy_floor = options_.logging.loss_floor;
   const std::filesystem::path path = metrics_->path().parent_path() / "report.html";
-  write_report(path, read_metrics(metrics_->path()).rows, summary);
-  line(concat("curves of this run: ", path.string()));
+  to_files([&] {
+    write_report(path, read_metrics(metrics_->path()).rows, summary);
+    line(concat("curves of this run: ", path.string()));
+  });
 }
 
 }  // namespace bloomery

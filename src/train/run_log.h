@@ -66,10 +66,14 @@ class RunLog {
     std::int64_t losses = 0, steps = 0, skipped = 0, nans = 0;
     std::chrono::steady_clock::time_point start;
   };
-  IterationReport report(const StepFacts& facts, double seconds, double loss) const;
+  // Without a loss where every step was skipped.
+  IterationReport report(const StepFacts& facts, double seconds, std::optional<double> loss) const;
   void add_to_interval(const StepFacts& facts);
   void print_interval(const StepFacts& facts);
   void show_live(const StepFacts& facts, double seconds);
+  // Training outlives a disk without room: what the files lack then is said once.
+  template <class Write>
+  void to_files(Write&& write);
   double now() const;
 
   std::ostream* out_;
@@ -83,6 +87,7 @@ class RunLog {
   std::unique_ptr<LiveWriter> live_;
   std::unique_ptr<EventFile> events_;
   std::unique_ptr<MetricsFile> metrics_;
+  bool told_disk_full_ = false;
   Interval interval_;
   std::chrono::steady_clock::time_point last_step_;
   double left_out_ = 0;       // since the last line

@@ -50,7 +50,8 @@ std::vector<TimerReport> Timers::collect(const std::vector<std::string>& names, 
 }
 
 const std::vector<std::string>& iteration_timers() {
-  static const std::vector<std::string> names = {"forward-backward", "batch-generator",
+  static const std::vector<std::string> names = {"forward-backward", "forward-compute",
+                                                 "backward-compute", "batch-generator",
                                                  "grads-all-reduce", "optimizer"};
   return names;
 }

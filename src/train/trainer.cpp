@@ -53,8 +53,13 @@ void Trainer::setup(std::unique_ptr<Communicator> world) {
   device.service<MatmulChoices>().timing = options_.allow_nondeterministic;
   device.service<AttentionSettings>().deterministic = !options_.allow_nondeterministic;
   timers_ = std::make_unique<Timers>(rank_->stream(), options_.logging.timing_level);
+  rank_->time_passes(*timers_);
   timers_->add("model-and-optimizer-setup", seconds_since(start));
   log_.line(parameter_count_line(0, 0, rank_->model().num_parameters()));
+  if (options_.logging.profile != "none" && rank_->mesh().world().rank() == 0) {
+    profile_ =
+        std::make_unique<RunProfile>(rank_->stream(), options_.logging, trace_file(options_));
+  }
   if (inputs_.checkpoint != nullptr) {
     load();
   }
@@ -149,6 +154,9 @@ bool Trainer::train() {
 void Trainer::enqueue_step(BatchFeed& feed) {
   const std::int64_t batch = plan_.batch.at(progress_.consumed_samples);
   const std::int64_t micro_batches = plan_.num_micro_batches(progress_.consumed_samples);
+  if (profile_) {
+    profile_->begin(progress_.iteration + 1);
+  }
   {
     const Timers::Scope timer = timers_->scope(1, "forward-backward");
     rank_->enqueue_gradients(micro_batches, [&](std::int64_t) {
@@ -160,11 +168,16 @@ void Trainer::enqueue_step(BatchFeed& feed) {
     const Timers::Scope timer = timers_->scope(1, "grads-all-reduce");
     rank_->enqueue_reduction();
   }
-  const Timers::Scope timer = timers_->scope(1, "optimizer");
-  rank_->enqueue_update(batch * plan_.schedule_units_per_sample, wants_to_stop());
+  {
+    const Timers::Scope timer = timers_->scope(1, "optimizer");
+    rank_->enqueue_update(batch * plan_.schedule_units_per_sample, wants_to_stop());
+  }
   progress_.iteration += 1;
   progress_.consumed_samples += batch;
   pending_.push_back({progress_, batch});
+  if (profile_) {
+    log_.line(profile_->end(progress_.iteration));
+  }
 }
 
 bool Trainer::wants_to_stop() const {
@@ -219,15 +232,15 @@ void Trainer::take_outcome() {
     }
   }
   if (log_.at_interval(iteration)) {
-    report_interval();
+    report_interval(iteration);
   }
 }
 
-void Trainer::report_interval() {
+void Trainer::report_interval(std::int64_t iteration) {
   if (!memory_reported_) {
     memory_reported_ = true;
     const MemoryStatistics m = rank_->stream().memory()->statistics();
-    log_.line(memory_line(0, progress_.iteration,
+    log_.line(memory_line(0, iteration,
                           {.allocated = static_cast<std::int64_t>(m.used_bytes),
                            .max_allocated = static_cast<std::int64_t>(m.peak_used_bytes),
                            .reserved = static_cast<std::int64_t>(m.reserved_bytes),

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "train/profile/run_profile.h"
 #include "train/run_checkpoints.h"
 #include "train/run_log.h"
 #include "train/timers.h"
@@ -58,7 +59,7 @@ class Trainer {
   void enqueue_step(BatchFeed& feed);
   void collect(std::size_t still_running);
   void take_outcome();
-  void report_interval();
+  void report_interval(std::int64_t iteration);
   bool after_step();
   bool wants_to_stop() const;
 
@@ -78,6 +79,7 @@ class Trainer {
   std::unique_ptr<Timers> timers_;
   const TrainingData* data_ = nullptr;
   std::unique_ptr<RunCheckpoints> checkpoints_;
+  std::unique_ptr<RunProfile> profile_;  // of the first rank, if asked for
 
   Progress progress_;
   std::deque<Pending> pending_;

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "checkpoint/hash.h"
 #include "data/samples/datasets.h"
+#include "device/op_clock.h"
 
 namespace bloomery {
 namespace {
@@ -80,11 +81,12 @@ BatchFeed::BatchFeed(const TrainingData& data, Split split, const FeedOptions& o
 }
 
 Batch BatchFeed::next() {
+  const OpScope scope(stream_, "batch", OpKind::data);
   std::shared_ptr<const GptBatch> host = loader_.next();
   check(host != nullptr, "the ", name_, " data are used up after ", loader_.consumed_samples(),
         " of ", sampler_.options().total_samples,
         " samples: give more data, or ask for fewer steps");
-  const Batch batch = upload(*host);
+  Batch batch = upload(*host);
   if (stream_.on_cuda()) {
     auto event = std::make_unique<Event>(stream_.device());
     event->record(stream_);

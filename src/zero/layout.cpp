@@ -5,6 +5,7 @@
 #include <sstream>
 #include <unordered_set>
 
+#include "device/op_clock.h"
 #include "ops/optimizer/units.h"
 
 namespace bloomery {
@@ -103,6 +104,7 @@ void FlatLayout::begin_accumulation() {
 }
 
 void FlatLayout::finish_accumulation() {
+  const OpScope scope(*stream_, "clear_gradients", OpKind::backward);
   for (const Place& place : places_) {
     if (!place.parameter->grad_written) {
       const Tensor& grad = place.parameter->grad;

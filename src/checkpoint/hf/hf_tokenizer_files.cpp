@@ -44,6 +44,12 @@ bool has(const HfTokenizer& tokenizer, std::string_view name) {
 
 }  // namespace
 
+bool has_tokenizer_files(const fs::path& folder) {
+  constexpr const char* kEnough[] = {"tokenizer.json", "vocab.json", "vocab.txt", "tokenizer.model",
+                                     "spiece.model"};
+  return std::ranges::any_of(kEnough, [&](const char* name) { return fs::exists(folder / name); });
+}
+
 HfTokenizer find_hf_tokenizer(const TokenizerOptions& options) {
   HfTokenizer found;
   add_path(found.files, options.path);

@@ -21,6 +21,9 @@ struct HfTokenizer {
   std::optional<std::string> end_of_text;  // the end token as text
 };
 
+// Whether a folder holds files that a tokenizer can be read from.
+bool has_tokenizer_files(const std::filesystem::path& folder);
+
 // The files of the tokenizer that the options name, under the names transformers looks for, and
 // its special tokens. What transformers has no name for is copied under its own.
 HfTokenizer find_hf_tokenizer(const TokenizerOptions& options);

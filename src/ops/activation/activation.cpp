@@ -24,6 +24,7 @@ Value activation(Context& context, const Value& x, Activation activation) {
   if (activation == Activation::none) {
     return x;
   }
+  const OpScope scope(context.stream, "activation");
   Value y = context.output(x.dtype(), x.shape());
   launch(context.stream, ActivationForward{.x = x.data, .y = y.data, .activation = activation});
   if (context.tape != nullptr) {
@@ -48,6 +49,7 @@ Value activation(Context& context, const Value& x, Activation activation) {
 }
 
 Value gated_activation(Context& context, const Value& x, Activation activation) {
+  const OpScope scope(context.stream, "gated_activation");
   const int rank = x.shape().rank();
   const bool separate = rank == 3 && x.shape()[1] == 2;
   check(

@@ -9,6 +9,7 @@ void write_grad(Stream& stream, const Tensor& grad, const Sink& sink, float fact
 }
 
 Value add(Context& context, const Value& a, const Value& b) {
+  const OpScope scope(context.stream, "add");
   check(a.shape() == b.shape() && a.dtype() == b.dtype(), "add: ", a.dtype(), a.shape(), " and ",
         b.dtype(), b.shape(), " must have one shape and dtype");
   Value y = context.output(a.dtype(), a.shape());
@@ -30,7 +31,8 @@ Value add(Context& context, const Value& a, const Value& b) {
 
 namespace {
 
-Value scale_to(Context& context, const Value& x, float factor, DType dtype, std::string_view op) {
+Value scale_to(Context& context, const Value& x, float factor, DType dtype, const char* op) {
+  const OpScope scope(context.stream, op);
   Value y = context.output(dtype, x.shape());
   launch(context.stream, ScaleAdd{.x = x.data, .y = y.data, .factor = factor});
   if (context.tape != nullptr) {

@@ -147,6 +147,7 @@ class Overwritable {
 }  // namespace
 
 Value attention(Context& context, const Value& qkv, const AttentionOptions& options) {
+  const OpScope scope(context.stream, "attention");
   check_options("attention", options);
   BatchTensors tensors;
   const AttentionProblem p =
@@ -184,6 +185,7 @@ Value attention(Context& context, const Value& qkv, const AttentionOptions& opti
 
 Value cross_attention(Context& context, const Value& q, const Value& kv, std::int64_t key_length,
                       const AttentionOptions& options) {
+  const OpScope scope(context.stream, "cross_attention");
   check_options("cross_attention", options);
   check(q.dtype() == kv.dtype(), "cross_attention: the queries are ", q.dtype(),
         ", the keys and values ", kv.dtype(), "; cast one of them");

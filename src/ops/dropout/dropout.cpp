@@ -36,6 +36,7 @@ Value dropout(Context& context, const Value& x, const DropoutOptions& options) {
   if (!active.mask) {
     return x;
   }
+  const OpScope scope(context.stream, "dropout");
   Value y = context.output(x.dtype(), x.shape());
   launch(context.stream, ApplyDropout{.x = x.data, .y = y.data, .mask = active.mask});
   if (context.tape != nullptr) {

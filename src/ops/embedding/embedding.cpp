@@ -55,6 +55,7 @@ void record(Tape& tape, const Value& y, std::vector<Contribution> contributions)
 }  // namespace
 
 Value embedding(Context& context, Parameter& tokens_table, const EmbeddingOptions& options) {
+  const OpScope scope(context.stream, "embedding");
   const Batch& batch = context.batch;
   Parameter* positions = options.positions;
   check_table(tokens_table, positions, batch);
@@ -86,6 +87,17 @@ Value embedding(Context& context, Parameter& tokens_table, const EmbeddingOption
     record(*context.tape, y, std::move(contributions));
   }
   return y;
+}
+
+Value take_rows(Context& context, const Value& x, const Tensor& rows) {
+  check(x.shape().rank() == 2 && rows.dtype() == DType::int32 && context.tape == nullptr,
+        "take_rows: x is ", x.shape(), " and the rows are ", rows.dtype(), rows.shape(),
+        "; it needs a matrix, int32 rows and no tape");
+  Value taken = context.output(x.dtype(), {rows.numel(), x.shape()[1]});
+  launch(context.stream,
+         EmbeddingForward{
+             .table = x.data, .tokens = {.ids = rows, .limit = x.shape()[0]}, .y = taken.data});
+  return taken;
 }
 
 }  // namespace bloomery

@@ -26,6 +26,9 @@ struct EmbeddingOptions {
 // that the sum over the ranks of a vocabulary split is the embedding.
 Value embedding(Context& context, Parameter& tokens_table, const EmbeddingOptions& options = {});
 
+// Rows `rows` (int32 [n]) of x, [n, hidden], without gradients.
+Value take_rows(Context& context, const Value& x, const Tensor& rows);
+
 // Ids that select rows: row = id - first. Ids outside [0, limit) are errors on the CPU; all ids
 // without a row select nothing.
 struct RowIds {

@@ -101,6 +101,7 @@ void weight_gradient(Tape& tape, const Tensor& grad, const Tensor& x, Parameter&
 
 Value linear(Context& context, const Value& x, Parameter& weight, Parameter* bias,
              const LinearOptions& options) {
+  const OpScope scope(context.stream, "linear");
   const Sizes sizes = checked_sizes(x, weight, bias);
   Value y = context.output(x.dtype(), {sizes.rows, sizes.out});
   Matmul product{.a = x.data,

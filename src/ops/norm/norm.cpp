@@ -7,6 +7,10 @@
 namespace bloomery {
 namespace {
 
+const char* op_name(const NormOptions& options) {
+  return options.kind == NormKind::layer ? "layer_norm" : "rms_norm";
+}
+
 void check_norm(const Value& stream, const Value& pending, const Parameter& gain,
                 const Parameter* bias, const NormOptions& options) {
   check(stream && gain.value, "add_norm: the stream or the gain ", gain.name, " has no data");
@@ -114,7 +118,7 @@ void weight_gradient(Tape& tape, Parameter& gain, Parameter* bias, const Tensor&
 }
 
 void record_norm(Tape& tape, NormRecord record, const Shape& shape) {
-  Entry entry{.op = record.options.kind == NormKind::layer ? "layer_norm" : "rms_norm"};
+  Entry entry{.op = op_name(record.options)};
   entry.parameters = {record.gain};
   if (record.bias != nullptr) {
     entry.parameters.push_back(record.bias);
@@ -142,6 +146,7 @@ std::int64_t num_norm_partials(std::int64_t rows, std::int64_t columns) {
 
 NormResult add_norm(Context& context, const Value& stream, const Value& pending, Parameter& gain,
                     Parameter* bias, const NormOptions& options, const DropoutOptions& dropout) {
+  const OpScope scope(context.stream, op_name(options));
   check_norm(stream, pending, gain, bias, options);
   const ActiveDropout active =
       pending ? active_dropout(context, dropout, stream.shape().rows(), "add_norm")

@@ -34,6 +34,7 @@ Value settle(Context& context, const Value& stream, const Value& pending,
   if (!pending) {
     return stream;
   }
+  const OpScope scope(context.stream, "settle");
   check(pending.shape() == stream.shape() && addend_fits(stream.dtype(), pending.dtype()),
         "settle: pending ", pending.dtype(), pending.shape(), " and stream ", stream.dtype(),
         stream.shape(),

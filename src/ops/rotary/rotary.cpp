@@ -9,8 +9,8 @@ namespace {
 
 std::int64_t rotary_dim(const RotaryOptions& o) { return o.dim == 0 ? o.head_dim : o.dim; }
 
-void check_rotary(std::string_view op, const Context& context, const Value& x,
-                  const RotaryOptions& o, std::int64_t heads) {
+void check_rotary(const char* op, const Context& context, const Value& x, const RotaryOptions& o,
+                  std::int64_t heads) {
   const std::int64_t dim = rotary_dim(o);
   check(o.num_groups > 0 && o.heads_per_group > 0 && dim > 0 && dim % 2 == 0 && dim <= o.head_dim,
         op, ": ", dim, " rotary channels in heads of ", o.head_dim,
@@ -51,8 +51,9 @@ Rotary make_kernel(const RotaryOptions& o, const Tensor& data, const Tensor& pos
 }
 
 // The rotation is orthogonal, so its backward is the rotation by the opposite angle.
-Value turn(Context& context, std::string_view op, const Value& x, const RotaryOptions& options,
+Value turn(Context& context, const char* op, const Value& x, const RotaryOptions& options,
            std::int64_t heads, std::int64_t turned) {
+  const OpScope scope(context.stream, op);
   check_rotary(op, context, x, options, heads);
   const Tensor positions = context.batch.positions;
   launch(context.stream, make_kernel(options, x.data, positions, heads, turned));

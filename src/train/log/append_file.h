@@ -16,13 +16,15 @@ class AppendFile {
   AppendFile& operator=(const AppendFile&) = delete;
 
   // Hands the bytes to the system before it returns. Failures are std::runtime_error; DiskFull
-  // (base/file.h) when there is no room.
+  // (base/file.h) when there is no room. Then none of the bytes is in the file.
   void append(std::string_view bytes);
   // Waits until the disk has them too.
   void sync();
   const std::filesystem::path& path() const { return path_; }
 
  private:
+  void take_back(std::size_t bytes);
+
   std::filesystem::path path_;
   int descriptor_ = -1;
 };

@@ -26,7 +26,8 @@ void Trace::end_step() {
 void Trace::add(std::string_view name, std::string_view category, std::int64_t start,
                 std::int64_t end) {
   const std::lock_guard lock(mutex_);
-  spans_.push_back({std::string(name), std::string(category), start, end, lane_of_this_thread()});
+  spans_.push_back(
+      {std::string(name), std::string(category), start, end, lane_of_this_thread(), {}});
 }
 
 int Trace::add_lane(std::string name) {
@@ -36,11 +37,11 @@ int Trace::add_lane(std::string name) {
   return static_cast<int>(lanes_.size()) - 1;
 }
 
-void Trace::add(int lane, std::string_view name, std::string_view category, std::int64_t start,
-                std::int64_t end) {
+void Trace::add(TraceSpan span) {
   const std::lock_guard lock(mutex_);
-  check(lane >= 0 && lane < static_cast<int>(lanes_.size()), "trace: there is no lane ", lane);
-  spans_.push_back({std::string(name), std::string(category), start, end, lane});
+  check(span.lane >= 0 && span.lane < static_cast<int>(lanes_.size()), "trace: there is no lane ",
+        span.lane);
+  spans_.push_back(std::move(span));
 }
 
 int Trace::lane_of_this_thread() {
@@ -101,7 +102,9 @@ std::string chrome_trace(const Trace& trace, int rank) {
     put(complete(fmt::format("step {}", step.iteration), "step", step.start, step.end, 0));
   }
   for (const TraceSpan& span : trace.spans()) {
-    put(complete(span.name, span.category, span.start, span.end, span.lane));
+    Json event = complete(span.name, span.category, span.start, span.end, span.lane);
+    if (!span.shape.empty()) event["args"] = {{"shape", span.shape}};
+    put(event);
   }
   return text + named("process_name", 0, fmt::format("rank {}", rank)).dump() + "\n]}\n";
 }

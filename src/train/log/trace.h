@@ -18,7 +18,8 @@ namespace bloomery {
 struct TraceSpan {
   std::string name, category;  // "attention", "forward"
   std::int64_t start = 0, end = 0;
-  int lane = 0;  // a thread or a stream of the device; spans of a lane nest
+  int lane = 0;       // a thread or a stream of the device; spans of a lane nest
+  std::string shape;  // of what the work made; empty: not known
 };
 
 // Any thread may add. While no step is recorded, a span costs one load and one branch.
@@ -40,8 +41,7 @@ class Trace {
   void add(std::string_view name, std::string_view category, std::int64_t start, std::int64_t end);
   // A lane that is no thread: "CUDA stream". Its spans are timed by whoever adds them.
   int add_lane(std::string name);
-  void add(int lane, std::string_view name, std::string_view category, std::int64_t start,
-           std::int64_t end);
+  void add(TraceSpan span);
 
   struct Step {
     std::int64_t iteration = 0, start = 0, end = 0;

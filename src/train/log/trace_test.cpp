@@ -80,8 +80,8 @@ TEST(Trace, ThreadsAndStreamsHaveLanes) {
   { const Span span(&trace, "main", "op"); }
   std::thread([&trace] { const Span span(&trace, "loader", "data"); }).join();
   const std::int64_t time = Trace::now();
-  trace.add(stream, "kernel", "gpu", time, time + 50);
-  EXPECT_THROW(trace.add(9, "x", "y", 0, 1), Error);
+  trace.add({"kernel", "gpu", time, time + 50, stream, "[2, 3]"});
+  EXPECT_THROW(trace.add({"x", "y", 0, 1, 9, ""}), Error);
   trace.end_step();
   EXPECT_EQ(trace.lanes(), (std::vector<std::string>{"thread 0", "CUDA stream", "thread 1"}));
 
@@ -93,6 +93,7 @@ TEST(Trace, ThreadsAndStreamsHaveLanes) {
     ++complete;
     EXPECT_GE(event.at("ts").get<double>(), 0);
     EXPECT_GE(event.at("dur").get<double>(), 0);
+    EXPECT_EQ(event.contains("args"), event.at("name") == "kernel");
   }
   EXPECT_EQ(complete, 4) << "the step and three spans";
 }

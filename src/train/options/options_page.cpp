@@ -33,8 +33,6 @@ std::string status(const OptionRow& row) {
 
 constexpr const char* kHead =
     "# Options of `bloomery pretrain`\n\n"
-    "The trainer is not built yet; this is the table that it will read, already checked against "
-    "Megatron-DeepSpeed's.\n\n"
     "Written by the program from its option table; a test fails when this page is out of date or a "
     "flag is missing\n(`BLOOMERY_WRITE_DOCS=1 ctest -R train` writes it anew).\n\n"
     "**works**: the option means what it means in Megatron-DeepSpeed. **no effect**: accepted with "

@@ -85,6 +85,7 @@ TEST(Plan, ActivationsAreWhatTheTapeKeeps) {
     rank.device.num_threads = 1;
     GptRank trained(rank, MeshDegrees{}, make_self_communicator());
     const HostBatch batch = random_batch(2, 64, 301, 1, 0);
+    trained.report_tape();
     trained.accumulate(std::vector{batch});
     const double ratio =
         static_cast<double>(plan.memory.activations) / static_cast<double>(trained.saved_bytes());

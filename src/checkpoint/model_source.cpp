@@ -1,0 +1,139 @@
+#include "checkpoint/model_source.h"
+
+#include <algorithm>
+
+#include "checkpoint/folder.h"
+#include "checkpoint/hf/hf_model.h"
+
+namespace bloomery {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kReadBytes = 16 << 20;  // what one thread reads at a time
+
+class CheckpointSource final : public ModelSource {
+ public:
+  CheckpointSource(Stream& stream, CheckpointReader reader)
+      : ModelSource(stream), reader_(std::move(reader)) {
+    folder_ = reader_.folder();
+    record_ = model_record(reader_.state(), folder_.string());
+    token_ids_ = bloomery::token_ids(reader_.state(), folder_.string());
+    const auto count = static_cast<std::int64_t>(reader_.manifest().tensors.size());
+    check(record_.model.num_layers <= count, folder_.string(), ": has ", count,
+          " tensors, too few for the ", record_.model.num_layers, " layers of its record");
+    find_weights();
+  }
+
+  const RunState* state() const override { return &reader_.state(); }
+
+  Tensor read(const std::string& name) const override {
+    const ManifestTensor& stored = reader_.tensor(name);
+    const Entry entry{stored.dtype, stored.shape};
+    Tensor tensor = Tensor::empty(*stream_, entry.dtype, entry.shape);
+    const std::span bytes(static_cast<std::byte*>(tensor.data()), tensor.bytes());
+    reader_.read(row_requests(name, entry, bytes), stream_->device().pool());
+    return tensor;
+  }
+
+ private:
+  void find_weights() {
+    Gpt model(record_.model, Mesh::single(), DType::fp32);
+    for (const Parameter* parameter : model.parameters()) {
+      const ManifestTensor& stored = reader_.tensor(parameter->name);
+      check(stored.shape == parameter->box.global, folder_.string(), ": ", parameter->name, " is ",
+            stored.shape, ", but the model of its record asks for ", parameter->box.global);
+      check(is_floating(stored.dtype), folder_.string(), ": ", parameter->name, " is ",
+            stored.dtype, ", which no weight can be");
+      weights_.emplace(parameter->name, Entry{stored.dtype, stored.shape});
+    }
+    for (const auto& [name, stored] : reader_.manifest().tensors) {
+      if (!weights_.contains(name)) {
+        others_.emplace(name, Entry{stored.dtype, stored.shape});
+      }
+    }
+  }
+
+  static std::vector<CheckpointReader::Request> row_requests(const std::string& name,
+                                                             const Entry& entry,
+                                                             std::span<std::byte> to) {
+    const std::int64_t rows = entry.shape.rank() > 0 ? entry.shape[0] : 0;
+    if (rows == 0) {
+      return {{name, Box::whole(entry.shape), to}};
+    }
+    const auto row_bytes = static_cast<std::int64_t>(to.size()) / rows;
+    const std::int64_t step =
+        std::max<std::int64_t>(1, kReadBytes / std::max<std::int64_t>(1, row_bytes));
+    std::vector<CheckpointReader::Request> requests;
+    for (std::int64_t begin = 0; begin < rows; begin += step) {
+      Box box = Box::whole(entry.shape);
+      box.offset[0] = begin;
+      box.extent[0] = std::min(step, rows - begin);
+      requests.push_back({name, box,
+                          to.subspan(static_cast<std::size_t>(begin * row_bytes),
+                                     static_cast<std::size_t>(box.extent[0] * row_bytes))});
+    }
+    return requests;
+  }
+
+  CheckpointReader reader_;
+};
+
+// What a Hugging Face model computes in: the one dtype of its weights, else fp32.
+DType computing_dtype(const HfFolder& folder) {
+  const DType first = folder.dtype(folder.tensors().front());
+  const bool same = std::ranges::all_of(
+      folder.tensors(), [&](const TensorMap& tensor) { return folder.dtype(tensor) == first; });
+  return same && first != DType::fp64 ? first : DType::fp32;
+}
+
+class HfSource final : public ModelSource {
+ public:
+  HfSource(Stream& stream, const fs::path& path) : ModelSource(stream), model_(stream, path) {
+    folder_ = path;
+    record_.model = model_.options();
+    record_.dtype = computing_dtype(model_);
+    token_ids_ = model_.tokens();
+    if (has_tokenizer_files(path)) {
+      record_.tokenizer = TokenizerOptions{.path = path.string()};
+    }
+    for (const TensorMap& tensor : model_.tensors()) {
+      weights_.emplace(tensor.ours, Entry{model_.dtype(tensor), tensor.our_shape()});
+      maps_.emplace(tensor.ours, &tensor);
+    }
+  }
+
+  Tensor read(const std::string& name) const override { return model_.read(*maps_.at(name)); }
+
+ private:
+  HfFolder model_;
+  std::map<std::string, const TensorMap*> maps_;
+};
+
+// One checkpoint that is named must be good; only among several is the newest good one looked for.
+std::optional<CheckpointReader> find_checkpoint(Stream& stream, const fs::path& path,
+                                                const Log& log) {
+  const std::vector<CheckpointEntry> entries = checkpoints_at(path);
+  if (entries.size() == 1) {
+    return open_checkpoint(entries.front());
+  }
+  return find_newest(path, &stream.device().pool(), log);
+}
+
+}  // namespace
+
+std::unique_ptr<ModelSource> open_model(Stream& stream, const fs::path& path, const Log& log) {
+  check(!stream.on_cuda(), "models are read on the CPU");
+  check(fs::exists(path), path.string(), " does not exist; give a folder with a model");
+  check(fs::is_directory(path), path.string(),
+        " is a file; give the folder of a checkpoint or of a Hugging Face model");
+  if (auto reader = find_checkpoint(stream, path, log)) {
+    return std::make_unique<CheckpointSource>(stream, std::move(*reader));
+  }
+  check(fs::exists(path / "config.json"), path.string(),
+        " holds no model: neither step-N folders nor a manifest.json (a checkpoint of ours), nor a "
+        "config.json (a Hugging Face model)");
+  return std::make_unique<HfSource>(stream, path);
+}
+
+}  // namespace bloomery

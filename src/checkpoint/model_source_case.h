@@ -1,0 +1,65 @@
+// A small native checkpoint for tests: a GPT with random weights, saved as training saves it.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "autograd/parameter.h"
+#include "checkpoint/model_record.h"
+#include "checkpoint/writer.h"
+
+namespace bloomery {
+
+inline GptOptions small_gpt() {
+  GptOptions o;
+  o.num_layers = 2;
+  o.hidden_size = 16;
+  o.num_heads = 2;
+  o.vocabulary = 61;
+  o.make_vocabulary_divisible_by = 16;
+  o.max_positions = 24;
+  return o;
+}
+
+// The weights of a model by name: functions of the seed.
+inline std::map<std::string, Tensor> random_weights(Stream& stream, const GptOptions& options,
+                                                    DType dtype, std::uint64_t seed = 1) {
+  std::map<std::string, Tensor> weights;
+  Gpt model(options, Mesh::single(), dtype);
+  for (Parameter* parameter : model.parameters()) {
+    parameter->local_shape = parameter->box.extent;  // without padding
+    parameter->init = {Init::Kind::normal, 0.3};
+    parameter->value = Tensor::empty(stream, dtype, parameter->local_shape);
+    initialize(*parameter, seed, stream);
+    weights.emplace(parameter->name, parameter->value);
+  }
+  return weights;
+}
+
+// SAVE/step-N with these weights and, as after training, moments.
+inline void save_checkpoint(const std::filesystem::path& save, std::int64_t step,
+                            const ModelRecord& record,
+                            const std::map<std::string, Tensor>& weights) {
+  Snapshot snapshot;
+  snapshot.state.step = step;
+  set_model_record(snapshot.state, record);
+  const auto add = [&](const std::string& name, const Tensor& tensor) {
+    snapshot.pieces.push_back({.tensor = name,
+                               .dtype = tensor.dtype(),
+                               .box = Box::whole(tensor.shape()),
+                               .data = tensor.data(),
+                               .owner = tensor.storage()});
+  };
+  for (const auto& [name, tensor] : weights) {
+    add(name, tensor);
+    add(exp_avg_name(name), tensor);
+    add(exp_avg_sq_name(name), tensor);
+  }
+  CheckpointWriter writer(save, single_rank_group(), {.file = {.direct = false}});
+  writer.save(std::move(snapshot));
+  const auto outcome = writer.finish();
+  check(outcome && outcome->committed, "the test's checkpoint was not saved");
+}
+
+}  // namespace bloomery

@@ -1,0 +1,56 @@
+// A GPT that is fed the tokens of several sequences and says what comes next in each.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "comm/mesh.h"
+#include "models/gpt.h"
+#include "ops/cache/cache.h"
+#include "tokenizer/tokenizer.h"
+
+namespace bloomery {
+
+struct DecoderOptions {
+  std::int64_t num_sequences = 1;  // the most at a time
+  std::int64_t capacity = 1;       // tokens of the longest sequence
+  bool recompute = false;          // every pass computes whole sequences, nothing is cached
+};
+
+class Decoder {
+ public:
+  // Model, stream and mesh must outlive the decoder. The model holds its whole vocabulary.
+  Decoder(const Gpt& model, Stream& stream, Mesh& mesh, const DecoderOptions& options);
+
+  // Starts sequences with these tokens (at first), or adds them to the sequences there are: at
+  // least one token for each. Waits for the logits.
+  void feed(const std::vector<std::vector<TokenId>>& tokens);
+  // From now on sequence i is what parents[i] was, and so are its logits.
+  void select(std::span<const std::int64_t> parents);
+
+  // What follows sequence i, one number for each token of the vocabulary without its padding; valid
+  // until the next feed().
+  std::span<const float> logits(std::int64_t sequence) const;
+
+  // The most tokens that a sequence of this model may have; none for models without a limit.
+  static std::optional<std::int64_t> max_positions(const GptOptions& options);
+
+ private:
+  Batch make_batch(const std::vector<std::vector<TokenId>>& tokens,
+                   const std::vector<std::int64_t>& starts, Tensor& last_rows) const;
+  void compute(const std::vector<std::vector<TokenId>>& tokens,
+               const std::vector<std::int64_t>& starts);
+
+  const Gpt& model_;
+  Stream& stream_;
+  Mesh& mesh_;
+  DecoderOptions options_;
+  std::unique_ptr<Cache> cache_;                 // null: histories_ are computed again
+  std::vector<std::vector<TokenId>> histories_;  // of recompute
+  std::vector<std::int64_t> rows_;               // of the logits, by sequence; empty: not started
+  std::int64_t columns_ = 0;                     // of a row
+  std::unique_ptr<PinnedMemory> logits_;         // fp32 [rows, columns]
+};
+
+}  // namespace bloomery

@@ -1,0 +1,164 @@
+#include "generate/generator.h"
+
+#include <gtest/gtest.h>
+
+#include "generate/random_gpt_case.h"
+#include "tokenizer/null_tokenizer.h"
+
+namespace bloomery {
+namespace {
+
+class GeneratorTest : public ::testing::Test {
+ protected:
+  std::vector<Generation> sample(const GenerateOptions& options, std::span<const Request> requests,
+                                 const Generator::OnText& on_text = {}) {
+    return Generator(gpt_.model, gpt_.stream, gpt_.mesh, *tokenizer_, options)
+        .sample(requests, on_text);
+  }
+  static std::vector<Request> requests() {
+    return {{0, 0, {1, 2, 3}}, {0, 1, {1, 2, 3}}, {1, 0, {9}}, {2, 5, {4, 4, 4, 4, 4, 30, 31}}};
+  }
+
+  RandomGpt gpt_{learned_gpt(), DType::fp32, {.num_threads = 2}};
+  std::shared_ptr<const Tokenizer> tokenizer_ = make_null_tokenizer(44);
+};
+
+void expect_same(const Generation& a, const Generation& b) {
+  EXPECT_EQ(a.prompt, b.prompt);
+  EXPECT_EQ(a.sample, b.sample);
+  EXPECT_EQ(a.ids, b.ids);
+  EXPECT_EQ(a.text, b.text);
+  EXPECT_EQ(a.finish, b.finish);
+  ASSERT_EQ(a.log_probabilities.size(), a.ids.size());
+  ASSERT_EQ(b.log_probabilities.size(), b.ids.size());
+  for (std::size_t i = 0; i < a.ids.size(); ++i) {
+    EXPECT_NEAR(a.log_probabilities[i], b.log_probabilities[i], 1e-4);
+  }
+}
+
+TEST_F(GeneratorTest, BatchesAndTheCacheDoNotShow) {
+  GenerateOptions options{.max_new_tokens = 12, .sampling = {.temperature = 0.9, .top_k = 20}};
+  options.ends = {7};
+  const std::vector<Request> all = requests();
+  const std::vector<Generation> together = sample(options, all);
+  options.recompute = true;
+  const std::vector<Generation> recomputed = sample(options, all);
+  options.recompute = false;
+  ASSERT_EQ(together.size(), all.size());
+  EXPECT_NE(together[0].ids, together[1].ids);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    expect_same(together[i], recomputed[i]);
+    expect_same(together[i], sample(options, std::span(&all[i], 1))[0]);
+  }
+}
+
+TEST_F(GeneratorTest, TextComesInPieces) {
+  const std::vector<Request> all = requests();
+  std::vector<std::string> pieces(all.size());
+  const auto results = sample({.max_new_tokens = 9, .stops = {"3"}}, all,
+                              [&](std::size_t index, const std::string& text) {
+                                EXPECT_FALSE(text.empty());
+                                pieces[index] += text;
+                              });
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(pieces[i], results[i].text);
+    EXPECT_EQ(results[i].text.find('3'), std::string::npos);
+  }
+}
+
+TEST_F(GeneratorTest, EndsAtTheEndToken) {
+  GenerateOptions options{.max_new_tokens = 20};
+  const std::vector<Request> one = {{0, 0, {5, 6}}};
+  const std::vector<TokenId> ids = sample(options, one)[0].ids;
+  ASSERT_EQ(ids.size(), 20u);
+  // A token that occurs for the first time in the middle.
+  std::size_t at = 3;
+  while (std::find(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(at), ids[at]) !=
+         ids.begin() + static_cast<std::ptrdiff_t>(at)) {
+    ++at;
+    ASSERT_LT(at, ids.size());
+  }
+  options.ends = {44, ids[at]};
+  const Generation ended = sample(options, one)[0];
+  EXPECT_EQ(ended.finish, Finish::end);
+  EXPECT_EQ(ended.ids, std::vector<TokenId>(ids.begin(), ids.begin() + at + 1));
+  std::string text;
+  for (std::size_t i = 0; i < at; ++i) {
+    text += concat(" ", ids[i]);
+  }
+  EXPECT_EQ(ended.text, text);  // without the end token
+
+  options.ends = {};
+  options.stops = {concat(" ", ids[at])};
+  const Generation stopped = sample(options, one)[0];
+  EXPECT_EQ(stopped.finish, Finish::stop);
+  EXPECT_EQ(text.rfind(stopped.text, 0), 0u);
+}
+
+TEST_F(GeneratorTest, StopsAtTheLastPosition) {
+  GenerateOptions options{.max_new_tokens = 1000, .sampling = {.greedy = true}};
+  const std::vector<TokenId> long_prompt(38, 3);
+  const auto results = sample(options, std::vector<Request>{{0, 0, {1}}, {1, 0, long_prompt}});
+  EXPECT_EQ(results[0].ids.size(), 40u);  // 40 positions: the last new token needs none
+  EXPECT_EQ(results[1].ids.size(), 3u);
+  EXPECT_EQ(results[0].finish, Finish::positions);
+  const std::vector<Request> too_long = {{3, 0, std::vector<TokenId>(41, 1)}};
+  EXPECT_THROW(sample(options, too_long), Error);
+  options.max_new_tokens = 3;
+  EXPECT_EQ(sample(options, std::vector<Request>{{1, 0, long_prompt}})[0].finish, Finish::length);
+}
+
+TEST_F(GeneratorTest, RotaryModelsHaveNoLastPosition) {
+  RandomGpt gpt(rotary_gpt(), DType::fp32, {.num_threads = 2});
+  Generator generator(gpt.model, gpt.stream, gpt.mesh, *tokenizer_,
+                      {.max_new_tokens = 60, .sampling = {.greedy = true}});
+  EXPECT_EQ(generator.sample(std::vector<Request>{{0, 0, {1, 2}}})[0].ids.size(), 60u);
+}
+
+TEST_F(GeneratorTest, BeamsWithAndWithoutCache) {
+  for (const double repetition : {1.0, 1.5}) {
+    GenerateOptions options{.max_new_tokens = 10, .num_beams = 4};
+    options.sampling.repetition_penalty = repetition;
+    options.ends = {7, 8};
+    const Request request{0, 0, {1, 2, 3}};
+    const auto beams = [&] {
+      return Generator(gpt_.model, gpt_.stream, gpt_.mesh, *tokenizer_, options).beams(request, 3);
+    };
+    const std::vector<Generation> cached = beams();
+    options.recompute = true;
+    const std::vector<Generation> recomputed = beams();
+    ASSERT_EQ(cached.size(), 3u);
+    ASSERT_EQ(recomputed.size(), 3u);
+    for (std::size_t i = 0; i < cached.size(); ++i) {
+      expect_same(cached[i], recomputed[i]);
+      EXPECT_NEAR(cached[i].score, recomputed[i].score, 1e-5);
+      EXPECT_EQ(cached[i].sample, static_cast<std::int64_t>(i));
+      EXPECT_TRUE(i == 0 || cached[i].score <= cached[i - 1].score);
+      if (repetition == 1) {
+        double sum = 0;
+        for (const float x : cached[i].log_probabilities) {
+          sum += x;
+        }
+        EXPECT_NEAR(cached[i].score, sum / static_cast<double>(cached[i].ids.size()), 1e-5);
+      }
+    }
+  }
+}
+
+TEST_F(GeneratorTest, OneBeamOfOneTokenIsTheGreedyOne) {
+  GenerateOptions options{.max_new_tokens = 1, .sampling = {.greedy = true}, .num_beams = 2};
+  const Request request{0, 0, {1, 2, 3}};
+  Generator generator(gpt_.model, gpt_.stream, gpt_.mesh, *tokenizer_, options);
+  EXPECT_EQ(generator.beams(request, 1)[0].ids, generator.sample(std::span(&request, 1))[0].ids);
+  EXPECT_THROW(generator.beams(request, 3), Error);
+}
+
+TEST_F(GeneratorTest, RefusesNonsense) {
+  EXPECT_THROW(sample({.stops = {""}}, requests()), Error);
+  EXPECT_THROW(sample({.max_new_tokens = 0}, requests()), Error);
+  EXPECT_THROW(sample({}, std::vector<Request>{{0, 0, {}}}), Error);
+  EXPECT_THROW(sample({}, {}), Error);
+}
+
+}  // namespace
+}  // namespace bloomery

@@ -1,0 +1,116 @@
+#include "generate/loaded_model.h"
+
+#include <cstring>
+
+namespace bloomery {
+namespace {
+
+// A copy of the numbers in another type. Through fp32, unless both are fp64.
+Tensor converted(Stream& stream, const Tensor& tensor, DType dtype) {
+  Tensor result = Tensor::empty(stream, dtype, tensor.shape());
+  dispatch_floating(tensor.dtype(), [&](auto from) {
+    dispatch_floating(dtype, [&](auto to) {
+      using From = typename decltype(from)::type;
+      using To = typename decltype(to)::type;
+      const auto* source = static_cast<const From*>(tensor.data());
+      auto* target = static_cast<To*>(result.data());
+      stream.device().pool().for_ranges(
+          tensor.numel(), 1 << 16, [&](std::int64_t begin, std::int64_t end) {
+            for (std::int64_t i = begin; i < end; ++i) {
+              target[i] =
+                  To(static_cast<Accumulator<To>>(static_cast<Accumulator<From>>(source[i])));
+            }
+          });
+    });
+  });
+  return result;
+}
+
+// `host` is on the CPU and has the parameter's dtype; rows of padding become zero.
+void place(Stream& stream, Parameter& parameter, const Tensor& host) {
+  parameter.value = Tensor::empty(stream, host.dtype(), parameter.local_shape);
+  stream.copy(parameter.value.data(), host.data(), host.bytes());
+  if (const std::size_t padding = parameter.value.bytes() - host.bytes(); padding > 0) {
+    stream.fill(static_cast<std::byte*>(parameter.value.data()) + host.bytes(), 0, padding);
+  }
+  stream.synchronize();  // the host's numbers end here
+}
+
+GptOptions for_inference(GptOptions options) {
+  options.padded_vocabulary_in_softmax = false;
+  options.recompute = {};
+  return options;
+}
+
+}  // namespace
+
+LoadedModel::LoadedModel(const LoadOptions& options, const Log& log)
+    : device_(std::make_unique<Device>(options.device)),
+      stream_(std::make_unique<Stream>(*device_)),
+      mesh_(std::make_unique<Mesh>(Mesh::single())) {
+  // Files are read on the CPU. A GPU's weights pass through it, with a few threads of their own.
+  std::unique_ptr<Device> host;
+  std::unique_ptr<Stream> host_stream;
+  if (stream_->on_cuda()) {
+    host = std::make_unique<Device>(DeviceOptions{.num_threads = options.device.num_threads});
+    host_stream = std::make_unique<Stream>(*host);
+  }
+  const auto source = open_model(host_stream ? *host_stream : *stream_, options.path, log);
+  folder_ = source->folder();
+  token_ids_ = source->token_ids();
+  tokenizer_options_ = names_tokenizer(options.tokenizer) ? std::optional(options.tokenizer)
+                                                          : source->record().tokenizer;
+  dtype_ = options.dtype.value_or(stream_->on_cuda() ? source->record().dtype : DType::fp32);
+  model_ = std::make_unique<Gpt>(for_inference(source->record().model), *mesh_, dtype_);
+  load_weights(*source);
+}
+
+void LoadedModel::load_weights(const ModelSource& source) {
+  for (Parameter* parameter : model_->parameters()) {
+    Tensor weight = source.read(parameter->name);
+    if (weight.dtype() != dtype_) {
+      // On the CPU the result belongs to this model's own stream, else to the reader's.
+      weight = converted(stream_->on_cuda() ? source.stream() : *stream_, weight, dtype_);
+    }
+    if (!stream_->on_cuda() && weight.shape() == parameter->local_shape) {
+      parameter->value = std::move(weight);
+    } else {
+      place(*stream_, *parameter, weight);
+    }
+  }
+}
+
+const Tokenizer& LoadedModel::tokenizer() {
+  if (!tokenizer_) {
+    check(tokenizer_options_.has_value(), folder_.string(),
+          " does not say what tokenizer the model has; give --tokenizer PATH, or --tokenizer-type "
+          "with its files");
+    try {
+      tokenizer_ = load_tokenizer(*tokenizer_options_);
+    } catch (const Error& error) {
+      throw Error(concat(error.what(), "; the model's tokenizer can be given with --tokenizer"));
+    }
+  }
+  return *tokenizer_;
+}
+
+EncodeOptions LoadedModel::encode_options() const {
+  const bool megatron = tokenizer_options_ && tokenizer_options_->type == "GPT2BPETokenizer";
+  return {.parse_special = !megatron};
+}
+
+std::optional<TokenId> LoadedModel::end_of_document() {
+  if (tokenizer_options_) {
+    const SpecialTokens& special = tokenizer().special();
+    if (const auto end = special.eod ? special.eod : special.eos) {
+      return end;
+    }
+  }
+  return token_ids_.eos ? std::optional(static_cast<TokenId>(*token_ids_.eos)) : std::nullopt;
+}
+
+Context LoadedModel::context(const Batch& batch, Cache* cache) {
+  return Context{.stream = *stream_, .mesh = *mesh_, .batch = batch, .cache = cache};
+}
+
+}  // namespace bloomery

@@ -1,0 +1,68 @@
+// A model from disk, ready to compute: what `generate` and `evaluate` start from. It holds weights
+// only: no gradients, no optimizer.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "base/log.h"
+#include "checkpoint/model_source.h"
+#include "models/gpt.h"
+#include "tokenizer/load.h"
+
+namespace bloomery {
+
+struct LoadOptions {
+  std::filesystem::path path;  // a --save folder, one step-N, or a Hugging Face folder
+  DeviceOptions device;
+  // What to compute in. None: on a GPU what training computed in (of a Hugging Face model: what its
+  // weights are stored in), on the CPU fp32.
+  std::optional<DType> dtype;
+  TokenizerOptions tokenizer;  // where it names one, it is used instead of the model's own
+};
+
+class LoadedModel {
+ public:
+  // An Error says what is wrong with the path or the model. Weights go to the device one by one, so
+  // that host memory never holds more than the largest of them besides the model itself.
+  explicit LoadedModel(const LoadOptions& options, const Log& log = Log());
+
+  Device& device() { return *device_; }
+  Stream& stream() { return *stream_; }
+  Mesh& mesh() { return *mesh_; }
+  Gpt& model() { return *model_; }
+  // Padding of the vocabulary takes no part in the softmax, whatever it did in training.
+  const GptOptions& options() const { return model_->options(); }
+  DType dtype() const { return dtype_; }
+
+  const std::filesystem::path& folder() const { return folder_; }  // step-N, or the HF folder
+  const HfTokenIds& token_ids() const { return token_ids_; }       // those the model itself names
+
+  bool has_tokenizer() const { return tokenizer_options_.has_value(); }
+  // Loaded at first use. An Error when none is known.
+  const Tokenizer& tokenizer();
+  // How texts become tokens: as in preprocessing, where Megatron's GPT-2 type takes special tokens
+  // that a text spells for plain text.
+  EncodeOptions encode_options() const;
+  // The token that ends a document: of the tokenizer, else of the model's configuration.
+  std::optional<TokenId> end_of_document();
+
+  // For a forward pass without gradients or dropout.
+  Context context(const Batch& batch, Cache* cache = nullptr);
+
+ private:
+  void load_weights(const ModelSource& source);
+
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<Mesh> mesh_;
+  std::unique_ptr<Gpt> model_;
+  DType dtype_ = DType::fp32;
+  std::filesystem::path folder_;
+  HfTokenIds token_ids_;
+  std::optional<TokenizerOptions> tokenizer_options_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
+};
+
+}  // namespace bloomery

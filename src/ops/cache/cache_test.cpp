@@ -1,0 +1,65 @@
+#include "ops/cache/cache.h"
+
+#include "harness/device_test.h"
+
+namespace bloomery::testing {
+namespace {
+
+class CacheTest : public DeviceTest {};
+
+std::vector<float> slot_numbers(Stream& stream, const Tensor& layer, std::int64_t slot) {
+  return layer.slice(slot, slot + 1).to_host<float>(stream);
+}
+
+std::vector<std::int32_t> slots(Stream& stream, Cache& cache) {
+  const std::vector<std::int32_t> none(static_cast<std::size_t>(cache.num_sequences()), 0);
+  cache.begin(none);
+  std::vector<std::int32_t> found(none.size());
+  stream.copy(found.data(), cache.places().slots, found.size() * sizeof(std::int32_t));
+  stream.synchronize();
+  return found;
+}
+
+TEST_P(CacheTest, SelectCopiesOnlySharedParents) {
+  Machine machine(GetParam());
+  Stream& stream = machine.stream;
+  Cache cache(stream, 3, 2);
+  const Tensor layer = cache.layer(7, DType::fp32, 1, 1);
+  const std::vector<float> numbers = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+  stream.copy(layer.data(), numbers.data(), layer.bytes());
+  stream.synchronize();
+  cache.begin(std::vector<std::int32_t>{2, 1, 2});
+  EXPECT_TRUE(cache.was_empty());
+
+  cache.select(std::vector<std::int64_t>{2, 2, 0});  // the second child of 2 takes the slot of 1
+  EXPECT_EQ(slots(stream, cache), (std::vector<std::int32_t>{2, 1, 0}));
+  EXPECT_FALSE(cache.was_empty());
+  EXPECT_EQ(slot_numbers(stream, layer, 0), (std::vector<float>{1, 2, 3, 4}));
+  EXPECT_EQ(slot_numbers(stream, layer, 1), (std::vector<float>{9, 10, 11, 12}));
+  EXPECT_EQ(cache.length(2), 2);
+
+  cache.select(std::vector<std::int64_t>{2});
+  EXPECT_EQ(cache.num_sequences(), 1);
+  EXPECT_EQ(slots(stream, cache), (std::vector<std::int32_t>{0}));
+  cache.select(std::vector<std::int64_t>{0, 0, 0});
+  EXPECT_EQ(slots(stream, cache), (std::vector<std::int32_t>{0, 1, 2}));
+  EXPECT_EQ(slot_numbers(stream, layer, 2), (std::vector<float>{1, 2, 3, 4}));
+}
+
+TEST_P(CacheTest, RefusesWhatDoesNotFit) {
+  Machine machine(GetParam());
+  Cache cache(machine.stream, 2, 4);
+  EXPECT_THROW(cache.places(), Error);
+  EXPECT_THROW(cache.begin(std::vector<std::int32_t>{1}), Error);
+  EXPECT_THROW(cache.begin(std::vector<std::int32_t>{1, 5}), Error);
+  EXPECT_THROW(cache.select(std::vector<std::int64_t>{0, 1, 1}), Error);
+  EXPECT_THROW(cache.select(std::vector<std::int64_t>{2}), Error);
+  EXPECT_THROW(Cache(machine.stream, 0, 4), Error);
+  cache.layer(0, DType::fp32, 2, 8);
+  EXPECT_THROW(cache.layer(0, DType::bf16, 2, 8), Error);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, CacheTest, every_device(), device_label);
+
+}  // namespace
+}  // namespace bloomery::testing

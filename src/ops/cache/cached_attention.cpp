@@ -1,0 +1,48 @@
+#include "ops/cache/cached_attention.h"
+
+namespace bloomery {
+
+Value cached_attention(Context& context, const Value& qkv, int layer,
+                       const AttentionOptions& options) {
+  check(context.cache != nullptr, "cached_attention: the context has no cache");
+  check(context.tape == nullptr && !context.training,
+        "cached_attention: generation has neither gradients nor dropout");
+  check(options.causal, "cached_attention: only causal attention can be continued");
+  check(options.num_groups > 0 && options.num_heads % options.num_groups == 0,
+        "cached_attention: ", options.num_heads, " query heads cannot share ", options.num_groups,
+        " key/value heads evenly");
+  Cache& cache = *context.cache;
+  const Batch& batch = context.batch;
+  check(batch.num_sequences == cache.num_sequences() && batch.length == cache.batch_length(),
+        "cached_attention: a batch of ", batch.num_sequences, " sequences and ", batch.length,
+        " tokens, but the cache was told of ", cache.num_sequences(), " and ",
+        cache.batch_length());
+  check(!batch.key_begin && !batch.key_end,
+        "cached_attention: key ranges (documents in one sequence) cannot be continued");
+  const CacheProblem problem{.dtype = qkv.dtype(),
+                             .num_sequences = batch.num_sequences,
+                             .length = batch.length,
+                             .capacity = cache.capacity(),
+                             .num_groups = options.num_groups,
+                             .heads_per_group = options.num_heads / options.num_groups,
+                             .head_dim = options.head_dim,
+                             .places = cache.places()};
+  check(qkv.data.numel() == batch.num_tokens() * problem.qkv_stride(), "cached_attention: qkv is ",
+        qkv.shape(), ", expected ", batch.num_tokens(), " tokens of ", problem.qkv_stride(),
+        " numbers");
+  const Tensor& kept = cache.layer(layer, qkv.dtype(), options.num_groups, options.head_dim);
+  launch(context.stream, AppendToCache{.problem = problem, .qkv = qkv.data, .cache = kept});
+  if (cache.was_empty()) {  // padding comes last, so that causal attention does not see it
+    return attention(context, qkv, options);
+  }
+  Value out =
+      context.output(qkv.dtype(), {batch.num_tokens(), options.num_heads * options.head_dim});
+  launch(context.stream, CachedAttention{.problem = problem,
+                                         .scale = options.scale,
+                                         .qkv = qkv.data,
+                                         .cache = kept,
+                                         .out = out.data});
+  return out;
+}
+
+}  // namespace bloomery

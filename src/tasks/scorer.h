@@ -1,0 +1,67 @@
+// Negative log likelihoods of token sequences under a model, in micro-batches.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "generate/loaded_model.h"
+
+namespace bloomery {
+
+// A part of a sequence that the model sees at once: it reads `length` tokens from `begin` on and
+// predicts the one after each; the last `scored` predictions count.
+struct Window {
+  std::int64_t begin = 0, length = 0, scored = 0;
+  bool operator==(const Window&) const = default;
+};
+
+// Megatron's windows over a sequence of `num_tokens`: they start every `stride` tokens; the first
+// counts whole, each later one with its last `stride` predictions. Every token but the first counts
+// once. Windows without predictions that count are left out. 1 <= stride <= seq_length.
+std::vector<Window> windows_over(std::int64_t num_tokens, std::int64_t seq_length,
+                                 std::int64_t stride);
+
+// Tokens to the device, right-padded to the longest: causal attention never looks there.
+Batch upload_tokens(Stream& stream, std::span<const std::span<const TokenId>> sequences,
+                    std::span<const std::span<const TokenId>> labels = {});
+
+// Adds up what it is given. The sum does not depend on how sequences fall into micro-batches.
+class Scorer {
+ public:
+  // `progress` hears of each micro-batch that was computed.
+  Scorer(LoadedModel& model, std::int64_t micro_batch_size, std::function<void()> progress = {});
+
+  // Tokens that the model reads and, at the end, the one to predict last: scored + 1 at least.
+  void add(std::span<const TokenId> tokens, std::int64_t scored);
+  // Everything added so far, computed: the sum of -ln p, and of how many tokens.
+  double negative_log_likelihood();
+  std::int64_t num_scored() const { return num_scored_; }
+
+ private:
+  struct Item {
+    std::size_t first = 0, count = 0;  // in tokens_
+    std::int64_t scored = 0;
+    double sum = 0;
+  };
+  void flush();
+  void compute(std::span<Item* const> items);
+
+  LoadedModel& model_;
+  std::int64_t micro_batch_size_;
+  std::function<void()> progress_;
+  std::vector<TokenId> tokens_;
+  std::vector<Item> items_;
+  double sum_ = 0;
+  std::int64_t num_scored_ = 0;
+};
+
+// An Error when a token is not in the model's vocabulary; `place` says where it comes from.
+void check_tokens(std::span<const TokenId> tokens, std::int64_t vocabulary,
+                  const std::string& place);
+// What the model can see at once: `asked`, or all its positions when that is 0. An Error when asked
+// for more.
+std::int64_t checked_seq_length(const GptOptions& options, std::int64_t asked);
+
+}  // namespace bloomery

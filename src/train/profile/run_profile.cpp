@@ -1,0 +1,43 @@
+#include "train/profile/run_profile.h"
+
+#include "base/file.h"
+
+namespace bloomery {
+
+RunProfile::RunProfile(Stream& stream, const LoggingOptions& options, std::filesystem::path file)
+    : first_(options.profile_steps.front()),
+      last_(options.profile_steps.back()),
+      file_(std::move(file)),
+      profiler_(stream, trace_, options.profile == "pt-full") {}
+
+void RunProfile::begin(std::int64_t iteration) {
+  if (chosen(iteration)) {
+    profiler_.begin_step(iteration);
+  }
+}
+
+std::string RunProfile::end(std::int64_t iteration) {
+  if (!chosen(iteration)) {
+    return "";
+  }
+  profiler_.end_step();
+  if (iteration + 1 < last_) {
+    return "";
+  }
+  AtomicFile file(file_);
+  file.write(chrome_trace(trace_, 0));
+  file.commit();
+  return concat(to_text(profiler_.table()), "trace of iterations ", first_, " to ", iteration, ": ",
+                file_.string(), " (open it in Perfetto or chrome://tracing)");
+}
+
+std::filesystem::path trace_file(const PretrainOptions& options) {
+  const std::string& folder =
+      options.checkpoint.save.empty() ? options.logging.tensorboard_dir : options.checkpoint.save;
+  if (!folder.empty()) {
+    std::filesystem::create_directories(folder);
+  }
+  return std::filesystem::path(folder) / "trace.json";
+}
+
+}  // namespace bloomery

@@ -1,0 +1,35 @@
+// `pretrain --profile`: a trace of the chosen steps of a run in a file, and its table.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "train/options/pretrain_options.h"
+#include "train/profile/step_profiler.h"
+
+namespace bloomery {
+
+class RunProfile {
+ public:
+  // Steps [first, last) of --profile_steps, which count from 1.
+  RunProfile(Stream& stream, const LoggingOptions& options, std::filesystem::path file);
+
+  void begin(std::int64_t iteration);
+  // After the last chosen step: writes the file and returns the table for people. Other steps: an
+  // empty text.
+  std::string end(std::int64_t iteration);
+
+ private:
+  bool chosen(std::int64_t iteration) const { return first_ <= iteration && iteration < last_; }
+
+  std::int64_t first_, last_;
+  std::filesystem::path file_;
+  Trace trace_;
+  StepProfiler profiler_;
+};
+
+// Where the trace goes: to --save, or else to --tensorboard-dir, or else here.
+std::filesystem::path trace_file(const PretrainOptions& options);
+
+}  // namespace bloomery
