@@ -42,16 +42,16 @@ TEST(Stories, AreAFunctionOfSeedAndNumber) {
 TEST(Stories, TheFirstOnesStay) {
   const StoryTeller teller;
   EXPECT_EQ(teller.story(1234, 0),
-            "Once upon a time there lived Finn, a brave boy who loved swimming. One sunny "
-            "evening, he walked to the meadow with his good friend, the tiny goat. Suddenly "
-            "dark clouds came and it began to thunder. \"Quick, into the tent!\" bleated the "
-            "goat. They sat under a thick blanket and sang songs until the sun came out. It "
-            "was dry in the tent. And they are still singing today.");
+            "Once upon a time there lived Mia, a dreamy girl who loved painting. One sunny "
+            "evening, Mia walked to the meadow with her good friend, the tiny goat. Suddenly "
+            "dark clouds came and it began to snow. \"Quick, into the hut!\" bleated the goat. "
+            "They sat at a wooden table and sang songs until the sun came out. It was lovely in "
+            "the hut. And they are still singing today.");
   std::string all;
   for (std::uint64_t number = 0; number < 1000; ++number) {
     all += teller.story(1234, number) + "\n";
   }
-  EXPECT_EQ(md5_hex(all), "4d202a7901455f0eb69c8878890aefb7");
+  EXPECT_EQ(md5_hex(all), "4ee89dca4571764e9b165101c2c8dc38");
 }
 
 TEST(Stories, AreAcceptedWithTheEntropyAsMeanScore) {

@@ -9,17 +9,17 @@ rule story
 
 # ---- who, where, with whom
 
-table child: name / He / he / him / his / girl
-  Mia / She / she / her / her / girl
-  Lily / She / she / her / her / girl
-  Anna / She / she / her / her / girl
-  Nora / She / she / her / her / girl
-  Ella / She / she / her / her / girl
-  Tom / He / he / him / his / boy
-  Ben / He / he / him / his / boy
-  Max / He / he / him / his / boy
-  Leo / He / he / him / his / boy
-  Finn / He / he / him / his / boy
+table child: name / He / he / his / girl
+  Mia / She / she / her / girl
+  Lily / She / she / her / girl
+  Anna / She / she / her / girl
+  Nora / She / she / her / girl
+  Ella / She / she / her / girl
+  Tom / He / he / his / boy
+  Ben / He / he / his / boy
+  Max / He / he / his / boy
+  Leo / He / he / his / boy
+  Finn / He / he / his / boy
 
 table animal: name / search / voice
   fox / sniffed along the path / barked
@@ -40,13 +40,12 @@ table place: name / there / hidden
   garden / in the garden / (under a cabbage|beside a beehive)
 
 rule opening
-  Once upon a time <lived> {hero:child.name}, a <trait> {hero.girl} who loved <love>.
+  Once upon a time there lived {hero:child.name}, a <trait> {hero.girl} who <life>.
 
-rule lived
-  3*there lived
-  in a (small|quiet|pretty) (village|town|valley|castle) lived
-  by the (sea|river|lake|mountains) lived
-  not far from here lived
+rule life
+  4*loved <love>
+  grew up by the (sea|river|lake|mountains)
+  came from a (small|quiet|pretty) (village|town|valley|island)
 
 rule trait
   (kind|brave|clever|cheerful|curious|gentle|shy|dreamy)
@@ -55,7 +54,7 @@ rule love
   (songs|stories|snow|music|dancing|riddles|painting|pancakes|stars)
 
 rule outing
-  One <weather> <daytime>, {hero.he} <walked> to the {place:place.name} with {hero.his}
+  One <weather> <daytime>, {hero.name} <walked> to the {place:place.name} with {hero.his}
     <dear> friend, the <nature> {friend:animal.name}.
 
 rule weather
