@@ -4,6 +4,7 @@
 #include <chrono>
 #include <iomanip>
 #include <map>
+#include <optional>
 
 #include "base/file.h"
 #include "bench.h"
@@ -123,9 +124,8 @@ std::vector<double> time_steps(GptRank& rank, const std::vector<Batch>& batches,
   return seconds;
 }
 
-void profile_steps(GptRank& rank, const std::vector<Batch>& batches, const std::string& path,
+void profile_steps(GptRank& rank, const std::vector<Batch>& batches, AtomicFile& file,
                    std::ostream& out) {
-  AtomicFile file(path);  // before the steps: a path that cannot be written costs none
   Trace trace;
   StepProfiler profiler(rank.stream(), trace, true);
   for (int step = 1; step <= 3; ++step) {
@@ -135,7 +135,7 @@ void profile_steps(GptRank& rank, const std::vector<Batch>& batches, const std::
   }
   file.write(chrome_trace(trace, 0));
   file.commit();
-  out << to_text(profiler.table()) << "trace: " << path << '\n';
+  out << to_text(profiler.table());
 }
 
 }  // namespace
@@ -160,6 +160,10 @@ int bench_gpt(const Arguments& arguments, std::ostream& out) {
 
   check(length <= INT32_MAX && sequences <= INT32_MAX / length, "--micro-batch-size ", sequences,
         " x --seq-length ", length, " are more tokens than a micro-batch can have, ", INT32_MAX);
+  std::optional<AtomicFile> trace_file;  // now: a path that cannot be written costs no steps
+  if (!o.profile.empty()) {
+    trace_file.emplace(o.profile);
+  }
   GptRank rank(rank_options(o, device, length), {}, make_self_communicator());
   rank.stream().device().service<MatmulChoices>().timing = true;
   std::vector<Batch> batches;
@@ -185,8 +189,8 @@ int bench_gpt(const Arguments& arguments, std::ostream& out) {
   if (o.memory_report) {
     out << rank.tape_report();
   }
-  if (!o.profile.empty()) {
-    profile_steps(rank, batches, o.profile, out);
+  if (trace_file) {
+    profile_steps(rank, batches, *trace_file, out);
   }
   return 0;
 }

@@ -11,6 +11,9 @@
 #include "checkpoint.h"
 #include "convert.h"
 #include "data.h"
+#include "doctor.h"
+#include "evaluate.h"
+#include "generate.h"
 #include "preprocess.h"
 #include "pretrain.h"
 #include "tokenizer.h"
@@ -20,13 +23,17 @@ namespace {
 
 std::vector<Command> commands() {
   return {
+      {"doctor", "what this machine has, what it lacks, and how to install it", doctor},
       {"bench", "measure this machine and the kernels on it", bench},
       {"preprocess", "turn text into tokenised corpora", preprocess_command},
       {"preprocess_data", "the same, under Megatron's name", preprocess_command},
       {"pretrain", "train a GPT", pretrain_command},
       {"pretrain_gpt", "the same, under Megatron's name", pretrain_command},
+      {"generate", "text from a model", generate},
+      {"generate_samples_gpt", "the same, under Megatron's name", generate},
       {"tokenizer", "text to token ids and back", tokenizer},
       {"checkpoint", "list, check, compare and remove checkpoints", checkpoint},
+      {"evaluate", "perplexity, WikiText, LAMBADA, raw logits of a model", evaluate},
       {"convert", "models between checkpoints and Hugging Face folders", convert},
       {"data", "look at, check, join and split tokenised corpora", data},
       {"merge_datasets", "join corpora: another name of `data merge`", data_merge},

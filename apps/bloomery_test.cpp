@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <regex>
 #include <sstream>
+
+#include "base/file.h"
+#include "base/temporary_folder.h"
 
 namespace bloomery {
 namespace {
@@ -88,6 +92,24 @@ TEST(Bloomery, BenchOpsRunsEveryRow) {
     EXPECT_TRUE(contains(outcome.out, "\"op\":\"attention backward\"")) << outcome.out;
     EXPECT_FALSE(contains(outcome.out, "null")) << outcome.out;  // NaN or infinity
   }
+}
+
+TEST(Bloomery, BenchGptProfiles) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() / "trace.json";
+  const Outcome outcome =
+      run({"bench", "gpt", "--device", "cpu", "--size", "10M", "--micro-batch-size", "1",
+           "--seq-length", "32", "--steps", "1", "--recompute", "--profile", path});
+  ASSERT_EQ(outcome.code, 0) << outcome.errors;
+  EXPECT_TRUE(contains(outcome.out, "where the time went, mean of 3 steps\n")) << outcome.out;
+  for (const char* row :
+       {"linear +forward ", "linear +backward ", "linear +recompute ", "adam +optimizer "}) {
+    EXPECT_TRUE(std::regex_search(outcome.out, std::regex(row))) << row << '\n' << outcome.out;
+  }
+  EXPECT_TRUE(read_file(path).starts_with("{\"displayTimeUnit\"")) << path;
+
+  const Outcome nowhere = run({"bench", "gpt", "--device", "cpu", "--profile", path + "/inside"});
+  EXPECT_EQ(nowhere.code, 2) << nowhere.out;
 }
 
 }  // namespace

@@ -101,6 +101,9 @@ void write_native(const StagedFolder& output, const ModelSource& source,
     record.tokenizer = copy_tokenizer(output, *tokenizer, record.model.max_positions);
   }
   set_model_record(snapshot.state, record);
+  if (!(source.token_ids() == HfTokenIds())) {
+    set_token_ids(snapshot.state, source.token_ids());
+  }
   for (const auto* tensors : {&source.weights(), &source.others()}) {
     for (const auto& [name, entry] : *tensors) {
       const Tensor tensor = source.read(name);
@@ -121,7 +124,7 @@ void write_native(const StagedFolder& output, const ModelSource& source,
 
 void write_folder(const StagedFolder& output, const ModelSource& source,
                   const std::optional<TokenizerOptions>& tokenizer, std::size_t max_shard_bytes) {
-  HfExportOptions extra{.tokens = source.record().token_ids, .max_shard_bytes = max_shard_bytes};
+  HfExportOptions extra{.tokens = source.token_ids(), .max_shard_bytes = max_shard_bytes};
   if (tokenizer) {
     extra.tokenizer = tokenizer_files(*tokenizer);
   }

@@ -263,12 +263,23 @@ void set_model_record(RunState& state, const ModelRecord& record) {
   state.extra[kTokenizer] =
       record.tokenizer ? to_json(with_absolute_paths(*record.tokenizer)) : "{}";
   state.extra[kDType] = dtype;
-  state.extra.erase(kTokenIds);
-  if (!(record.token_ids == HfTokenIds())) {
-    FieldWriter writer;
-    visit_token_ids(record.token_ids, writer);
-    state.extra[kTokenIds] = writer.text();
+}
+
+void set_token_ids(RunState& state, const HfTokenIds& ids) {
+  FieldWriter writer;
+  visit_token_ids(ids, writer);
+  state.extra[kTokenIds] = writer.text();
+}
+
+HfTokenIds token_ids(const RunState& state, const std::string& place) {
+  HfTokenIds ids;
+  if (const auto found = state.extra.find(kTokenIds); found != state.extra.end()) {
+    const std::string where = concat(place, ": ", kTokenIds);
+    FieldReader reader(found->second, where);
+    visit_token_ids(ids, reader);
+    reader.require_no_other();
   }
+  return ids;
 }
 
 ModelRecord model_record(const RunState& state, const std::string& place) {
@@ -279,12 +290,6 @@ ModelRecord model_record(const RunState& state, const std::string& place) {
     record.tokenizer = tokenizer_options_from_json(tokenizer, concat(place, ": ", kTokenizer));
   }
   record.dtype = training_dtype_of_name(member(state, kDType, place), place);
-  if (const auto ids = state.extra.find(kTokenIds); ids != state.extra.end()) {
-    const std::string where = concat(place, ": ", kTokenIds);
-    FieldReader reader(ids->second, where);
-    visit_token_ids(record.token_ids, reader);
-    reader.require_no_other();
-  }
   return record;
 }
 

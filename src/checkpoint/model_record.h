@@ -18,7 +18,6 @@ struct ModelRecord {
   GptOptions model;
   std::optional<TokenizerOptions> tokenizer;  // none: unknown
   DType dtype = DType::fp32;                  // fp32, bf16 or fp16
-  HfTokenIds token_ids = {};                  // those that a Hugging Face model came with
 };
 
 // Replaces the members of `extra` that are the record. Paths of the tokenizer that exist become
@@ -26,6 +25,11 @@ struct ModelRecord {
 void set_model_record(RunState& state, const ModelRecord& record);
 // An Error, starting with `place`, names the member that is missing, unknown or malformed.
 ModelRecord model_record(const RunState& state, const std::string& place);
+
+// The ids of special tokens that a Hugging Face model came with; none of them when there is no
+// such member.
+void set_token_ids(RunState& state, const HfTokenIds& ids);
+HfTokenIds token_ids(const RunState& state, const std::string& place);
 
 // JSON objects with every field, numbers exact. Reading asks for every field, refuses unknown ones,
 // and refuses a model that cannot be built.

@@ -162,21 +162,18 @@ TEST(ModelRecord, StateHoldsAllOfIt) {
   RunState state;
   state.extra["other"] = "stays";
   TokenizerOptions tokenizer{.path = std::filesystem::relative(file).string(), .type = "no/file"};
-  const HfTokenIds ids{.bos = 3, .eos = std::nullopt, .pad = 4};
-  set_model_record(state, {unusual_model(), tokenizer, DType::bf16, ids});
+  set_model_record(state, {unusual_model(), tokenizer, DType::bf16});
   const ModelRecord back = model_record(state, "here");
   EXPECT_EQ(back.model.vocabulary, 77);
   ASSERT_TRUE(back.tokenizer);
   EXPECT_EQ(back.tokenizer->path, file.string());
   EXPECT_EQ(back.tokenizer->type, "no/file");
   EXPECT_EQ(back.dtype, DType::bf16);
-  EXPECT_EQ(back.token_ids, ids);
   EXPECT_EQ(state.extra.at("other"), "stays");
 
   set_model_record(state, {GptOptions(), std::nullopt, DType::fp16});
   EXPECT_EQ(state.extra.at("tokenizer"), "{}");
   EXPECT_FALSE(model_record(state, "here").tokenizer);
-  EXPECT_EQ(model_record(state, "here").token_ids, HfTokenIds());
   EXPECT_THROW(set_model_record(state, {GptOptions(), std::nullopt, DType::fp64}), Error);
 }
 
@@ -184,8 +181,6 @@ TEST(ModelRecord, ACheckpointOfSomethingElseIsNamed) {
   RunState state;
   EXPECT_THROW(model_record(state, "here"), Error);
   set_model_record(state, {});
-  state.extra["token_ids"] = R"({"bos":1,"eos":-2,"pad":null})";
-  EXPECT_THROW(model_record(state, "here"), Error);
   state.extra["dtype"] = "int8";
   try {
     model_record(state, "here");
@@ -193,6 +188,16 @@ TEST(ModelRecord, ACheckpointOfSomethingElseIsNamed) {
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(), "here: dtype is 'int8', not fp32, bf16 or fp16");
   }
+}
+
+TEST(ModelRecord, TokenIdsWhereThereAreSome) {
+  RunState state;
+  EXPECT_EQ(token_ids(state, "here"), HfTokenIds());
+  const HfTokenIds ids{.bos = 3, .eos = std::nullopt, .pad = 4};
+  set_token_ids(state, ids);
+  EXPECT_EQ(token_ids(state, "here"), ids);
+  state.extra["token_ids"] = R"({"bos":1,"eos":-2,"pad":null})";
+  EXPECT_THROW(token_ids(state, "here"), Error);
 }
 
 TEST(ModelRecord, NamesOfMoments) {

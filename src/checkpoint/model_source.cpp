@@ -18,6 +18,7 @@ class CheckpointSource final : public ModelSource {
       : ModelSource(stream), reader_(std::move(reader)) {
     folder_ = reader_.folder();
     record_ = model_record(reader_.state(), folder_.string());
+    token_ids_ = bloomery::token_ids(reader_.state(), folder_.string());
     const auto count = static_cast<std::int64_t>(reader_.manifest().tensors.size());
     check(record_.model.num_layers <= count, folder_.string(), ": has ", count,
           " tensors, too few for the ", record_.model.num_layers, " layers of its record");
@@ -92,7 +93,7 @@ class HfSource final : public ModelSource {
     folder_ = path;
     record_.model = model_.options();
     record_.dtype = computing_dtype(model_);
-    record_.token_ids = model_.tokens();
+    token_ids_ = model_.tokens();
     if (has_tokenizer_files(path)) {
       record_.tokenizer = TokenizerOptions{.path = path.string()};
     }

@@ -3,7 +3,8 @@
 #include <array>
 #include <cassert>
 #include <cstring>
-#include <limits>
+#include <functional>
+#include <numeric>
 #include <string_view>
 
 #include "base/error.h"
@@ -22,17 +23,19 @@ struct TypeRow {
   const char *name, *description;
   std::size_t size;
 };
-constexpr std::array<TypeRow, 6> kTypes = {{{"uint8", "|u1", 1},
+constexpr std::array<TypeRow, 7> kTypes = {{{"uint8", "|u1", 1},
                                             {"uint16", "<u2", 2},
                                             {"int32", "<i4", 4},
                                             {"uint32", "<u4", 4},
                                             {"int64", "<i8", 8},
-                                            {"uint64", "<u8", 8}}};
+                                            {"uint64", "<u8", 8},
+                                            {"float32", "<f4", 4}}};
+constexpr std::size_t kNumIntegerTypes = 6;
 
 const TypeRow& row(NpyType type) { return kTypes[static_cast<std::size_t>(type)]; }
 
 NpyType type_of(const std::string& description, const std::string& path) {
-  for (std::size_t i = 0; i < kTypes.size(); ++i) {
+  for (std::size_t i = 0; i < kNumIntegerTypes; ++i) {
     const std::string_view known = kTypes[i].description;
     // One byte has no order: '<u1' and '|u1' are the same.
     if (description == known || (kTypes[i].size == 1 && description == "<u1")) {
@@ -86,7 +89,7 @@ std::size_t size_of(NpyType type) { return row(type).size; }
 const char* name(NpyType type) { return row(type).name; }
 
 std::int64_t NpyHeader::num_elements() const {
-  return shape.size() == 1 ? shape[0] : shape[0] * shape[1];
+  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies());
 }
 
 NpyHeader parse_npy(std::span<const std::byte> file, const std::string& path) {
@@ -128,7 +131,7 @@ void NpyFile::check_type(NpyType wanted) const {
 NpyWriter::NpyWriter(const std::filesystem::path& path, NpyType type,
                      std::vector<std::int64_t> shape)
     : file_(path) {
-  assert(shape.size() == 1 || shape.size() == 2);
+  assert(!shape.empty());
   const NpyHeader header{.type = type, .shape = std::move(shape), .data_offset = 0};
   missing_ = static_cast<std::uint64_t>(header.num_elements()) * size_of(type);
   file_.write(header_of(type, header.shape));

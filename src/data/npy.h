@@ -1,5 +1,5 @@
-// NumPy's .npy files: one array of integers each, in C order, of one or two dimensions. Written
-// byte for byte as numpy.save does (format 1.0).
+// NumPy's .npy files: one array each, in C order. Integers of one or two dimensions are read; these
+// and fp32 of any number of dimensions are written, byte for byte as numpy.save does (format 1.0).
 #pragma once
 
 #include <cstddef>
@@ -14,17 +14,20 @@
 
 namespace bloomery {
 
-enum class NpyType : std::uint8_t { u8, u16, i32, u32, i64, u64 };
+enum class NpyType : std::uint8_t { u8, u16, i32, u32, i64, u64, f32 };
 
 std::size_t size_of(NpyType type);
 const char* name(NpyType type);  // NumPy's: "int32"
 
 template <class T>
 constexpr NpyType npy_type_of() {
-  static_assert(std::is_same_v<T, std::uint8_t> || std::is_same_v<T, std::uint16_t> ||
-                std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::uint32_t> ||
-                std::is_same_v<T, std::int64_t> || std::is_same_v<T, std::uint64_t>);
-  if constexpr (sizeof(T) <= 2) {
+  static_assert(std::is_same_v<T, float> || std::is_same_v<T, std::uint8_t> ||
+                std::is_same_v<T, std::uint16_t> || std::is_same_v<T, std::int32_t> ||
+                std::is_same_v<T, std::uint32_t> || std::is_same_v<T, std::int64_t> ||
+                std::is_same_v<T, std::uint64_t>);
+  if constexpr (std::is_same_v<T, float>) {
+    return NpyType::f32;
+  } else if constexpr (sizeof(T) <= 2) {
     return sizeof(T) == 1 ? NpyType::u8 : NpyType::u16;
   } else if constexpr (sizeof(T) == 4) {
     return std::is_signed_v<T> ? NpyType::i32 : NpyType::u32;
@@ -35,8 +38,8 @@ constexpr NpyType npy_type_of() {
 
 struct NpyHeader {
   NpyType type;
-  std::vector<std::int64_t> shape;  // one or two numbers
-  std::size_t data_offset;          // a multiple of the size of an element
+  std::vector<std::int64_t> shape;
+  std::size_t data_offset;  // a multiple of the size of an element
 
   std::int64_t num_elements() const;
 };

@@ -57,7 +57,7 @@ LoadedModel::LoadedModel(const LoadOptions& options, const Log& log)
   }
   const auto source = open_model(host_stream ? *host_stream : *stream_, options.path, log);
   folder_ = source->folder();
-  token_ids_ = source->record().token_ids;
+  token_ids_ = source->token_ids();
   tokenizer_options_ = names_tokenizer(options.tokenizer) ? std::optional(options.tokenizer)
                                                           : source->record().tokenizer;
   dtype_ = options.dtype.value_or(stream_->on_cuda() ? source->record().dtype : DType::fp32);
@@ -92,6 +92,11 @@ const Tokenizer& LoadedModel::tokenizer() {
     }
   }
   return *tokenizer_;
+}
+
+EncodeOptions LoadedModel::encode_options() const {
+  const bool megatron = tokenizer_options_ && tokenizer_options_->type == "GPT2BPETokenizer";
+  return {.parse_special = !megatron};
 }
 
 std::optional<TokenId> LoadedModel::end_of_document() {

@@ -39,8 +39,12 @@ class LoadedModel {
   const std::filesystem::path& folder() const { return folder_; }  // step-N, or the HF folder
   const HfTokenIds& token_ids() const { return token_ids_; }       // those the model itself names
 
+  bool has_tokenizer() const { return tokenizer_options_.has_value(); }
   // Loaded at first use. An Error when none is known.
   const Tokenizer& tokenizer();
+  // How texts become tokens: as in preprocessing, where Megatron's GPT-2 type takes special tokens
+  // that a text spells for plain text.
+  EncodeOptions encode_options() const;
   // The token that ends a document: of the tokenizer, else of the model's configuration.
   std::optional<TokenId> end_of_document();
 

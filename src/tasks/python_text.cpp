@@ -63,15 +63,12 @@ std::int64_t count_words(std::string_view text) {
 
 std::string_view last_word(std::string_view text) {
   std::string_view last;
-  for_each_word(text, [&](std::size_t begin, std::size_t end) {
-    last = text.substr(begin, end - begin);
-  });
+  for_each_word(
+      text, [&](std::size_t begin, std::size_t end) { last = text.substr(begin, end - begin); });
   return last;
 }
 
-std::int64_t count_pieces(std::string_view text) {
-  return std::ranges::count(text, ' ') + 1;
-}
+std::int64_t count_pieces(std::string_view text) { return std::ranges::count(text, ' ') + 1; }
 
 std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {
   std::string result;

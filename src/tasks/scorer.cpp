@@ -61,8 +61,8 @@ Batch upload_tokens(Stream& stream, std::span<const std::span<const TokenId>> se
   }
   batch.positions = Tensor::from_host(stream, positions, shape);
   batch.places = Tensor::from_host(stream, places, {batch.length});
-  batch.samples = Tensor::from_host(stream, std::vector<std::int64_t>(sequences.size()),
-                                    {batch.num_sequences});
+  batch.samples =
+      Tensor::from_host(stream, std::vector<std::int64_t>(sequences.size()), {batch.num_sequences});
   return batch;
 }
 

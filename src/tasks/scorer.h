@@ -31,8 +31,7 @@ Batch upload_tokens(Stream& stream, std::span<const std::span<const TokenId>> se
 class Scorer {
  public:
   // `progress` hears of each micro-batch that was computed.
-  Scorer(LoadedModel& model, std::int64_t micro_batch_size,
-         std::function<void()> progress = {});
+  Scorer(LoadedModel& model, std::int64_t micro_batch_size, std::function<void()> progress = {});
 
   // Tokens that the model reads and, at the end, the one to predict last: scored + 1 at least.
   void add(std::span<const TokenId> tokens, std::int64_t scored);

@@ -42,6 +42,11 @@ struct RankOptions {
 };
 
 class GptRank {
+  struct TapeReport {
+    std::string entries;  // Tape::describe()
+    std::size_t saved_bytes = 0;
+  };
+
  public:
   GptRank(const RankOptions& options, const MeshDegrees& degrees,
           std::unique_ptr<Communicator> world);
@@ -86,7 +91,7 @@ class GptRank {
   Context context(const Batch& batch, Tape* tape);
   // What the tape kept for backward in the last micro-batch. It takes time to say, so it must be
   // asked for before that.
-  void report_tape() { tape_report_.emplace(); }
+  void report_tape() { tape_report_ = TapeReport{}; }
   const std::string& tape_report() const { return tape_report_.value().entries; }
   std::size_t saved_bytes() const { return tape_report_.value().saved_bytes; }
   Optimizer& optimizer() { return *optimizer_; }
@@ -106,10 +111,6 @@ class GptRank {
   Tensor one_;
   std::unique_ptr<Readback> readback_;
   Timers* timers_ = nullptr;
-  struct TapeReport {
-    std::string entries;  // Tape::describe()
-    std::size_t saved_bytes = 0;
-  };
   std::optional<TapeReport> tape_report_;
 };
 

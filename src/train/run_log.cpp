@@ -17,7 +17,7 @@ double seconds_between(Clock::time_point from, Clock::time_point to) {
 }
 
 std::string python_value(const OptionRow& row) {
-  const std::string text = row.value_text();
+  std::string text = row.value_text();
   if (text == "true") return "True";
   if (text == "false") return "False";
   if (text == "none" || text.empty()) return "None";

@@ -86,7 +86,7 @@ Batch BatchFeed::next() {
   check(host != nullptr, "the ", name_, " data are used up after ", loader_.consumed_samples(),
         " of ", sampler_.options().total_samples,
         " samples: give more data, or ask for fewer steps");
-  const Batch batch = upload(*host);
+  Batch batch = upload(*host);
   if (stream_.on_cuda()) {
     auto event = std::make_unique<Event>(stream_.device());
     event->record(stream_);

@@ -12,7 +12,7 @@
 #include <limits>
 
 #include "ops/attention/attention_pack_cpu.h"
-#include "ops/attention/tile_product_cpu.h"
+#include "ops/common/tile_product_cpu.h"
 #include "ops/common/fast_math.h"
 
 namespace bloomery {

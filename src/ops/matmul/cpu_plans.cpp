@@ -1,7 +1,5 @@
 #include "ops/matmul/cpu_plans.h"
 
-#include <cblas.h>
-
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -13,7 +11,8 @@
 namespace bloomery {
 namespace {
 
-constexpr std::array<const char*, 4> kMethodNames{"openblas", "onednn", "onednn_bf16", "amx"};
+constexpr std::array<const char*, 5> kMethodNames{"openblas", "onednn", "onednn_bf16", "amx",
+                                                  "own"};
 
 // Whether the processor multiplies bf16 (AVX-512 bf16; every processor with AMX has it too).
 bool multiplies_bf16() {
@@ -92,41 +91,17 @@ std::optional<CpuMatmulPlan> parse(const std::string& line) {
   return plan;
 }
 
-template <class Call>
-void call_blas(const ProductShape& s, const Call& gemm) {
-  check(std::max({s.m, s.n, s.k, s.lda, s.ldb, s.ldc}) <= std::numeric_limits<blasint>::max(),
-        "matmul: a ", s.m, "x", s.n, "x", s.k, " product is too large for OpenBLAS");
-  gemm(CblasRowMajor, s.transpose_a ? CblasTrans : CblasNoTrans,
-       s.transpose_b ? CblasTrans : CblasNoTrans, static_cast<blasint>(s.m),
-       static_cast<blasint>(s.n), static_cast<blasint>(s.k), static_cast<blasint>(s.lda),
-       static_cast<blasint>(s.ldb), static_cast<blasint>(s.ldc));
-}
-
 }  // namespace
 
-void openblas_multiply(const ProductShape& s, const float* a, const float* b, float* c) {
-  call_blas(
-      s, [&](auto order, auto ta, auto tb, auto m, auto n, auto k, auto lda, auto ldb, auto ldc) {
-        cblas_sgemm(order, ta, tb, m, n, k, 1.0f, a, lda, b, ldb, s.add ? 1.0f : 0.0f, c, ldc);
-      });
-}
-
-void openblas_multiply(const ProductShape& s, const double* a, const double* b, double* c) {
-  call_blas(
-      s, [&](auto order, auto ta, auto tb, auto m, auto n, auto k, auto lda, auto ldb, auto ldc) {
-        cblas_dgemm(order, ta, tb, m, n, k, 1.0, a, lda, b, ldb, s.add ? 1.0 : 0.0, c, ldc);
-      });
-}
-
 CpuMatmulPlans::CpuMatmulPlans(Device& device)
-    : choices_(device.service<MatmulChoices>()), onednn_(OneDnn::load()) {
-  openblas_set_num_threads(1);
-}
+    : choices_(device.service<MatmulChoices>()),
+      onednn_(OneDnn::load()),
+      openblas_(OpenBlas::load()) {}
 
 std::vector<CpuMatmulPlan> CpuMatmulPlans::candidates(const MatmulKey& key) const {
   // Below this the start of a oneDNN call outweighs its speed.
   constexpr std::int64_t kSmall = 64 * 64 * 64;
-  std::vector<CpuMethod> methods{CpuMethod::openblas};
+  std::vector<CpuMethod> methods{openblas_ ? CpuMethod::openblas : CpuMethod::own};
   if (onednn_ && key.input != DType::fp64 && key.m * key.n * key.k > kSmall) {
     // On blocks of GPT-2's shapes oneDNN's AVX-512 kernels run at 1.04 to 1.2 times OpenBLAS's
     // rate; their AVX2 kernels are equal.
@@ -137,6 +112,9 @@ std::vector<CpuMatmulPlan> CpuMatmulPlans::candidates(const MatmulKey& key) cons
   }
   if (key.input == DType::bf16 && amx_usable()) {
     methods.insert(methods.begin(), CpuMethod::amx);
+  }
+  if (openblas_) {
+    methods.push_back(CpuMethod::own);
   }
   std::vector<CpuMatmulPlan> plans;
   for (const CpuMethod method : methods) {
@@ -165,8 +143,10 @@ std::vector<CpuMatmulPlan> CpuMatmulPlans::candidates(const MatmulKey& key) cons
 
 bool CpuMatmulPlans::usable(const CpuMatmulPlan& plan, const MatmulKey& key) const {
   switch (plan.method) {
-    case CpuMethod::openblas:
+    case CpuMethod::own:
       return true;
+    case CpuMethod::openblas:
+      return openblas_ != nullptr;
     case CpuMethod::onednn:
       return onednn_ != nullptr && key.input != DType::fp64;
     case CpuMethod::onednn_bf16:

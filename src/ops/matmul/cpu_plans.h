@@ -10,6 +10,7 @@
 
 #include "ops/matmul/choices.h"
 #include "ops/matmul/onednn.h"
+#include "ops/matmul/openblas.h"
 
 namespace bloomery {
 
@@ -18,6 +19,7 @@ enum class CpuMethod : std::uint8_t {
   onednn,       // fp32; 16-bit inputs likewise
   onednn_bf16,  // bf16 inputs as they are
   amx,          // likewise, by our own kernel on the tile multipliers
+  own,          // as openblas, by our own kernels
 };
 
 struct CpuMatmulPlan {
@@ -35,7 +37,8 @@ class CpuMatmulPlans {
   const CpuMatmulPlan& plan(const MatmulKey& key,
                             const std::function<void(const CpuMatmulPlan&)>& trial);
 
-  OneDnn* onednn() const { return onednn_.get(); }
+  OneDnn* onednn() const { return onednn_.get(); }        // null: not installed
+  OpenBlas* openblas() const { return openblas_.get(); }  // likewise
 
   // Candidates for a product, the one that the fixed rule takes first.
   std::vector<CpuMatmulPlan> candidates(const MatmulKey& key) const;
@@ -46,11 +49,8 @@ class CpuMatmulPlans {
 
   MatmulChoices& choices_;
   std::unique_ptr<OneDnn> onednn_;
+  std::unique_ptr<OpenBlas> openblas_;
   std::map<MatmulKey, CpuMatmulPlan> plans_;
 };
-
-// c [m, n] (+)= op(a) op(b) on the calling thread, fp32.
-void openblas_multiply(const ProductShape& shape, const float* a, const float* b, float* c);
-void openblas_multiply(const ProductShape& shape, const double* a, const double* b, double* c);
 
 }  // namespace bloomery

@@ -5,6 +5,7 @@
 #include "ops/matmul/amx.h"
 #include "ops/matmul/cpu_plans.h"
 #include "ops/matmul/matmul.h"
+#include "ops/matmul/own_product.h"
 
 namespace bloomery {
 namespace {
@@ -42,6 +43,7 @@ class BlockedProduct {
         sizes_(sizes),
         plan_(plan),
         onednn_(stream.device().service<CpuMatmulPlans>().onednn()),
+        openblas_(stream.device().service<CpuMatmulPlans>().openblas()),
         lda_(matmul.transpose_a ? sizes.m : sizes.k),
         ldb_(matmul.transpose_b ? sizes.k : sizes.n) {}
 
@@ -153,11 +155,16 @@ class BlockedProduct {
 
   void multiply_once(const ProductShape& shape, const Sum* a, const Sum* b, Sum* c) {
     if constexpr (std::is_same_v<Sum, float>) {
-      if (plan_.method != CpuMethod::openblas && onednn_->multiply(stream_, shape, a, b, c)) {
+      const bool by_onednn = plan_.method != CpuMethod::openblas && plan_.method != CpuMethod::own;
+      if (by_onednn && onednn_->multiply(stream_, shape, a, b, c)) {
         return;
       }
     }
-    openblas_multiply(shape, a, b, c);
+    if (openblas_ != nullptr && plan_.method != CpuMethod::own) {
+      openblas_->multiply(shape, a, b, c);
+    } else {
+      launch_cpu(stream_, OwnProduct{shape, a, b, c});
+    }
   }
 
   void multiply_by_panels(const Block& block, ProductShape shape, Sum* c) {
@@ -239,6 +246,7 @@ class BlockedProduct {
   const MatmulSizes& sizes_;
   const CpuMatmulPlan plan_;
   OneDnn* const onednn_;
+  const OpenBlas* const openblas_;
   const std::int64_t lda_, ldb_;
 };
 

@@ -2,26 +2,15 @@
 // and a machine may have neither.
 #pragma once
 
-#include <compare>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 
 #include "device/stream.h"
-#include "tensor/dtype.h"
+#include "ops/matmul/product_shape.h"
 
 namespace bloomery {
-
-// A product of one library call: c [m, n] (+)= op(a) op(b). Leading dimensions count elements
-// of the matrices as stored.
-struct ProductShape {
-  std::int64_t m = 0, n = 0, k = 0, lda = 0, ldb = 0, ldc = 0;
-  bool transpose_a = false, transpose_b = false, add = false;
-  DType input = DType::fp32;
-  DType output = DType::fp32;  // of c; bf16 only with oneDNN, bf16 inputs and no add
-
-  auto operator<=>(const ProductShape&) const = default;
-};
 
 class OneDnn {
  public:
@@ -32,6 +21,8 @@ class OneDnn {
   // One product on the calling thread. False, and nothing done, when the library has no fast
   // implementation. May be called from several threads. Inputs are fp32 or bf16.
   bool multiply(Stream& stream, const ProductShape& shape, const void* a, const void* b, void* c);
+
+  std::string version() const;  // "2.6.3"
 
  private:
   struct Api;

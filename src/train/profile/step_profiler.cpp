@@ -18,7 +18,7 @@ TraceSpan span_of(const OpRecord& op, std::int64_t start, std::int64_t end, int 
 }  // namespace
 
 StepProfiler::StepProfiler(Stream& stream, Trace& trace, bool shapes)
-    : trace_(&trace), clock_(stream, shapes) {
+    : stream_(&stream), trace_(&trace), clock_(stream, shapes) {
   if (stream.on_cuda()) {
     lane_ = trace.add_lane(stream.device().description());
   }
@@ -30,8 +30,9 @@ void StepProfiler::begin_step(std::int64_t iteration) {
 }
 
 void StepProfiler::end_step() {
+  stream_->synchronize();
+  trace_->end_step();  // before the clock reads its events: that takes a while
   const OpRecording recording = clock_.stop();
-  trace_->end_step();
   for (const OpRecord& op : recording.ops) {
     trace_->add(span_of(op, op.start, op.end, 0));
   }

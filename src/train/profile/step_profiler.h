@@ -33,6 +33,7 @@ class StepProfiler {
  private:
   void add_device_spans(const OpRecording& recording);
 
+  Stream* stream_;
   Trace* trace_;
   OpClock clock_;
   int lane_ = 0;

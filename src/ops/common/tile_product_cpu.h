@@ -1,4 +1,4 @@
-// The one matrix product of attention on the CPU: tiles that lie packed in the first two levels of
+// A matrix product of our own on the CPU: tiles that lie packed in the first two levels of
 // cache. For *_cpu.cpp files only.
 #pragma once
 

@@ -1,0 +1,53 @@
+#include "model_choice.h"
+
+namespace bloomery {
+
+LoadOptions ModelChoice::options() const {
+  LoadOptions options{.path = load, .device = device.options(), .tokenizer = tokenizer};
+  TokenizerOptions& named = options.tokenizer;
+  if (named.type.empty() && named.path.empty() && !named.vocab_file.empty()) {
+    named.type = "GPT2BPETokenizer";  // as in Megatron's programs for GPT, when none is named
+  }
+  if (dtype != "auto") {
+    options.dtype = training_dtype_of_name(dtype, "--dtype");
+  }
+  return options;
+}
+
+void ModelChoice::require_agreement(const LoadedModel& model) const {
+  const GptOptions& o = model.options();
+  const auto require = [&](const char* flag, const std::optional<std::int64_t>& given,
+                           std::int64_t value) {
+    check(!given || *given == value, flag, " ", given.value_or(0), ", but the model of ",
+          model.folder().string(), " has ", value, "; leave the flag out");
+  };
+  require("--num-layers", num_layers, o.num_layers);
+  require("--hidden-size", hidden_size, o.hidden_size);
+  require("--num-attention-heads", num_heads, o.num_heads);
+  require("--max-position-embeddings", max_positions, o.max_positions);
+}
+
+void describe(OptionTable& t, ModelChoice& o) {
+  t.section("model");
+  t.add("load", o.load,
+        "A --save folder (its newest good checkpoint), one step-N, or a Hugging Face folder.")
+      .required();
+  t.add_choice("dtype", o.dtype,
+               "What to compute in; auto is fp32 on the CPU and, on a GPU, what the model was "
+               "trained or stored in.",
+               {"auto", "fp32", "bf16", "fp16"})
+      .shorthand("fp16", "fp16")
+      .shorthand("bf16", "bf16");
+  describe(t, o.device);
+  const char* same = "The model knows it; where given, it must be the same.";
+  t.add("num-layers", o.num_layers, same);
+  t.add("hidden-size", o.hidden_size, same);
+  t.add("num-attention-heads", o.num_heads, same);
+  t.add("max-position-embeddings", o.max_positions, same);
+  for (const char* flag : {"checkpoint-activations", "no-load-optim", "no-load-rng"}) {
+    t.ignore(flag, "nothing is trained here");
+  }
+  describe(t, o.tokenizer);
+}
+
+}  // namespace bloomery

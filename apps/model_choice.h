@@ -1,0 +1,26 @@
+// Which model, where and in what: the options of the commands that run one.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "config/option_table.h"
+#include "device_choice.h"
+#include "generate/loaded_model.h"
+
+namespace bloomery {
+
+struct ModelChoice {
+  std::string load, dtype = "auto";
+  TokenizerOptions tokenizer;
+  DeviceChoice device;
+  // What a script of Megatron's says about the model, which the checkpoint knows: must agree.
+  std::optional<std::int64_t> num_layers, hidden_size, num_heads, max_positions;
+
+  LoadOptions options() const;
+  void require_agreement(const LoadedModel& model) const;
+};
+
+void describe(OptionTable& table, ModelChoice& choice);
+
+}  // namespace bloomery

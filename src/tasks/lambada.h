@@ -1,0 +1,38 @@
+// LAMBADA: does the model predict how a passage ends? As Megatron defines it.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "generate/loaded_model.h"
+
+namespace bloomery {
+
+struct LambadaOptions {
+  std::string data;  // JSON lines with `text`
+  // The last whole word must be predicted, not only the last token.
+  bool strict = false;
+  std::int64_t seq_length = 0;  // the longest passage, whose beginning is cut; 0: all positions
+  std::int64_t micro_batch_size = 8;  // passages
+  std::function<void()> progress;     // hears of each micro-batch
+};
+
+struct LambadaResult {
+  std::int64_t correct = 0, total = 0;
+  std::int64_t cut = 0;  // passages whose beginning did not fit
+  double accuracy() const { return static_cast<double>(correct) / static_cast<double>(total); }
+};
+
+// A passage is correct when each of its label tokens is the most probable one, given all tokens
+// before it. A label that is the first token of all has nothing before it and is not asked for.
+LambadaResult evaluate_lambada(LoadedModel& model, const LambadaOptions& options);
+
+// A passage as tokens, of which the last `num_labels` are to be predicted.
+struct Passage {
+  std::vector<TokenId> tokens;
+  std::int64_t num_labels = 0;
+};
+Passage make_passage(Encoder& encoder, std::string_view text, bool strict);
+
+}  // namespace bloomery

@@ -1,0 +1,60 @@
+#include "tasks/logits.h"
+
+#include <algorithm>
+
+#include "data/npy.h"
+#include "tasks/scorer.h"
+
+namespace bloomery {
+namespace {
+
+// The real columns of all rows, in fp32.
+std::vector<float> real_columns(Stream& stream, const Tensor& logits, std::int64_t vocabulary) {
+  const std::int64_t rows = logits.shape()[0], columns = logits.shape()[1];
+  std::vector<float> kept(static_cast<std::size_t>(rows * vocabulary));
+  dispatch_floating(logits.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const std::vector<T> all = logits.to_host<T>(stream);
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const auto begin = all.begin() + row * columns;
+      std::transform(begin, begin + vocabulary, kept.begin() + row * vocabulary,
+                     [](T value) { return static_cast<float>(value); });
+    }
+  });
+  return kept;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> write_logits(LoadedModel& model, const TokenArrays& arrays,
+                                       std::int64_t micro_batch_size,
+                                       const std::filesystem::path& output) {
+  const std::int64_t vocabulary = model.options().vocabulary;
+  const auto length = static_cast<std::int64_t>(arrays.rows.at(0).size());
+  for (std::size_t i = 0; i < arrays.rows.size(); ++i) {
+    check_tokens(arrays.rows[i], vocabulary, concat("--ids: array ", i));
+  }
+  checked_seq_length(model.options(), length);
+  std::vector<std::int64_t> shape{length, vocabulary};
+  if (!arrays.single) {
+    shape.insert(shape.begin(), static_cast<std::int64_t>(arrays.rows.size()));
+  }
+  NpyWriter writer(output, NpyType::f32, shape);
+  for (std::size_t begin = 0; begin < arrays.rows.size();) {
+    const std::size_t end =
+        std::min(arrays.rows.size(), begin + static_cast<std::size_t>(micro_batch_size));
+    const std::vector<std::span<const TokenId>> rows(
+        arrays.rows.begin() + static_cast<std::ptrdiff_t>(begin),
+        arrays.rows.begin() + static_cast<std::ptrdiff_t>(end));
+    const Batch batch = upload_tokens(model.stream(), rows);
+    Context context = model.context(batch);
+    const Tensor logits = model.model().logits(context).data;
+    const std::vector<float> numbers = real_columns(model.stream(), logits, vocabulary);
+    writer.write(std::as_bytes(std::span(numbers)));
+    begin = end;
+  }
+  writer.commit();
+  return shape;
+}
+
+}  // namespace bloomery
