@@ -4,6 +4,7 @@
 #   make            with CUDA when nvcc is found, else for the CPU
 #   make cpu|cuda   one of the two
 #   make portable   a binary for other machines: only libc and CUDA are dynamic
+#   make demo       a small language model from nothing, on the CPU, in under five minutes
 #   make test       source checks and fast tests; test-long: everything slow (see tools/test_long)
 #   make bench      rates of the kernels on this machine
 #   make format     clang-format; make tidy: clang-tidy on files changed since BASE
@@ -15,7 +16,7 @@ JOBS ?= $(shell nproc)
 PRESET ?= $(if $(shell command -v nvcc),cuda,cpu)
 BASE ?= origin/main
 
-.PHONY: all cpu cuda portable asan tsan test check test-long bench format tidy clean packages headers
+.PHONY: all cpu cuda portable asan tsan demo test check test-long bench format tidy clean packages headers
 
 all: $(PRESET)
 
@@ -31,6 +32,10 @@ packages:
 
 headers:
 	@tools/fetch_headers || echo "make: no cuDNN headers; building with our own attention only"
+
+demo: TARGETS = bloomery
+demo: cpu
+	tools/demo
 
 check:
 	tools/check_layers

@@ -11,6 +11,7 @@
 #include "checkpoint.h"
 #include "convert.h"
 #include "data.h"
+#include "doctor.h"
 #include "evaluate.h"
 #include "generate.h"
 #include "preprocess.h"
@@ -22,6 +23,7 @@ namespace {
 
 std::vector<Command> commands() {
   return {
+      {"doctor", "what this machine has, what it lacks, and how to install it", doctor},
       {"bench", "measure this machine and the kernels on it", bench},
       {"preprocess", "turn text into tokenised corpora", preprocess_command},
       {"preprocess_data", "the same, under Megatron's name", preprocess_command},

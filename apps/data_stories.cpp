@@ -21,7 +21,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct StoriesOptions {
-  std::string output, score, json_key = "text";
+  std::string output, score, json_key = "text", prompt_key;
   std::int64_t count = 10, first = 0, seed = 1234;
   bool per_story = false, json = false;
 };
@@ -42,6 +42,8 @@ void describe(OptionTable& t, StoriesOptions& o) {
         "A file of texts, JSONL or one text per line: how many are stories of the grammar, and "
         "their -ln P.");
   t.add("json-key", o.json_key, "Where the text is in each JSON object.");
+  t.add("prompt-key", o.prompt_key,
+        "Where the text before it is, as `bloomery generate --json` writes them; empty: nowhere.");
   t.add("per-story", o.per_story, "The score of each text, and what is wrong with it.");
   t.section("report");
   t.add("json", o.json, "One JSON object instead of a page.");
@@ -89,7 +91,9 @@ void for_each_text(const StoriesOptions& options,
   LineReader reader({options.score}, {});
   LineChunk chunk;
   LineFormat format = LineFormat::automatic;
-  JsonLineParser parser({options.json_key});
+  std::vector<std::string> keys{options.json_key};
+  if (!options.prompt_key.empty()) keys.push_back(options.prompt_key);
+  JsonLineParser parser(keys);
   while (reader.next(chunk)) {
     if (chunk.overlong_bytes > 0) {
       call({}, concat("a line of ", chunk.overlong_bytes, " bytes"));
@@ -102,7 +106,7 @@ void for_each_text(const StoriesOptions& options,
       if (format == LineFormat::text) {
         call(line, {});
       } else if (parser.parse(line)) {
-        call(parser.text(0), {});
+        call(concat(keys.size() > 1 ? parser.text(1) : std::string_view(), parser.text(0)), {});
       } else {
         call({}, parser.fault());
       }

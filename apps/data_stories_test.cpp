@@ -82,13 +82,25 @@ TEST_F(StoriesCommandTest, SaysWhatIsWrongWithEachText) {
 }
 
 TEST_F(StoriesCommandTest, CountsLinesWithoutTheTextAsRejected) {
-  std::ofstream(path("a.jsonl")) << R"({"story": "Long ago"})"
+  std::ofstream(path("a.jsonl")) << R"({"story": "Once upon"})"
                                  << "\n{broken\n";
   const auto scored = nlohmann::json::parse(run({"--score", path("a.jsonl"), "--json"}));
   EXPECT_EQ(scored["total"], 2);
   EXPECT_EQ(scored["accepted"], 0);
   const std::string page = run({"--score", path("a.jsonl"), "--json-key", "story", "--per-story"});
   EXPECT_NE(page.find("ends after 2 words"), std::string::npos) << page;
+}
+
+TEST_F(StoriesCommandTest, JoinsPromptsWithTheirContinuations) {
+  const std::string story = StoryTeller().story(1, 1);
+  const nlohmann::json line = {{"prompt", story.substr(0, 16)}, {"text", story.substr(16)}};
+  std::ofstream(path("a.jsonl")) << line.dump() << "\n{\"text\": \"no prompt\"}\n";
+  const auto joined =
+      nlohmann::json::parse(run({"--score", path("a.jsonl"), "--prompt-key", "prompt", "--json"}));
+  EXPECT_EQ(joined["total"], 2);
+  EXPECT_EQ(joined["accepted"], 1);
+  const auto apart = nlohmann::json::parse(run({"--score", path("a.jsonl"), "--json"}));
+  EXPECT_EQ(apart["accepted"], 0);
 }
 
 TEST_F(StoriesCommandTest, ShowsStoriesAndRefusesNonsense) {

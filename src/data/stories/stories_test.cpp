@@ -42,16 +42,16 @@ TEST(Stories, AreAFunctionOfSeedAndNumber) {
 TEST(Stories, TheFirstOnesStay) {
   const StoryTeller teller;
   EXPECT_EQ(teller.story(1234, 0),
-            "Once upon a time there lived Finn, a brave boy who loved swimming. One sunny "
-            "evening, he walked to the meadow with his good friend, the tiny goat. Suddenly "
-            "dark clouds came and it began to thunder. \"Quick, into the tent!\" bleated the "
-            "goat. They sat under a thick blanket and sang songs until the sun came out. It "
-            "was dry in the tent. And they are still singing today.");
+            "Once upon a time there lived Mia, a dreamy girl who loved painting. One sunny "
+            "evening, Mia walked to the meadow with her good friend, the tiny goat. Suddenly "
+            "dark clouds came and it began to snow. \"Quick, into the hut!\" bleated the goat. "
+            "They sat at a wooden table and sang songs until the sun came out. It was lovely in "
+            "the hut. And they are still singing today.");
   std::string all;
   for (std::uint64_t number = 0; number < 1000; ++number) {
     all += teller.story(1234, number) + "\n";
   }
-  EXPECT_EQ(md5_hex(all), "4d202a7901455f0eb69c8878890aefb7");
+  EXPECT_EQ(md5_hex(all), "4ee89dca4571764e9b165101c2c8dc38");
 }
 
 TEST(Stories, AreAcceptedWithTheEntropyAsMeanScore) {
@@ -144,14 +144,14 @@ TEST(Stories, CutRepeatedAndIncoherentOnesAreRejected) {
     const std::size_t sentence = story.find(". ") + 2;
     EXPECT_FALSE(teller.score(story.substr(0, sentence) + story).accepted());
     std::string renamed = story;
-    const std::size_t name = story.find("there lived ") + 12;
+    const std::size_t name = story.find("lived ") + 6;
     renamed.replace(name, story.find(',', name) - name, "Nobody");
     EXPECT_FALSE(teller.score(renamed).accepted()) << renamed;
   }
   EXPECT_NE(teller.score("Once upon a dragon").fault.find("word 4 is 'dragon': expected 'time'"),
             std::string::npos)
       << teller.score("Once upon a dragon").fault;
-  EXPECT_NE(teller.score("Long ago").fault.find("ends after 2 words"), std::string::npos);
+  EXPECT_NE(teller.score("Once upon").fault.find("ends after 2 words"), std::string::npos);
 }
 
 TEST(Stories, HeroesKeepTheirNames) {
@@ -159,7 +159,7 @@ TEST(Stories, HeroesKeepTheirNames) {
   int renamed_stories = 0;
   for (std::uint64_t number = 0; number < 300; ++number) {
     std::string story = teller.story(6, number);
-    const std::size_t name = story.find("there lived ") + 12;
+    const std::size_t name = story.find("lived ") + 6;
     const std::string hero = story.substr(name, story.find(',', name) - name);
     const std::size_t again = story.find(' ' + hero, name + hero.size());
     if (again == std::string::npos) continue;

@@ -218,6 +218,11 @@ OneDnn::OneDnn(std::unique_ptr<Api> api) : api_(std::move(api)) {
   }
 }
 
+std::string OneDnn::version() const {
+  const Version& v = *api_->version();
+  return concat(v.major, '.', v.minor, '.', v.patch);
+}
+
 OneDnn::~OneDnn() {
   primitives_.clear();
   if (engine_ != nullptr) {

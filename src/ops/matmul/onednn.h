@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 
 #include "device/stream.h"
 #include "ops/matmul/product_shape.h"
@@ -20,6 +21,8 @@ class OneDnn {
   // One product on the calling thread. False, and nothing done, when the library has no fast
   // implementation. May be called from several threads. Inputs are fp32 or bf16.
   bool multiply(Stream& stream, const ProductShape& shape, const void* a, const void* b, void* c);
+
+  std::string version() const;  // "2.6.3"
 
  private:
   struct Api;
