@@ -124,28 +124,8 @@ TEST_F(ConvertTest, ShardsWhenAsked) {
   expect_same(read_hf(stream_, path("whole")).tensors, read_hf(stream_, path("cut")).tensors);
 }
 
-// A byte-level BPE of 61 tokens: the vocabulary is that of small_gpt.
-void write_tokenizer(const fs::path& folder) {
-  fs::create_directories(folder);
-  nlohmann::ordered_json vocabulary;
-  for (int i = 0; i < 60; ++i) {
-    vocabulary[std::string(1, static_cast<char>('!' + i))] = i;
-  }
-  vocabulary["<|endoftext|>"] = 60;
-  const auto write = [&](const char* name, const std::string& text) {
-    AtomicFile file(folder / name);
-    file.write(text);
-    file.commit();
-  };
-  write("v.json", vocabulary.dump());
-  write("m.txt", "#version: 0.2\n");
-}
-
 TEST_F(ConvertTest, TokenizerFilesTravelWithTheModel) {
-  write_tokenizer(path("words"));
-  const TokenizerOptions tokenizer{.type = "GPT2BPETokenizer",
-                                   .vocab_file = path("words/v.json"),
-                                   .merge_file = path("words/m.txt")};
+  const TokenizerOptions tokenizer = write_small_tokenizer(path("words"));
   save_checkpoint(path("save"), 1, {small_gpt(), tokenizer, DType::fp32},
                   random_weights(stream_, small_gpt(), DType::fp32));
   convert(path("save"), "hf", "hf");

@@ -4,6 +4,10 @@ namespace bloomery {
 
 LoadOptions ModelChoice::options() const {
   LoadOptions options{.path = load, .device = device.options(), .tokenizer = tokenizer};
+  TokenizerOptions& named = options.tokenizer;
+  if (named.type.empty() && named.path.empty() && !named.vocab_file.empty()) {
+    named.type = "GPT2BPETokenizer";  // as in Megatron's programs for GPT, when none is named
+  }
   if (dtype != "auto") {
     options.dtype = training_dtype_of_name(dtype, "--dtype");
   }

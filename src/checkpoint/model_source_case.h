@@ -1,7 +1,9 @@
-// A small native checkpoint for tests: a GPT with random weights, saved as training saves it.
+// A small native checkpoint for tests: a GPT with random weights, saved as training saves it, and a
+// tokenizer for it.
 #pragma once
 
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
 
@@ -35,6 +37,26 @@ inline std::map<std::string, Tensor> random_weights(Stream& stream, const GptOpt
     weights.emplace(parameter->name, parameter->value);
   }
   return weights;
+}
+
+// vocab.json and merges.txt of a GPT-2 tokenizer with the vocabulary of small_gpt: letters, digits,
+// some signs, space, newline and five merges; <|endoftext|> is 60.
+inline TokenizerOptions write_small_tokenizer(const std::filesystem::path& folder) {
+  std::vector<std::string> pieces = {"\u0120", "\u010a"};
+  for (const char c : std::string("abcdefghijklmnopqrstuvwxyz0123456789.,'()[]{}@-=:;!?")) {
+    pieces.emplace_back(1, c);
+  }
+  pieces.insert(pieces.end(), {"\\\"", "th", "\u0120t", "\u0120th", "er", "in", "<|endoftext|>"});
+  std::string vocabulary;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    vocabulary += concat(i == 0 ? "{\"" : ", \"", pieces[i], "\": ", i);
+  }
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "vocab.json") << vocabulary << "}";
+  std::ofstream(folder / "merges.txt") << "#version: 0.2\nt h\n\u0120 t\n\u0120 th\ne r\ni n\n";
+  return {.type = "GPT2BPETokenizer",
+          .vocab_file = (folder / "vocab.json").string(),
+          .merge_file = (folder / "merges.txt").string()};
 }
 
 // SAVE/step-N with these weights and, as after training, moments.

@@ -23,7 +23,7 @@ from transformers.utils import logging
 VOCABULARY = 50257
 SIZES = {  # layers, width, heads, positions, whether spread like trained weights, characters of WikiText-2
     "small": (2, 48, 3, 128, False, None),
-    "spread": (3, 64, 4, 256, True, None),
+    "spread": (3, 64, 4, 256, True, 300_000),
     "wide": (2, 256, 8, 512, True, 60_000),
     "124M": (12, 768, 12, 1024, True, 12_000),
 }
@@ -55,7 +55,7 @@ def make_model(name, folder, vocabulary_files):
 @torch.no_grad()
 def token_losses(model, tokens):  # of all but the first
     logits = model(torch.tensor([tokens[:-1]])).logits[0]
-    return torch.nn.functional.cross_entropy(logits.double(), torch.tensor(tokens[1:]), reduction="none")
+    return torch.nn.functional.cross_entropy(logits, torch.tensor(tokens[1:]), reduction="none").double()
 
 
 def perplexity(model, tokens, seq_length):

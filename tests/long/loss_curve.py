@@ -30,12 +30,15 @@ def arguments():
     parser.add_argument("--steps", type=int, default=500)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--dtype", choices=["fp32", "bf16"], default="fp32")
-    parser.add_argument("--seq-length", type=int, default=128)
-    parser.add_argument("--batch", type=int, default=8)
+    parser.add_argument("--seq-length", type=int, help="none: 64 on the CPU, 512 on a GPU")
+    parser.add_argument("--batch", type=int, help="none: 4 on the CPU, 8 on a GPU")
     parser.add_argument("--text", default=SHARED_DATA / "corpora/sotu/sotu.jsonl.xz", help="JSONL")
     parser.add_argument("--plot", help="an SVG file to write")
     parser.add_argument("--record", help="a JSON file for the losses")
-    return parser.parse_args()
+    a = parser.parse_args()
+    a.seq_length = a.seq_length or (64 if a.device == "cpu" else 512)
+    a.batch = a.batch or (4 if a.device == "cpu" else 8)
+    return a
 
 
 def our_flags(a, corpus):
@@ -81,14 +84,13 @@ def torch_losses(a, weights, samples, name, context):
             loss, norm = training.step(rate, batch[:, :-1].contiguous(), batch[:, 1:].contiguous())
             losses.append(loss)
             norms.append(norm)
-    losses, norms = torch.stack(losses).tolist(), torch.stack(norms).tolist()
     print(f"PyTorch, {name}: {time.time() - begin:.0f} s")
     return losses, norms
 
 
 def attention_backend(name):
     from torch.nn.attention import SDPBackend, sdpa_kernel
-    return sdpa_kernel(SDPBackend[name])
+    return sdpa_kernel(getattr(SDPBackend, name))
 
 
 def mean_difference(first, second):
