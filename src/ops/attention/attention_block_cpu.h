@@ -12,8 +12,8 @@
 #include <limits>
 
 #include "ops/attention/attention_pack_cpu.h"
-#include "ops/common/tile_product_cpu.h"
 #include "ops/common/fast_math.h"
+#include "ops/common/tile_product_cpu.h"
 
 namespace bloomery {
 namespace {
