@@ -31,13 +31,13 @@ table animal: name / search / voice
   goat / looked behind every fence / bleated
   otter / dived into the stream / chirped
 
-table place: name / there / hidden
-  meadow / in the meadow / (under a daisy|beside a molehill)
-  forest / in the forest / (under a fern|beside a mushroom)
-  beach / on the beach / (under a shell|beside a sandcastle)
-  hill / on the hill / (under a thistle|beside a boulder)
-  farm / on the farm / (under a wheelbarrow|beside a barrel)
-  garden / in the garden / (under a cabbage|beside a beehive)
+table place: name / there
+  meadow / in the meadow
+  forest / in the forest
+  beach / on the beach
+  hill / on the hill
+  farm / on the farm
+  garden / in the garden
 
 rule opening
   Once upon a time there lived {hero:child.name}, a <trait> {hero.girl} who <life>.
@@ -96,8 +96,13 @@ table toy: name / play
 rule lost
   Soon {hero.he} (saw|noticed) that {hero.his} <color> {toy:toy.name} was (gone|missing|lost).
     "Where is my {toy.name}?" (cried|asked|sobbed) {hero.name}. The {friend.name}
-    {friend.search} and (found|spotted) the {toy.name} {place.hidden}. It {toy.play}
-    (in the sun|like new).
+    {friend.search} and (found|spotted) the {toy.name} <hidden>. It {toy.play} (in the sun|like
+    new).
+
+rule hidden
+  under a (leaf|bench|bush)
+  behind a (rock|ladder|fountain)
+  beside a (puddle|mushroom|molehill)
 
 table flyer: name
   kite
