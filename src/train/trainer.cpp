@@ -124,6 +124,9 @@ RunEnd Trainer::run() {
     evaluate_at_end(Split::test);
   }
   report_saves(true);
+  if (profile_) {
+    log_.line(profile_->finish());
+  }
   log_.finish(progress_);
   if (stopped) {
     log_.line(exit_line(progress_.iteration, std::time(nullptr)));

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Models of transformers converted and evaluated by us, beside transformers itself.
 
-    build/oracle/bin/python tests/long/convert.py BLOOMERY [SHARED_DATA]
+    build/oracle/bin/python tests/long/convert.py BLOOMERY [SHARED_DATA [CASE...]]
 
 Random GPT-2s of several sizes, some with weights spread like those of trained ones, are imported: logits (1e-4),
 perplexity on WikiText-2 (4 digits), WikiText-103's and LAMBADA's numbers as Megatron defines them, all computed here with
@@ -219,14 +219,15 @@ def main():
     bloomery = sys.argv[1]
     default = pathlib.Path(__file__).resolve().parents[3] / "shared/data"
     data = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else default
-    for name in SIZES:
+    for name in sys.argv[3:] or [*SIZES, "trained"]:
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
+            if name == "trained":
+                check_trained(bloomery, root, data)
+                continue
             model, tokenizer = check_imported(bloomery, root, name, data)
             if name == "spread":
                 check_tasks(bloomery, root, model, tokenizer, data)
-    with tempfile.TemporaryDirectory() as folder:
-        check_trained(bloomery, pathlib.Path(folder), data)
 
 
 main()

@@ -76,7 +76,8 @@ TEST(Scripts, ArgumentListsParseOrSayWhyNot) {
       "(`examples_deepspeed`, with the parallel\ndegrees and numbers of GPUs they ask the reader "
       "to "
       "set at 1) and of its README, given to "
-      "`bloomery pretrain` unchanged. `tests/long/scripts.py` trains ten of those that are accepted. "
+      "`bloomery pretrain` unchanged. `tests/long/scripts.py` trains ten of those that are "
+      "accepted. "
       "Written by a test.\n\n| script | |\n| --- | --- |\n";
   int num_accepted = 0;
   for (const char* file : {"readme_commands.json", "megatron_scripts.json"}) {

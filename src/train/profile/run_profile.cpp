@@ -21,14 +21,21 @@ std::string RunProfile::end(std::int64_t iteration) {
     return "";
   }
   profiler_.end_step();
-  if (iteration + 1 < last_) {
+  return iteration + 1 < last_ ? "" : finish();
+}
+
+std::string RunProfile::finish() {
+  const std::vector<Trace::Step> steps = trace_.steps();
+  if (written_ || steps.empty()) {
     return "";
   }
+  written_ = true;
   AtomicFile file(file_);
   file.write(chrome_trace(trace_, 0));
   file.commit();
-  return concat(to_text(profiler_.table()), "trace of iterations ", first_, " to ", iteration, ": ",
-                file_.string(), " (open it in Perfetto or chrome://tracing)");
+  return concat(to_text(profiler_.table()), "trace of iterations ", steps.front().iteration, " to ",
+                steps.back().iteration, ": ", file_.string(),
+                " (open it in Perfetto or chrome://tracing)");
 }
 
 std::filesystem::path trace_file(const PretrainOptions& options) {

@@ -16,15 +16,18 @@ class RunProfile {
   RunProfile(Stream& stream, const LoggingOptions& options, std::filesystem::path file);
 
   void begin(std::int64_t iteration);
-  // After the last chosen step: writes the file and returns the table for people. Other steps: an
-  // empty text.
+  // After the last chosen step: as finish(). Other steps: an empty text.
   std::string end(std::int64_t iteration);
+  // Writes the file and returns the table for people, once; an empty text when no step was traced.
+  // A run that ends before the last chosen step calls it.
+  std::string finish();
 
  private:
   bool chosen(std::int64_t iteration) const { return first_ <= iteration && iteration < last_; }
 
   std::int64_t first_, last_;
   std::filesystem::path file_;
+  bool written_ = false;
   Trace trace_;
   StepProfiler profiler_;
 };
