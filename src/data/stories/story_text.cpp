@@ -7,7 +7,7 @@ constexpr std::string_view kText = R"(
 rule story
   <opening> <outing> <adventure> <ending>
 
-# ---- who, where, with whom
+# ---- who and with whom
 
 table child: name / He / he / his / girl
   Mia / She / she / her / girl
@@ -31,14 +31,6 @@ table animal: name / search / voice
   goat / looked behind every fence / bleated
   otter / dived into the stream / chirped
 
-table place: name / there
-  meadow / in the meadow
-  forest / in the forest
-  beach / on the beach
-  hill / on the hill
-  farm / on the farm
-  garden / in the garden
-
 rule opening
   Once upon a time there lived {hero:child.name}, a <trait> {hero.girl} who <life>.
 
@@ -54,7 +46,7 @@ rule love
   (songs|stories|snow|music|dancing|riddles|painting|pancakes|stars)
 
 rule outing
-  One <weather> <daytime>, {hero.name} <walked> to the {place:place.name} with {hero.his}
+  One <weather> <daytime>, {hero.name} <walked> to the <place> with {hero.his}
     <dear> friend, the <nature> {friend:animal.name}.
 
 rule weather
@@ -65,6 +57,9 @@ rule daytime
 
 rule walked
   (walked|went|ran|skipped|hurried|wandered)
+
+rule place
+  (meadow|forest|beach|hill|farm|garden|pond|market)
 
 rule dear
   (best|good|dear|old|new)
@@ -154,10 +149,10 @@ table plant: name / fruit
   tomato / sauce
 
 rule seed
-  There they found a (little|round|strange|shiny) seed and planted it {place.there}.
-    {hero.name} watered it every (day|week|night). By (spring|summer|autumn) it was a
-    (huge|giant|splendid) {plant:plant.name}. "My {plant.name}!" (cheered|laughed|whispered)
-    {hero.name}, and the {friend.name} made {plant.fruit} for everyone.
+  There they found a (little|round|strange|shiny) seed and planted it (by a fence|near a
+    path|under an oak). {hero.name} watered it every (day|week|night). By (spring|summer|autumn)
+    it was a (huge|giant|splendid) {plant:plant.name}. "My {plant.name}!"
+    (cheered|laughed|whispered) {hero.name}, and the {friend.name} made {plant.fruit} for everyone.
 
 table baby: name / cry / mother
   lamb / Baa / sheep
