@@ -389,6 +389,7 @@ TEST_F(PretrainRun, WritesWhatLogsAreAskedFor) {
   const Outcome outcome = train(
       "--train-iters 4 --timing-log-level 2 --log-params-norm --log-num-zeros-in-grad "
       "--log-optimizer-states-to-tensorboard --log-throughput --log-format nvidia "
+      "--log-timers-to-tensorboard "
       "--loss-floor 1.5 --tensorboard-dir " +
       at("events") + saved_in("run"));
   ASSERT_EQ(outcome.code, kFinished) << outcome.errors;
@@ -397,7 +398,11 @@ TEST_F(PretrainRun, WritesWhatLogsAreAskedFor) {
         "    batch-generator ...", "memory (MB) | allocated: "}) {
     EXPECT_TRUE(outcome.says(part)) << part << "\n" << outcome.out;
   }
-  EXPECT_FALSE(std::filesystem::is_empty(at("events")));
+  std::ifstream events(std::filesystem::directory_iterator(at("events"))->path());
+  const std::string scalars{std::istreambuf_iterator<char>(events), {}};
+  for (const char* name : {"forward-compute-time", "optimizer-time", "optimizer/weight_l2"}) {
+    EXPECT_NE(scalars.find(name), std::string::npos) << name;
+  }
   std::ifstream metrics(at("run") + "/metrics.jsonl");
   const std::string text{std::istreambuf_iterator<char>(metrics), {}};
   EXPECT_EQ(all_matches(text, "(\"kind\":\"train\")").size(), 4u) << text;

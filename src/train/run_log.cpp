@@ -1,5 +1,6 @@
 #include "train/run_log.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
@@ -320,6 +321,15 @@ void RunLog::timers(const std::vector<TimerReport>& reports) {
   line(timer_lines(reports, option == "max"   ? TimingOption::max
                             : option == "all" ? TimingOption::all
                                               : TimingOption::minmax));
+}
+
+void RunLog::timer_scalars(const std::vector<TimerReport>& reports, std::int64_t iteration) {
+  for (const TimerReport& report : reports) {
+    const double most = *std::max_element(report.rank_ms.begin(), report.rank_ms.end());
+    if (events_ && most > 0) {
+      events_->add_scalar(report.name + "-time", most / 1000, iteration, now());
+    }
+  }
 }
 
 void RunLog::finish(const Progress& progress) {

@@ -55,6 +55,8 @@ class RunLog {
   void evaluation(const EvaluationReport& report, const Progress& progress);
   void scalar(const std::string& tag, double value, const Progress& progress);
   void timers(const std::vector<TimerReport>& reports);
+  // The slowest rank's to TensorBoard, in seconds.
+  void timer_scalars(const std::vector<TimerReport>& reports, std::int64_t iteration);
   // Time that belongs to no step (evaluation, saving) is not counted as one.
   void leave_out(double seconds) { left_out_ += seconds; }
   // report.html.

@@ -26,12 +26,11 @@ double Timers::milliseconds(const std::string& name) const {
   return found == seconds_.end() ? 0 : found->second * 1e3;
 }
 
-std::vector<TimerReport> Timers::collect(const std::vector<std::string>& names, double normalizer,
-                                         Communicator& world) {
+std::vector<TimerReport> Timers::read(const std::vector<std::string>& names, double normalizer,
+                                      Communicator& world) const {
   std::vector<double> mine;
   for (const std::string& name : names) {
     mine.push_back(milliseconds(name) / normalizer);
-    seconds_.erase(name);
   }
   const auto count = static_cast<std::int64_t>(names.size());
   const Tensor part = Tensor::from_host(stream_, mine, {count});
@@ -45,6 +44,15 @@ std::vector<TimerReport> Timers::collect(const std::vector<std::string>& names, 
       report.rank_ms.push_back(all[at]);
     }
     reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
+std::vector<TimerReport> Timers::collect(const std::vector<std::string>& names, double normalizer,
+                                         Communicator& world) {
+  std::vector<TimerReport> reports = read(names, normalizer, world);
+  for (const std::string& name : names) {
+    seconds_.erase(name);
   }
   return reports;
 }

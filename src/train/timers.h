@@ -37,7 +37,10 @@ class Timers {
 
   void add(const std::string& name, double seconds) { seconds_[name] += seconds; }
   double milliseconds(const std::string& name) const;
-  // The named timers of all ranks, divided by `normalizer`, and sets them back. Collective.
+  // The named timers of all ranks, divided by `normalizer`. Collective.
+  std::vector<TimerReport> read(const std::vector<std::string>& names, double normalizer,
+                                Communicator& world) const;
+  // And sets them back.
   std::vector<TimerReport> collect(const std::vector<std::string>& names, double normalizer,
                                    Communicator& world);
 

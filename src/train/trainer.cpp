@@ -252,8 +252,21 @@ void Trainer::take_outcome() {
       log_.scalar(name, value, step.progress);
     }
   }
+  report_timers(iteration);
   if (log_.at_interval(iteration)) {
     report_interval(iteration);
+  }
+}
+
+// Means since the last line: the timers go on until that sets them back.
+void Trainer::report_timers(std::int64_t iteration) {
+  ++timed_steps_;
+  const LoggingOptions& logging = options_.logging;
+  if (logging.timers_to_tensorboard && logging.timing_level > 0 &&
+      log_.at_tensorboard_interval(iteration)) {
+    log_.timer_scalars(
+        timers_->read(iteration_timers(), static_cast<double>(timed_steps_), rank_->mesh().world()),
+        iteration);
   }
 }
 
@@ -267,6 +280,7 @@ void Trainer::report_interval(std::int64_t iteration) {
                            .reserved = static_cast<std::int64_t>(m.reserved_bytes),
                            .max_reserved = static_cast<std::int64_t>(m.peak_reserved_bytes)}));
   }
+  timed_steps_ = 0;
   if (options_.logging.timing_level > 0) {
     log_.timers(timers_->collect(iteration_timers(), static_cast<double>(options_.logging.interval),
                                  rank_->mesh().world()));
