@@ -423,6 +423,14 @@ TEST_F(PretrainRun, SaysWhatIsWrongWithTheData) {
   const Outcome split = train("--train-iters 2 --split 0,50,50");
   EXPECT_EQ(split.code, kBadInput);
   EXPECT_TRUE(split.says("no training data")) << split.errors;
+  const std::string other = at("other");
+  ASSERT_EQ(run(words("tokenizer train --vocab-size 260 --input " + corpus_folder().string() +
+                      "/stories.jsonl --output " + other))
+                .code,
+            kFinished);
+  const Outcome tokens = train("--train-iters 2 --tokenizer " + other);
+  EXPECT_EQ(tokens.code, kBadInput);
+  EXPECT_TRUE(tokens.says("they were made with another tokenizer")) << tokens.errors;
 }
 
 }  // namespace

@@ -154,7 +154,8 @@ FeedOptions Trainer::feed_options(std::int64_t first_sample) const {
   return {.micro_batch = plan_.micro_batch,
           .data_rank = rank_->mesh().coordinate(Axis::data),
           .data_ranks = plan_.data_ranks,
-          .consumed_samples = first_sample};
+          .consumed_samples = first_sample,
+          .vocabulary = plan_.model.vocabulary};
 }
 
 bool Trainer::train() {

@@ -1,5 +1,6 @@
 #include "train/training_data.h"
 
+#include <algorithm>
 #include <numeric>
 #include <span>
 
@@ -62,6 +63,7 @@ BatchFeed::BatchFeed(const TrainingData& data, Split split, const FeedOptions& o
                      Stream& stream)
     : stream_(stream),
       name_(name_of(split)),
+      vocabulary_(options.vocabulary),
       sampler_(sampler_options(data, split, options)),
       loader_(*data.source(split), sampler_,
               {.device = stream.device().kind(),
@@ -86,6 +88,7 @@ Batch BatchFeed::next() {
   check(host != nullptr, "the ", name_, " data are used up after ", loader_.consumed_samples(),
         " of ", sampler_.options().total_samples,
         " samples: give more data, or ask for fewer steps");
+  check_tokens(*host);
   Batch batch = upload(*host);
   if (stream_.on_cuda()) {
     auto event = std::make_unique<Event>(stream_.device());
@@ -97,6 +100,18 @@ Batch BatchFeed::next() {
     }
   }
   return batch;
+}
+
+void BatchFeed::check_tokens(const GptBatch& host) const {
+  std::uint32_t largest = 0;  // what is negative counts as large
+  for (const auto& ids : {host.tokens, host.labels}) {
+    for (const std::int32_t id : ids) {
+      largest = std::max(largest, static_cast<std::uint32_t>(id));
+    }
+  }
+  check(static_cast<std::int64_t>(largest) < vocabulary_, "the ", name_, " data have the token id ",
+        static_cast<std::int32_t>(largest), ", but the tokenizer's ids are 0 to ", vocabulary_ - 1,
+        ": they were made with another tokenizer; give that one, or preprocess the text again");
 }
 
 Batch BatchFeed::upload(const GptBatch& host) {

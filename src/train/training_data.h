@@ -43,6 +43,7 @@ struct FeedOptions {
   std::int64_t micro_batch = 1;
   std::int64_t data_rank = 0, data_ranks = 1;
   std::int64_t consumed_samples = 0;  // of all ranks, where to start
+  std::int64_t vocabulary = 0;        // of the model
 };
 
 // Micro-batches of one rank, on its device. Copies run in the stream; the host memory behind them
@@ -52,17 +53,21 @@ class BatchFeed {
   // `data` and `stream` must outlive it.
   BatchFeed(const TrainingData& data, Split split, const FeedOptions& options, Stream& stream);
 
-  Batch next();  // an Error when the data are used up
+  // An Error when the data are used up or have tokens that the vocabulary lacks, which a GPU would
+  // not notice.
+  Batch next();
 
  private:
   struct InCopy {
     std::shared_ptr<const GptBatch> host;
     std::unique_ptr<Event> copied;
   };
+  void check_tokens(const GptBatch& host) const;
   Batch upload(const GptBatch& host);
 
   Stream& stream_;
   std::string name_;
+  std::int64_t vocabulary_;
   Sampler sampler_;
   Loader loader_;
   std::deque<InCopy> in_copy_;
