@@ -2,8 +2,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "cuda_build.h"
 #include "doctor_findings.h"
+#include "gpu_build.h"
 
 namespace bloomery {
 namespace {

@@ -1,8 +1,8 @@
 #include <dlfcn.h>
 
 #include "build_config.h"
-#include "cuda_build.h"
 #include "doctor_findings.h"
+#include "gpu_build.h"
 #include "ops/matmul/onednn.h"
 #include "ops/matmul/openblas.h"
 

@@ -56,7 +56,8 @@ std::string Device::description() const {
     }
   }
   constexpr const char* kLevels[] = {"baseline", "AVX2", "AVX-512"};
-  return concat("CPU, ", pool_.num_threads(), " threads, ", kLevels[cpu_level()]);
+  return concat("CPU, ", pool_.num_threads(), pool_.num_threads() == 1 ? " thread, " : " threads, ",
+                kLevels[cpu_level()]);
 }
 
 namespace raw {

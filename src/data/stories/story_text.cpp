@@ -7,7 +7,7 @@ constexpr std::string_view kText = R"(
 rule story
   <opening> <outing> <adventure> <ending>
 
-# ---- who, where, with whom
+# ---- who and with whom
 
 table child: name / He / he / his / girl
   Mia / She / she / her / girl
@@ -31,14 +31,6 @@ table animal: name / search / voice
   goat / looked behind every fence / bleated
   otter / dived into the stream / chirped
 
-table place: name / there / hidden
-  meadow / in the meadow / (under a daisy|beside a molehill)
-  forest / in the forest / (under a fern|beside a mushroom)
-  beach / on the beach / (under a shell|beside a sandcastle)
-  hill / on the hill / (under a thistle|beside a boulder)
-  farm / on the farm / (under a wheelbarrow|beside a barrel)
-  garden / in the garden / (under a cabbage|beside a beehive)
-
 rule opening
   Once upon a time there lived {hero:child.name}, a <trait> {hero.girl} who <life>.
 
@@ -54,7 +46,7 @@ rule love
   (songs|stories|snow|music|dancing|riddles|painting|pancakes|stars)
 
 rule outing
-  One <weather> <daytime>, {hero.name} <walked> to the {place:place.name} with {hero.his}
+  One <weather> <daytime>, {hero.name} <walked> to the <place> with {hero.his}
     <dear> friend, the <nature> {friend:animal.name}.
 
 rule weather
@@ -65,6 +57,9 @@ rule daytime
 
 rule walked
   (walked|went|ran|skipped|hurried|wandered)
+
+rule place
+  (meadow|forest|beach|hill|farm|garden|pond|market)
 
 rule dear
   (best|good|dear|old|new)
@@ -96,8 +91,13 @@ table toy: name / play
 rule lost
   Soon {hero.he} (saw|noticed) that {hero.his} <color> {toy:toy.name} was (gone|missing|lost).
     "Where is my {toy.name}?" (cried|asked|sobbed) {hero.name}. The {friend.name}
-    {friend.search} and (found|spotted) the {toy.name} {place.hidden}. It {toy.play}
-    (in the sun|like new).
+    {friend.search} and (found|spotted) the {toy.name} <hidden>. It {toy.play} (in the sun|like
+    new).
+
+rule hidden
+  under a (leaf|bench|bush)
+  behind a (rock|ladder|fountain)
+  beside a (puddle|mushroom|molehill)
 
 table flyer: name
   kite
@@ -149,10 +149,10 @@ table plant: name / fruit
   tomato / sauce
 
 rule seed
-  There they found a (little|round|strange|shiny) seed and planted it {place.there}.
-    {hero.name} watered it every (day|week|night). By (spring|summer|autumn) it was a
-    (huge|giant|splendid) {plant:plant.name}. "My {plant.name}!" (cheered|laughed|whispered)
-    {hero.name}, and the {friend.name} made {plant.fruit} for everyone.
+  There they found a (little|round|strange|shiny) seed and planted it (by a fence|near a
+    path|under an oak). {hero.name} watered it every (day|week|night). By (spring|summer|autumn)
+    it was a (huge|giant|splendid) {plant:plant.name}. "My {plant.name}!"
+    (cheered|laughed|whispered) {hero.name}, and the {friend.name} made {plant.fruit} for everyone.
 
 table baby: name / cry / mother
   lamb / Baa / sheep
