@@ -1,5 +1,7 @@
 #include "bloomery.h"
 
+#include <fmt/format.h>
+
 #include <exception>
 #include <new>
 #include <stdexcept>
@@ -17,6 +19,7 @@
 #include "preprocess.h"
 #include "pretrain.h"
 #include "tokenizer.h"
+#include "tokenizer/utf8.h"
 
 namespace bloomery {
 namespace {
@@ -51,6 +54,25 @@ Arguments without_script_spelling(Arguments arguments) {
   return arguments;
 }
 
+// Messages may quote damaged files: bytes that are no text, or that a terminal would obey, are
+// shown by their numbers.
+std::string printable(std::string_view text) {
+  std::string shown;
+  while (!text.empty()) {
+    const std::size_t valid = valid_utf8_prefix(text);
+    for (const char c : text.substr(0, valid)) {
+      const bool control = (c >= 0 && c < ' ' && c != '\n' && c != '\t') || c == '\x7F';
+      shown += control ? fmt::format("\\x{:02x}", c) : std::string(1, c);
+    }
+    text.remove_prefix(valid);
+    if (!text.empty()) {
+      shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(text.front()));
+      text.remove_prefix(1);
+    }
+  }
+  return shown;
+}
+
 }  // namespace
 
 int run_bloomery(const Arguments& arguments, std::ostream& out, std::ostream& errors) noexcept {
@@ -65,13 +87,13 @@ int run_bloomery(const Arguments& arguments, std::ostream& out, std::ostream& er
     }
     return code;
   } catch (const Error& error) {
-    errors << "bloomery: " << error.what() << '\n';
+    errors << "bloomery: " << printable(error.what()) << '\n';
     return kBadInput;
   } catch (const std::bad_alloc&) {
     errors << "bloomery: failed: not enough memory for what was asked\n";
     return kFailed;
   } catch (const std::exception& error) {
-    errors << "bloomery: failed: " << error.what() << '\n';
+    errors << "bloomery: failed: " << printable(error.what()) << '\n';
     return kFailed;
   }
 }

@@ -57,6 +57,13 @@ TEST(Bloomery, MistakesAreCodeTwoWithAHint) {
   EXPECT_TRUE(contains(row.errors, "did you mean attention?")) << row.errors;
 }
 
+TEST(Bloomery, MessagesAreTextThatATerminalDoesNotObey) {
+  const Outcome outcome = run({"generate", "--load", "a\x1b[31m\xff\xC3\xA9\x7f", "--prompt", "x"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_TRUE(contains(outcome.errors, "a\\x1b[31m\\xff\xC3\xA9\\x7f does not exist"))
+      << outcome.errors;
+}
+
 TEST(Bloomery, OutputThatCannotBeWrittenIsCodeOne) {
   std::ostringstream out, errors;
   out.setstate(std::ios::badbit);

@@ -1,6 +1,7 @@
 // `bloomery checkpoint diff`: what two checkpoints do not have in common.
 #include <fmt/format.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -16,21 +17,36 @@ CheckpointReader open_newest(const std::string& path) {
   return open_checkpoint(require_checkpoints(path).back());
 }
 
-void print_options(const RunState& a, const RunState& b, std::ostream& out) {
-  const auto left = nlohmann::json::parse(a.options).flatten();
-  const auto right = nlohmann::json::parse(b.options).flatten();
-  const auto value_of = [](const nlohmann::json& all, const std::string& key) {
+using Json = nlohmann::json;
+
+// One line for each member, however deep, whose values differ: how many there are.
+int print_members(const char* what, const Json& first, const Json& second, std::ostream& out) {
+  const Json left = first.flatten(), right = second.flatten();
+  const auto value_of = [](const Json& all, const std::string& key) {
     return all.contains(key) ? all[key].dump() : "(absent)";
   };
-  nlohmann::json keys = left;
+  Json keys = left;
   keys.update(right);
+  int different = 0;
   for (const auto& [key, unused] : keys.items()) {
     const std::string before = value_of(left, key), after = value_of(right, key);
     if (before != after) {
-      out << fmt::format("option {}: {} | {}\n", key.substr(std::min<std::size_t>(1, key.size())),
+      out << fmt::format("{} {}: {} | {}\n", what, key.substr(std::min<std::size_t>(1, key.size())),
                          before, after);
+      ++different;
     }
   }
+  return different;
+}
+
+// Texts by name, of which some are JSON themselves.
+Json with_parsed_texts(const std::map<std::string, std::string>& texts) {
+  Json all = Json::object();
+  for (const auto& [name, text] : texts) {
+    const Json parsed = Json::parse(text, nullptr, false);
+    all[name] = parsed.is_object() ? parsed : Json(text);
+  }
+  return all;
 }
 
 // How many lines were printed.
@@ -42,7 +58,7 @@ int print_state(const RunState& a, const RunState& b, std::ostream& out) {
       ++different;
     }
   };
-  const auto map_text = [](const auto& map) { return nlohmann::json(map).dump(); };
+  const auto map_text = [](const auto& map) { return Json(map).dump(); };
   line("step", a.step, b.step);
   line("consumed samples", a.consumed_samples, b.consumed_samples);
   line("loss scale", a.loss_scale.scale, b.loss_scale.scale);
@@ -50,8 +66,8 @@ int print_state(const RunState& a, const RunState& b, std::ostream& out) {
   line("loss scale, tolerance left", a.loss_scale.tolerance_left, b.loss_scale.tolerance_left);
   line("data indices", map_text(a.data_indices), map_text(b.data_indices));
   line("choices", a.choices, b.choices);
-  line("further state", map_text(a.extra), map_text(b.extra));
-  return different;
+  return different +
+         print_members("state", with_parsed_texts(a.extra), with_parsed_texts(b.extra), out);
 }
 
 struct TensorCounts {
@@ -103,7 +119,7 @@ int checkpoint_diff(const Arguments& arguments, std::ostream& out) {
   check(paths.size() == 2, "two checkpoints are compared, ", paths.size(), " were given");
   const CheckpointReader a = open_newest(paths[0]), b = open_newest(paths[1]);
   out << "comparing " << a.folder().string() << " | " << b.folder().string() << '\n';
-  print_options(a.state(), b.state(), out);
+  print_members("option", Json::parse(a.state().options), Json::parse(b.state().options), out);
   const int states = print_state(a.state(), b.state(), out);
   std::vector<std::string> names = a.names();
   for (const std::string& name : b.names()) {

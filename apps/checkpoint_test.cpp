@@ -91,12 +91,16 @@ TEST_F(CheckpointCommandTest, DiffOfStateOptionsAndTensors) {
     piece.data = piece.tensor == "counter" ? counter.data() : piece.data;
   }
   snapshot.state.step = 4;
+  snapshot.state.extra["model"] = R"({"size": {"layers": 2, "hidden": 8}})";
+  snapshot.state.extra["note"] = "[";
   {
     CheckpointWriter writer(other.path(), single_rank_group(), {});
     writer.save(snapshot);
   }
   const std::string changed = run({"diff", path("step-3"), other.path().string()}, 1);
   EXPECT_TRUE(contains(changed, "step: 3 | 4")) << changed;
+  EXPECT_TRUE(contains(changed, "state model/size/layers: (absent) | 2\n")) << changed;
+  EXPECT_TRUE(contains(changed, "state note: (absent) | \"[\"\n")) << changed;
   EXPECT_TRUE(contains(changed, "tensor counter: 1 of 1 elements differ")) << changed;
   EXPECT_TRUE(contains(changed, "6 tensors are equal, 1 differ")) << changed;
 }

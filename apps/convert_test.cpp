@@ -178,6 +178,10 @@ TEST_F(ConvertTest, RefusesWithoutLeavingAnything) {
 
   convert(good, "empty/", "hf");  // an empty folder is as good as none
   EXPECT_TRUE(fs::exists(path("empty/config.json")));
+  fs::create_directory(path("place"));
+  fs::create_directory_symlink(path("place"), path("link"));
+  convert(good, "link", "hf");
+  EXPECT_TRUE(fs::exists(path("place/config.json")));
 }
 
 TEST_F(ConvertTest, HelpSaysHow) {

@@ -64,7 +64,11 @@ class GenerateRun {
         out << "Context prompt (stop to exit) >>> " << std::flush;
       }
       std::string line;
-      if (!std::getline(in, line) || line == "stop") {
+      if (!std::getline(in, line)) {
+        out << (command_.json ? "" : "\n");  // what comes next starts a line of its own
+        return;
+      }
+      if (line == "stop") {
         return;
       }
       if (line.empty()) {

@@ -248,6 +248,13 @@ TEST_F(GenerateCommandTest, Dialogue) {
       rows({"--prompt", "de", "--greedy", "--out-seq-length", "4"})[0]["text"];
   const std::string ask = "Context prompt (stop to exit) >>> ";
   EXPECT_EQ(shown, ask + "abc" + first + "\n" + ask + ask + "de" + second + "\n" + ask);
+
+  std::istringstream nothing("");
+  std::cin.rdbuf(nothing.rdbuf());
+  std::cin.clear();
+  EXPECT_EQ(run({"--greedy"}), ask + "\n");  // the shell's prompt starts a line of its own
+  std::cin.rdbuf(before);
+  std::cin.clear();
 }
 
 TEST_F(GenerateCommandTest, NativeCheckpoints) {

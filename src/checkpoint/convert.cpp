@@ -22,6 +22,9 @@ class StagedFolder {
     check(!fs::exists(fs::symlink_status(final_)) ||
               (fs::is_directory(final_) && fs::is_empty(final_)),
           final_name.string(), " exists already; give --output a name that is not in use");
+    if (fs::is_directory(final_)) {
+      final_ = fs::canonical(final_);  // what a symbolic link means
+    }
     staged_ = final_;
     staged_ += concat(".tmp-", getpid());
     std::error_code error;

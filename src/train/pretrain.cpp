@@ -20,11 +20,6 @@ std::string torch_type(DType dtype) {
                                 : "torch.float32";
 }
 
-std::string decay_word(DecayStyle style) {
-  constexpr const char* kWords[] = {"constant", "linear", "cosine", "inverse-square-root"};
-  return kWords[static_cast<int>(style)];
-}
-
 // The lines before anything is built.
 void print_options(RunLog& log, const PretrainOptions& options, const OptionTable& table,
                    const std::vector<std::string>& notes) {
@@ -51,7 +46,6 @@ void print_plan(RunLog& log, const PretrainOptions& options, const Plan& plan,
   log.line(random_seed_line(options.seed));
   log.line(initialize_time_line(std::chrono::duration<double>(Clock::now() - start).count()));
   log.line(datetime_line("after megatron is initialized", std::time(nullptr)));
-  log.line(decay_style_line(decay_word(options.rate.style)));
 }
 
 // A folder that TensorBoard's events can go to, made before anything that takes time.
@@ -76,8 +70,8 @@ void refuse_other_models(const std::filesystem::path& folder) {
       " holds checkpoints of Megatron or DeepSpeed, which cannot be read yet; give another --load");
 }
 
-// The checkpoint to start from; none: from random values, with Megatron's warning.
-std::optional<CheckpointReader> open_checkpoint(const CheckpointFlags& flags, RunLog& log) {
+// The checkpoint to start from; none: from random values.
+std::optional<CheckpointReader> open_checkpoint(const CheckpointFlags& flags) {
   if (flags.load.empty()) {
     return std::nullopt;
   }
@@ -87,8 +81,6 @@ std::optional<CheckpointReader> open_checkpoint(const CheckpointFlags& flags, Ru
     refuse_other_models(flags.load);
     check(!flags.exit_on_missing, "there is no checkpoint in ", flags.load,
           ", and --exit-on-missing-checkpoint asks to stop then");
-    const auto tracker = std::filesystem::path(flags.load) / "latest_checkpointed_iteration.txt";
-    log.line(no_checkpoint_lines(tracker.string()));
   }
   return reader;
 }
@@ -166,7 +158,7 @@ RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
   print_plan(log, options, plan,
              options.tokenizer.type.empty() ? "Bloomery" : options.tokenizer.type, start);
 
-  const std::optional<CheckpointReader> checkpoint = open_checkpoint(options.checkpoint, log);
+  const std::optional<CheckpointReader> checkpoint = open_checkpoint(options.checkpoint);
   RunFacts facts;
   facts.model = {.model = plan.model, .tokenizer = options.tokenizer, .dtype = plan.dtype};
   facts.schedule = choose_schedule(options, plan, checkpoint);
@@ -180,7 +172,9 @@ RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
       data = std::make_unique<const TrainingData>(options.data, options.seed, requested,
                                                   tokenizer->special().eod, Log());
       facts.data_indices = data->index_hashes();
-      note_other_data(facts.data_indices, checkpoint, to);
+      if (!options.checkpoint.finetune) {
+        note_other_data(facts.data_indices, checkpoint, to);
+      }
     }
     return *data;
   };

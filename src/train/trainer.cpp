@@ -24,6 +24,11 @@ RankOptions rank_options(const RunInputs& inputs) {
   return o;
 }
 
+std::string decay_word(DecayStyle style) {
+  constexpr const char* kWords[] = {"constant", "linear", "cosine", "inverse-square-root"};
+  return kWords[static_cast<int>(style)];
+}
+
 MeshDegrees mesh_degrees(const Plan& plan) {
   MeshDegrees degrees;
   degrees.data = static_cast<int>(plan.data_ranks);
@@ -67,12 +72,16 @@ void Trainer::setup(std::unique_ptr<Communicator> world) {
   rank_->time_passes(*timers_);
   timers_->add("model-and-optimizer-setup", seconds_since(start));
   log_.line(parameter_count_line(0, 0, rank_->model().num_parameters()));
+  log_.line(decay_style_line(decay_word(options_.rate.style)));
   if (options_.logging.profile != "none" && rank_->mesh().world().rank() == 0) {
     profile_ =
         std::make_unique<RunProfile>(rank_->stream(), options_.logging, trace_file(options_));
   }
   if (inputs_.checkpoint != nullptr) {
     load();
+  } else if (const std::string& folder = options_.checkpoint.load; !folder.empty()) {
+    log_.line(no_checkpoint_lines(
+        (std::filesystem::path(folder) / "latest_checkpointed_iteration.txt").string()));
   }
   if (!options_.checkpoint.save.empty()) {
     checkpoints_ = std::make_unique<RunCheckpoints>(*rank_, options_.checkpoint, inputs_.facts);

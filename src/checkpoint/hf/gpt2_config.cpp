@@ -81,9 +81,11 @@ class ConfigReader {
     return value.is_boolean() ? value.get<bool>() : otherwise;
   }
 
-  // An id; the first one of a list.
-  std::optional<std::int64_t> token(const char* key, std::int64_t vocabulary) const {
-    Json value = find({key});
+  // An id, the first one of a list; `otherwise` is that of an absent key. None is outside of the
+  // vocabulary.
+  std::optional<std::int64_t> token(const char* key, std::int64_t vocabulary,
+                                    const Json& otherwise) const {
+    Json value = json_.contains(key) ? find({key}) : otherwise;
     if (value.is_array() && !value.empty()) {
       value = Json(value[0]);
     }
@@ -200,9 +202,10 @@ Gpt2Config read_gpt2_config(std::string_view json, const std::string& source) {
                  concat("does not divide n_embd ", o.hidden_size).c_str());
   refuse_variants(reader);
   reader.finish();
-  config.tokens = {reader.token("bos_token_id", o.vocabulary),
-                   reader.token("eos_token_id", o.vocabulary),
-                   reader.token("pad_token_id", o.vocabulary)};
+  constexpr int kEndOfText = 50256;
+  config.tokens = {reader.token("bos_token_id", o.vocabulary, kEndOfText),
+                   reader.token("eos_token_id", o.vocabulary, kEndOfText),
+                   reader.token("pad_token_id", o.vocabulary, nullptr)};
   return config;
 }
 

@@ -28,6 +28,15 @@ TEST(Gpt2Config, AbsentKeysHaveTheDefaultsOfTransformers) {
   EXPECT_EQ(o.hidden_dropout, 0.1f);
 }
 
+TEST(Gpt2Config, AbsentTokensAreThoseOfGpt2) {
+  const auto tokens = [](const std::string& more) {
+    return read_gpt2_config(concat(R"({"model_type": "gpt2")", more, "}"), "c").tokens;
+  };
+  EXPECT_EQ(tokens(""), (HfTokenIds{50256, 50256, std::nullopt}));
+  EXPECT_EQ(tokens(R"(, "eos_token_id": null)"), (HfTokenIds{50256, std::nullopt, std::nullopt}));
+  EXPECT_EQ(tokens(R"(, "vocab_size": 100)"), HfTokenIds());
+}
+
 TEST(Gpt2Config, BothSpellingsOfSizes) {
   const GptOptions o = read_gpt2_config(R"({"architectures": ["GPT2LMHeadModel"],
       "hidden_size": 8, "num_hidden_layers": 3, "num_attention_heads": 2,

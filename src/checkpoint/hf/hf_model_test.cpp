@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "build_config.h"
@@ -188,6 +189,24 @@ TEST_F(HfModels, TokenizerFilesAreCopied) {
   EXPECT_EQ(read_file(folder / "merges.txt"), "a b\n");
   EXPECT_NE(read_file(folder / "tokenizer_config.json").find("<|endoftext|>"), std::string::npos);
   EXPECT_EQ(read_hf(stream, folder).tokens, (HfTokenIds{3, 3, std::nullopt}));
+}
+
+TEST_F(HfModels, ATokenizerJsonIsReadAsItIs) {
+  const fs::path source = fs::path(scratch.file("x", "")).parent_path();
+  HfTokenizer tokenizer;
+  for (const char* name : {"tokenizer.json", "vocab.json", "merges.txt"}) {
+    tokenizer.files.push_back({name, scratch.file(name, "{}")});
+  }
+  const auto class_written = [&](const std::string& folder) {
+    fs::create_directory(source / folder);
+    write_tokenizer_files(source / folder, tokenizer, 8);
+    return nlohmann::json::parse(read_file(source / folder / "tokenizer_config.json"))
+        .at("tokenizer_class");
+  };
+  // GPT-2's own class would divide texts its own way, whatever tokenizer.json says.
+  EXPECT_EQ(class_written("whole"), "PreTrainedTokenizerFast");
+  tokenizer.files.erase(tokenizer.files.begin());
+  EXPECT_EQ(class_written("pairs"), "GPT2Tokenizer");
 }
 
 }  // namespace

@@ -84,8 +84,10 @@ void write_tokenizer_files(const fs::path& folder, const HfTokenizer& tokenizer,
   if (has(tokenizer, kConfigName) || (!byte_pairs && !whole)) {
     return;
   }
+  // A tokenizer.json says how texts are divided; the class of vocab.json and merges.txt would
+  // divide them GPT-2's way whatever it says.
   nlohmann::ordered_json config{
-      {"tokenizer_class", byte_pairs ? "GPT2Tokenizer" : "PreTrainedTokenizerFast"},
+      {"tokenizer_class", whole ? "PreTrainedTokenizerFast" : "GPT2Tokenizer"},
       {"model_max_length", max_positions},
       {"clean_up_tokenization_spaces", false}};
   if (tokenizer.end_of_text) {
