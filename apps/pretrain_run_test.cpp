@@ -58,8 +58,8 @@ class PretrainRun : public ::testing::Test {
  protected:
   std::string at(const std::string& name) const { return (folder_.path() / name).string(); }
 
-  // Trains with what `more` says and small values for the rest.
-  Outcome train(const std::string& more) const {
+  // The command that trains with what `more` says and small values for the rest.
+  static Arguments command(const std::string& more) {
     const std::string corpus = corpus_folder().string();
     const std::vector<std::pair<std::string, std::string>> defaults = {
         {"--num-layers", "2"},
@@ -84,8 +84,9 @@ class PretrainRun : public ::testing::Test {
         line += " " + flag + " " + value;
       }
     }
-    return run(words(line));
+    return words(line);
   }
+  Outcome train(const std::string& more) const { return run(command(more)); }
   std::string saved_in(const std::string& name) const {
     return " --save " + at(name) + " --load " + at(name) + " ";
   }
@@ -231,6 +232,9 @@ TEST_F(PretrainRun, TakesFromACheckpointWhatIsAsked) {
   const Outcome model = train("--train-iters 4 --ffn-hidden-size 64" + load);
   EXPECT_EQ(model.code, kBadInput);
   EXPECT_TRUE(model.says("holds another model")) << model.errors;
+  const Outcome activation = train("--train-iters 4 --squared-relu" + load);
+  EXPECT_EQ(activation.code, kBadInput);
+  EXPECT_TRUE(activation.says("activation: \"squared_relu\" here")) << activation.errors;
   const Outcome sgd = train("--train-iters 4 --optimizer sgd" + load);
   EXPECT_EQ(sgd.code, kBadInput);
   EXPECT_TRUE(sgd.says("another kind of optimizer")) << sgd.errors;
@@ -277,6 +281,99 @@ TEST_F(PretrainRun, StopsWhenAskedTo) {
   EXPECT_TRUE(outcome.says("[exiting program at iteration 1] datetime: "));
 }
 
+// Makes a file when a text has been written.
+class Trigger : public std::stringbuf {
+ public:
+  Trigger(std::string text, std::string file) : text_(std::move(text)), file_(std::move(file)) {}
+
+ private:
+  std::streamsize xsputn(const char* bytes, std::streamsize count) override {
+    const std::streamsize written = std::stringbuf::xsputn(bytes, count);
+    if (view().find(text_) != std::string_view::npos) {
+      std::ofstream(file_).put('x');
+    }
+    return written;
+  }
+  std::string text_, file_;
+};
+
+TEST_F(PretrainRun, SavesAtOnceWhenAskedToStopWhileItEvaluates) {
+  for (const std::string ranks : {"1", "2"}) {
+    const std::string save = "run" + ranks;
+    Trigger buffer(" iteration        5/      50 |", at("stop" + ranks));
+    std::ostream out(&buffer);
+    std::ostringstream errors;
+    const int code =
+        run_bloomery(command("--train-iters 50 --global-batch-size 4 --ranks-as-threads " + ranks +
+                             " --kill-switch-file " + at("stop" + ranks) + saved_in(save)),
+                     out, errors);
+    EXPECT_EQ(code, kStoppedEarly) << errors.str();
+    EXPECT_EQ(newest(save).state().step, 5);
+    const std::string text = buffer.str();
+    EXPECT_EQ(validations(text).size(), 1u) << text;
+    EXPECT_LT(text.find("saving checkpoint at iteration       5"),
+              text.find("validation loss at iteration 5"));
+  }
+}
+
+TEST_F(PretrainRun, SaysWhenNothingIsLeftToTrain) {
+  const std::string options = "--train-iters 5 --save " + at("run");
+  ASSERT_EQ(train(options).code, kFinished);
+  const std::string folder = at("run");
+  for (const std::string& load : {folder, folder + "/step-5"}) {
+    const Outcome again = train(options + " --load " + load);
+    EXPECT_EQ(again.code, kFinished) << again.errors;
+    EXPECT_TRUE(again.says("nothing is left to train: the checkpoint is of iteration 5, and 5"));
+    EXPECT_FALSE(again.says("saving checkpoint")) << load;
+  }
+  std::ifstream metrics(folder + "/metrics.jsonl");
+  const std::string text{std::istreambuf_iterator<char>(metrics), {}};
+  EXPECT_EQ(all_matches(text, "\"kind\":\"(validation)\"").size(), 2u) << text;
+  EXPECT_EQ(all_matches(text, "\"kind\":\"(test)\"").size(), 1u) << text;
+}
+
+TEST_F(PretrainRun, ValidationGoesOnBehindTheAskedForLength) {
+  ASSERT_EQ(train("--train-iters 6 --eval-iters 0 --save " + at("run")).code, kFinished);
+  const Outcome shorter =
+      train("--train-iters 4 --eval-iters 200 --override-opt_param-scheduler --load " + at("run"));
+  EXPECT_EQ(shorter.code, kFinished) << shorter.errors;
+  EXPECT_EQ(validations(shorter.out).size(), 2u) << shorter.out;
+}
+
+TEST_F(PretrainRun, EvaluatesACheckpointWhateverItsScheduleAndOptimizer) {
+  ASSERT_EQ(train("--train-iters 4 --no-save-optim --save " + at("run")).code, kFinished);
+  const Outcome outcome = train("--skip-train --lr 1 --load " + at("run"));
+  EXPECT_EQ(outcome.code, kFinished) << outcome.errors;
+  EXPECT_TRUE(outcome.says("validation loss at iteration 4 on 2-sample draw from test set"));
+}
+
+TEST_F(PretrainRun, AScaleThatWasNoneIsNotTakenOver) {
+  ASSERT_EQ(train("--train-iters 2 --eval-iters 0 --save " + at("run")).code, kFinished);
+  const Outcome outcome = train(
+      "--train-iters 3 --eval-iters 0 --fp16 --initial-loss-scale 128 "
+      "--override-opt_param-scheduler --load " +
+      at("run"));
+  EXPECT_TRUE(outcome.says("loss scale: 128.0 |")) << outcome.out << outcome.errors;
+}
+
+TEST_F(PretrainRun, RefusesFoldersOfOtherModelsInsteadOfStartingAnew) {
+  const auto make = [this](const std::string& folder, const char* file) {
+    std::filesystem::create_directories(at(folder));
+    std::ofstream(at(folder) + "/" + file) << "1";
+    return " --load " + at(folder);
+  };
+  const Outcome hf = train("--train-iters 2" + make("hf", "config.json"));
+  EXPECT_EQ(hf.code, kBadInput);
+  EXPECT_TRUE(hf.says("bloomery convert --to native")) << hf.errors;
+  for (const char* file : {"latest_checkpointed_iteration.txt", "latest"}) {
+    const Outcome other = train("--train-iters 2" + make(file + std::string("-folder"), file));
+    EXPECT_EQ(other.code, kBadInput);
+    EXPECT_TRUE(other.says("of Megatron or DeepSpeed")) << other.errors;
+  }
+  // What a run leaves that was killed before its first checkpoint.
+  EXPECT_EQ(train("--train-iters 2" + make("new", "metrics.jsonl")).code, kFinished);
+}
+
 TEST_F(PretrainRun, KeepsTheCheckpointsThatAreAskedFor) {
   const Outcome outcome =
       train("--train-iters 12 --save-interval 2 --keep-last 2 --keep-every 6" + saved_in("run"));
@@ -305,6 +402,14 @@ TEST_F(PretrainRun, WritesWhatLogsAreAskedFor) {
   const std::string text{std::istreambuf_iterator<char>(metrics), {}};
   EXPECT_EQ(all_matches(text, "(\"kind\":\"train\")").size(), 4u) << text;
   EXPECT_TRUE(std::filesystem::exists(at("run") + "/report.html"));
+}
+
+TEST_F(PretrainRun, SaysWhatIsWrongWithTheFolderOfEvents) {
+  std::ofstream(at("file")).put('x');
+  const Outcome outcome = train("--train-iters 2 --tensorboard-dir " + at("file"));
+  EXPECT_EQ(outcome.code, kBadInput);
+  EXPECT_TRUE(outcome.says("--tensorboard-dir: cannot create the folder")) << outcome.errors;
+  EXPECT_FALSE(outcome.says("building train, validation")) << outcome.out;
 }
 
 TEST_F(PretrainRun, SaysWhatIsWrongWithTheData) {

@@ -107,6 +107,7 @@ class FieldWriter {
     }
   }
   std::string text() const { return object_.dump(); }
+  const Json& object() const { return object_; }
 
  private:
   Json object_ = Json::object();
@@ -245,6 +246,28 @@ TokenizerOptions tokenizer_options_from_json(std::string_view json, const std::s
   visit_tokenizer(options, reader);
   reader.require_no_other();
   return options;
+}
+
+std::vector<std::string> model_differences(const GptOptions& here, const GptOptions& stored) {
+  FieldWriter a, b;
+  visit_model(here, a);
+  visit_model(stored, b);
+  std::vector<std::string> keys = {"norm",  "norm_epsilon", "norm_one_plus_gain", "activation",
+                                   "gated", "positions",    "post_norm_residual"};
+  if (here.positions == PositionKind::rotary && stored.positions == PositionKind::rotary) {
+    keys.insert(keys.end(), {"rotary_fraction", "rotary_base", "rotary_interleaved"});
+  }
+  const auto text = [](const Json& value) {
+    return value.is_number_float() ? concat(value.get<double>()) : value.dump();
+  };
+  std::vector<std::string> found;
+  for (const std::string& key : keys) {
+    const Json &x = a.object()[key], &y = b.object()[key];
+    if (x != y) {
+      found.push_back(concat(key, ": ", text(x), " here, ", text(y), " in the checkpoint"));
+    }
+  }
+  return found;
 }
 
 DType training_dtype_of_name(std::string_view text, const std::string& place) {

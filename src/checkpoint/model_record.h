@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "checkpoint/hf/gpt2.h"
 #include "checkpoint/snapshot.h"
@@ -37,6 +38,10 @@ std::string to_json(const GptOptions& options);
 std::string to_json(const TokenizerOptions& options);
 GptOptions gpt_options_from_json(std::string_view json, const std::string& place);
 TokenizerOptions tokenizer_options_from_json(std::string_view json, const std::string& place);
+
+// Where two models compute something else with the same tensors, one line each: "gated: true here,
+// false in the checkpoint". What only training asks for (dropout, recomputation) is free.
+std::vector<std::string> model_differences(const GptOptions& here, const GptOptions& stored);
 
 // "fp32", "bf16" or "fp16"; an Error otherwise.
 DType training_dtype_of_name(std::string_view name, const std::string& place);

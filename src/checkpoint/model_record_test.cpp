@@ -200,6 +200,22 @@ TEST(ModelRecord, TokenIdsWhereThereAreSome) {
   EXPECT_THROW(token_ids(state, "here"), Error);
 }
 
+TEST(ModelRecord, DifferencesAreOfWhatIsComputed) {
+  const GptOptions here = unusual_model();
+  GptOptions stored = here;
+  stored.hidden_dropout = 0;
+  stored.recompute = {};
+  stored.init_std = 1;
+  EXPECT_TRUE(model_differences(here, stored).empty());
+  stored.norm.epsilon = 1e-5f;
+  stored.rotary_base = 10000;
+  stored.gated = false;
+  EXPECT_EQ(model_differences(here, stored),
+            (std::vector<std::string>{"norm_epsilon: 3e-07 here, 1e-05 in the checkpoint",
+                                      "gated: true here, false in the checkpoint",
+                                      "rotary_base: 12345.7 here, 10000 in the checkpoint"}));
+}
+
 TEST(ModelRecord, NamesOfMoments) {
   EXPECT_EQ(exp_avg_name("final_norm.gain"), "final_norm.gain/exp_avg");
   EXPECT_EQ(exp_avg_sq_name("final_norm.gain"), "final_norm.gain/exp_avg_sq");

@@ -1,9 +1,9 @@
 #include "train/pretrain.h"
 
 #include <algorithm>
+#include <array>
 #include <ctime>
 #include <filesystem>
-#include <sstream>
 
 #include "checkpoint/folder.h"
 #include "comm/threads.h"
@@ -18,11 +18,6 @@ std::string torch_type(DType dtype) {
   return dtype == DType::bf16   ? "torch.bfloat16"
          : dtype == DType::fp16 ? "torch.float16"
                                 : "torch.float32";
-}
-
-std::string decay_word(DecayStyle style) {
-  constexpr const char* kWords[] = {"constant", "linear", "cosine", "inverse-square-root"};
-  return kWords[static_cast<int>(style)];
 }
 
 // The lines before anything is built.
@@ -51,21 +46,41 @@ void print_plan(RunLog& log, const PretrainOptions& options, const Plan& plan,
   log.line(random_seed_line(options.seed));
   log.line(initialize_time_line(std::chrono::duration<double>(Clock::now() - start).count()));
   log.line(datetime_line("after megatron is initialized", std::time(nullptr)));
-  log.line(decay_style_line(decay_word(options.rate.style)));
 }
 
-// The checkpoint to start from; none: from random values, with Megatron's warning.
-std::optional<CheckpointReader> open_checkpoint(const CheckpointFlags& flags, RunLog& log) {
+// A folder that TensorBoard's events can go to, made before anything that takes time.
+void make_event_folder(const LoggingOptions& logging) {
+  std::error_code failed;
+  if (!logging.tensorboard_dir.empty()) {
+    std::filesystem::create_directories(logging.tensorboard_dir, failed);
+  }
+  check(!failed, "--tensorboard-dir: cannot create the folder ", logging.tensorboard_dir, ": ",
+        failed.message());
+}
+
+// Models that are not ours: a run that was told to load one must not start from random values.
+void refuse_other_models(const std::filesystem::path& folder) {
+  const auto has = [&folder](const char* name) { return std::filesystem::exists(folder / name); };
+  check(!has("config.json"), folder.string(),
+        " is a Hugging Face model, not a checkpoint of ours; convert it first: bloomery convert "
+        "--to native --input ",
+        folder.string(), " --output FOLDER, then --load FOLDER --finetune");
+  check(
+      !has("latest_checkpointed_iteration.txt") && !has("latest"), folder.string(),
+      " holds checkpoints of Megatron or DeepSpeed, which cannot be read yet; give another --load");
+}
+
+// The checkpoint to start from; none: from random values.
+std::optional<CheckpointReader> open_checkpoint(const CheckpointFlags& flags) {
   if (flags.load.empty()) {
     return std::nullopt;
   }
   ThreadPool pool;
   std::optional<CheckpointReader> reader = find_newest(flags.load, &pool, Log());
-  check(reader || !flags.exit_on_missing, "there is no checkpoint in ", flags.load,
-        ", and --exit-on-missing-checkpoint asks to stop then");
   if (!reader) {
-    const auto tracker = std::filesystem::path(flags.load) / "latest_checkpointed_iteration.txt";
-    log.line(no_checkpoint_lines(tracker.string()));
+    refuse_other_models(flags.load);
+    check(!flags.exit_on_missing, "there is no checkpoint in ", flags.load,
+          ", and --exit-on-missing-checkpoint asks to stop then");
   }
   return reader;
 }
@@ -74,8 +89,8 @@ std::optional<CheckpointReader> open_checkpoint(const CheckpointFlags& flags, Ru
 ScheduleOptions choose_schedule(const PretrainOptions& options, const Plan& plan,
                                 const std::optional<CheckpointReader>& checkpoint) {
   const ScheduleOptions& here = plan.optimizer.schedule;
-  const bool loads =
-      checkpoint && !options.checkpoint.finetune && !options.checkpoint.no_load_optim;
+  const bool loads = checkpoint && !options.checkpoint.finetune &&
+                     !options.checkpoint.no_load_optim && !options.evaluation.skip_train;
   const auto& extra = loads ? checkpoint->state().extra : std::map<std::string, std::string>{};
   const auto found = extra.find("schedule");
   if (!loads || found == extra.end() || options.rate.override_scheduler) {
@@ -111,6 +126,18 @@ void note_other_data(const std::map<std::string, std::string>& here,
   }
 }
 
+// By Split. Validation goes on where the checkpoint's run was, even behind the length that the
+// flags ask for.
+std::array<std::int64_t, 3> requested_samples(const PretrainOptions& options, const Plan& plan,
+                                              const std::optional<CheckpointReader>& checkpoint) {
+  auto [train, valid, test] = plan.requested_samples;
+  if (checkpoint && !options.checkpoint.finetune) {
+    const std::int64_t evaluations = checkpoint->state().step / options.evaluation.interval + 1;
+    valid = std::max(valid, evaluations * test);  // of the test samples there is one evaluation
+  }
+  return {train, valid, test};
+}
+
 DeviceOptions rank_device(DeviceOptions device, std::int64_t ranks) {
   if (device.num_threads == 0 && ranks > 1) {
     device.num_threads = std::max(1, usable_cores() / static_cast<int>(ranks));
@@ -125,12 +152,13 @@ RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
   const Clock::time_point start = Clock::now();
   RunLog log(&setting.out, options, table);
   print_options(log, options, table, notes);
+  make_event_folder(options.logging);
   const std::shared_ptr<const Tokenizer> tokenizer = load_tokenizer(options.tokenizer);
   const Plan plan = make_plan(options, tokenizer->vocab_size());
   print_plan(log, options, plan,
              options.tokenizer.type.empty() ? "Bloomery" : options.tokenizer.type, start);
 
-  const std::optional<CheckpointReader> checkpoint = open_checkpoint(options.checkpoint, log);
+  const std::optional<CheckpointReader> checkpoint = open_checkpoint(options.checkpoint);
   RunFacts facts;
   facts.model = {.model = plan.model, .tokenizer = options.tokenizer, .dtype = plan.dtype};
   facts.schedule = choose_schedule(options, plan, checkpoint);
@@ -138,13 +166,15 @@ RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
   std::unique_ptr<const TrainingData> data;
   const auto get_data = [&](RunLog& to) -> const TrainingData& {
     if (!data) {
-      const auto [train, valid, test] = plan.requested_samples;
+      const auto requested = requested_samples(options, plan, checkpoint);
       to.line(building_datasets_line());
-      to.line(dataset_sizes_lines(train, valid, test));
-      data = std::make_unique<const TrainingData>(
-          options.data, options.seed, plan.requested_samples, tokenizer->special().eod, Log());
+      to.line(dataset_sizes_lines(requested[0], requested[1], requested[2]));
+      data = std::make_unique<const TrainingData>(options.data, options.seed, requested,
+                                                  tokenizer->special().eod, Log());
       facts.data_indices = data->index_hashes();
-      note_other_data(facts.data_indices, checkpoint, to);
+      if (!options.checkpoint.finetune) {
+        note_other_data(facts.data_indices, checkpoint, to);
+      }
     }
     return *data;
   };

@@ -71,6 +71,7 @@ void load_part(GptRank& rank, const CheckpointReader& reader, const std::string&
 
 void check_fits(const GptRank& rank, const CheckpointReader& reader, FlatLayout& layout,
                 bool optimizer) {
+  const std::string place = reader.folder().string();
   std::string wrong;
   int count = 0;
   const auto complain = [&](const std::string& line) {
@@ -97,16 +98,20 @@ void check_fits(const GptRank& rank, const CheckpointReader& reader, FlatLayout&
     complain(concat("the checkpoint has ", weights, " tensors of weights, the model ",
                     layout.places().size()));
   }
-  check(count == 0, reader.folder().string(), " holds another model (", count,
+  for (const std::string& line :
+       model_differences(rank.options().model, model_record(reader.state(), place).model)) {
+    complain(line);
+  }
+  check(count == 0, place, " holds another model (", count,
         " differences); give the model flags that it was trained with:", wrong);
   const std::string probe = exp_avg_name(layout.places().front().parameter->name);
-  check(!optimizer || reader.contains(probe), reader.folder().string(),
+  check(!optimizer || reader.contains(probe), place,
         " has no state of the optimizer: give --no-load-optim to go on with a fresh one, or "
         "--finetune to start at iteration 0");
   const bool adam = rank.options().optimizer.kind != OptimizerKind::sgd;
   check(!optimizer ||
             reader.contains(exp_avg_sq_name(layout.places().front().parameter->name)) == adam,
-        reader.folder().string(),
+        place,
         " was saved by another kind of optimizer; give the same "
         "--optimizer, or --no-load-optim");
 }
@@ -117,7 +122,8 @@ void load_step_state(GptRank& rank, const CheckpointReader& reader) {
   state.num_steps = stored_number(reader, kOptimizerSteps);
   state.num_samples = stored_number(reader, kSchedulePosition);
   state.num_skipped = stored_number(reader, kSkippedSteps);
-  if (rank.options().optimizer.loss_scale.dynamic) {
+  const bool had_scale = model_record(stored, reader.folder().string()).dtype == DType::fp16;
+  if (rank.options().optimizer.loss_scale.dynamic && had_scale) {
     state.loss_scale = {stored.loss_scale.scale, stored.loss_scale.clean_steps,
                         stored.loss_scale.tolerance_left};
   }

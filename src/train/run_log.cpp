@@ -21,6 +21,9 @@ std::string python_value(const OptionRow& row) {
   if (text == "true") return "True";
   if (text == "false") return "False";
   if (text == "none" || text.empty()) return "None";
+  if (kind(row.field) == FieldKind::real && !is_list(row.field)) {
+    return python_float(std::stod(text));
+  }
   return text;
 }
 

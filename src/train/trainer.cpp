@@ -24,10 +24,26 @@ RankOptions rank_options(const RunInputs& inputs) {
   return o;
 }
 
+std::string decay_word(DecayStyle style) {
+  constexpr const char* kWords[] = {"constant", "linear", "cosine", "inverse-square-root"};
+  return kWords[static_cast<int>(style)];
+}
+
 MeshDegrees mesh_degrees(const Plan& plan) {
   MeshDegrees degrees;
   degrees.data = static_cast<int>(plan.data_ranks);
   return degrees;
+}
+
+// Whether any rank says so. Collective.
+bool any_rank(GptRank& rank, bool mine) {
+  Communicator& world = rank.mesh().world();
+  if (world.size() == 1) {
+    return mine;  // without waiting for the device
+  }
+  const Tensor wish = Tensor::from_host(rank.stream(), std::vector<double>{mine ? 1.0 : 0.0}, {1});
+  world.all_reduce(wish, Reduce::max, rank.stream());
+  return wish.to_host<double>(rank.stream())[0] > 0;
 }
 
 double seconds_since(Clock::time_point start) {
@@ -56,12 +72,16 @@ void Trainer::setup(std::unique_ptr<Communicator> world) {
   rank_->time_passes(*timers_);
   timers_->add("model-and-optimizer-setup", seconds_since(start));
   log_.line(parameter_count_line(0, 0, rank_->model().num_parameters()));
+  log_.line(decay_style_line(decay_word(options_.rate.style)));
   if (options_.logging.profile != "none" && rank_->mesh().world().rank() == 0) {
     profile_ =
         std::make_unique<RunProfile>(rank_->stream(), options_.logging, trace_file(options_));
   }
   if (inputs_.checkpoint != nullptr) {
     load();
+  } else if (const std::string& folder = options_.checkpoint.load; !folder.empty()) {
+    log_.line(no_checkpoint_lines(
+        (std::filesystem::path(folder) / "latest_checkpointed_iteration.txt").string()));
   }
   if (!options_.checkpoint.save.empty()) {
     checkpoints_ = std::make_unique<RunCheckpoints>(*rank_, options_.checkpoint, inputs_.facts);
@@ -75,15 +95,16 @@ void Trainer::load() {
   const Clock::time_point start = Clock::now();
   const std::string folder = options_.checkpoint.load;
   log_.line(loading_line(folder, reader.state().step));
-  const LoadScope scope = options_.checkpoint.finetune        ? LoadScope::weights
-                          : options_.checkpoint.no_load_optim ? LoadScope::without_optimizer
-                                                              : LoadScope::everything;
+  const bool no_optimizer = options_.checkpoint.no_load_optim || options_.evaluation.skip_train;
+  const LoadScope scope = options_.checkpoint.finetune ? LoadScope::weights
+                          : no_optimizer               ? LoadScope::without_optimizer
+                                                       : LoadScope::everything;
   progress_ = load_checkpoint(*rank_, reader, scope);
-  saved_ = std::filesystem::exists(options_.checkpoint.save) &&
-                   std::filesystem::equivalent(folder, options_.checkpoint.save) &&
-                   scope == LoadScope::everything
-               ? std::optional(progress_.iteration)
-               : std::nullopt;
+  const auto home = std::filesystem::absolute(reader.folder()).parent_path();
+  if (std::filesystem::exists(options_.checkpoint.save) &&
+      std::filesystem::equivalent(home, options_.checkpoint.save)) {
+    saved_ = progress_.iteration;
+  }
   log_.line(checkpoint_version_line());
   log_.line(loaded_line(folder, progress_.iteration));
   timers_->add("load-checkpoint", seconds_since(start));
@@ -111,6 +132,10 @@ RunEnd Trainer::run() {
   log_.begin(plan_, progress_, rank_->stream().device().description());
   bool stopped = false;
   if (!options_.evaluation.skip_train) {
+    if (progress_.iteration >= plan_.last_iteration) {
+      log_.line(concat("nothing is left to train: the checkpoint is of iteration ",
+                       progress_.iteration, ", and ", plan_.last_iteration, " were asked for"));
+    }
     stopped = train();
     if (!stopped) {
       log_.line(datetime_line("after training is done", std::time(nullptr)));
@@ -134,13 +159,15 @@ RunEnd Trainer::run() {
   return last_save_failed_ ? RunEnd::save_failed : stopped ? RunEnd::stopped : RunEnd::finished;
 }
 
+FeedOptions Trainer::feed_options(std::int64_t first_sample) const {
+  return {.micro_batch = plan_.micro_batch,
+          .data_rank = rank_->mesh().coordinate(Axis::data),
+          .data_ranks = plan_.data_ranks,
+          .consumed_samples = first_sample};
+}
+
 bool Trainer::train() {
-  BatchFeed feed(*data_, Split::train,
-                 {.micro_batch = plan_.micro_batch,
-                  .data_rank = rank_->mesh().coordinate(Axis::data),
-                  .data_ranks = plan_.data_ranks,
-                  .consumed_samples = progress_.consumed_samples},
-                 rank_->stream());
+  BatchFeed feed(*data_, Split::train, feed_options(progress_.consumed_samples), rank_->stream());
   // A GPU works on a step while the host reads what the one before it found.
   const std::size_t ahead = rank_->stream().on_cuda() ? 1 : 0;
   while (progress_.iteration < plan_.last_iteration) {
@@ -270,7 +297,9 @@ bool Trainer::after_step() {
   const auto& save_interval = options_.checkpoint.save_interval;
   if (leave || (save_interval && iteration % *save_interval == 0)) {
     collect(0);
+    const Clock::time_point start = Clock::now();
     save();
+    log_.leave_out(seconds_since(start));
   }
   return leave;
 }
@@ -285,20 +314,34 @@ bool Trainer::evaluates(Split split) const {
 
 void Trainer::evaluate(Split split, std::int64_t first_sample, bool at_end) {
   const Clock::time_point start = Clock::now();
-  BatchFeed feed(*data_, split,
-                 {.micro_batch = plan_.micro_batch,
-                  .data_rank = rank_->mesh().coordinate(Axis::data),
-                  .data_ranks = plan_.data_ranks,
-                  .consumed_samples = first_sample},
-                 rank_->stream());
-  const std::int64_t micro_batches = evaluation_samples() / (plan_.micro_batch * plan_.data_ranks);
-  const double loss = rank_->evaluate(micro_batches, [&](std::int64_t) { return feed.next(); });
+  std::optional<BatchFeed> feed;
+  feed.emplace(*data_, split, feed_options(first_sample), rank_->stream());
+  const std::int64_t each = plan_.batch.global() / (plan_.micro_batch * plan_.data_ranks);
+  const double loss =
+      rank_->evaluate(options_.evaluation.iterations * each, [&](std::int64_t micro_batch) {
+        if (micro_batch % each == 0) {
+          notice_stop();
+        }
+        return feed->next();
+      });
+  feed.reset();  // its threads end within the time that is left out
   log_.evaluation({.iteration = progress_.iteration,
                    .losses = {{"lm loss", loss}},
                    .final_samples = at_end ? evaluation_samples() : 0,
                    .test = split == Split::test},
                   progress_);
   log_.leave_out(seconds_since(start));
+}
+
+// An evaluation may take longer than whoever asks to stop will wait: what was learnt is saved
+// first.
+void Trainer::notice_stop() {
+  if (!stop_seen_ && any_rank(*rank_, wants_to_stop())) {
+    stop_seen_ = true;
+    if (!options_.evaluation.skip_train && progress_.iteration > 0) {
+      save();
+    }
+  }
 }
 
 void Trainer::evaluate_at_end(Split split) {
@@ -319,7 +362,6 @@ void Trainer::save() {
   report_saves(false);
   timers_->add("save-checkpoint", seconds_since(start));
   log_.timers(timers_->collect({"save-checkpoint"}, 1, rank_->mesh().world()));
-  log_.leave_out(seconds_since(start));
 }
 
 void Trainer::report_saves(bool wait) {

@@ -30,8 +30,8 @@ struct RunInputs {
 
 enum class RunEnd {
   finished,
-  stopped,      // iterations remain, and a checkpoint has what was done
-  save_failed,  // finished, but the last state is on no disk
+  stopped,      // iterations remain, and a checkpoint, where --save asks for it, has what was done
+  save_failed,  // finished or stopped, but the last state is on no disk
 };
 
 class Trainer {
@@ -41,9 +41,6 @@ class Trainer {
   Trainer(const RunInputs& inputs, std::unique_ptr<Communicator> world, RunLog& log);
 
   RunEnd run();
-
-  GptRank& rank() { return *rank_; }
-  const Progress& progress() const { return progress_; }
 
  private:
   struct Pending {  // a step of which the outcome was not read yet
@@ -55,6 +52,7 @@ class Trainer {
   void load();
   void open_data();
 
+  FeedOptions feed_options(std::int64_t first_sample) const;
   bool train();  // true: stopped while iterations remain
   void enqueue_step(BatchFeed& feed);
   void collect(std::size_t still_running);
@@ -66,6 +64,7 @@ class Trainer {
   bool evaluates(Split split) const;
   void evaluate(Split split, std::int64_t first_sample, bool at_end);
   void evaluate_at_end(Split split);
+  void notice_stop();
   std::int64_t evaluation_samples() const;
 
   void save();
@@ -83,7 +82,7 @@ class Trainer {
 
   Progress progress_;
   std::deque<Pending> pending_;
-  bool stop_seen_ = false;  // some rank wished to stop
+  bool stop_seen_ = false;  // some rank wished to stop; the same on all ranks
   bool memory_reported_ = false;
   std::optional<std::int64_t> saved_;  // the iteration of the last save that was begun
   bool last_save_failed_ = false;

@@ -23,7 +23,7 @@ from transformers.utils import logging
 VOCABULARY = 50257
 SIZES = {  # layers, width, heads, positions, whether spread like trained weights, characters of WikiText-2
     "small": (2, 48, 3, 128, False, None),
-    "spread": (3, 64, 4, 256, True, 300_000),
+    "spread": (3, 64, 4, 256, True, 60_000),
     "wide": (2, 256, 8, 512, True, 60_000),
     "124M": (12, 768, 12, 1024, True, 12_000),
 }
@@ -216,6 +216,7 @@ def check_trained(bloomery, root, data):
 def main():
     logging.set_verbosity_error()
     logging.disable_progress_bar()
+    torch.set_num_threads(1)  # waiting threads would spin beside ours
     bloomery = sys.argv[1]
     default = pathlib.Path(__file__).resolve().parents[3] / "shared/data"
     data = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else default

@@ -18,7 +18,7 @@ import torch
 import torch_gpt
 from training import SHARED_DATA, Program, flags, make_corpus, metrics
 
-RATE, LOWEST, WARMUP, DECAY, BETAS, CLIP = 3e-4, 3e-5, 0.04, 0.1, (0.9, 0.95), 1.0
+RATE, LOWEST, WARMUP, DECAY, BETAS, CLIP = 2e-4, 2e-5, 0.04, 0.1, (0.9, 0.95), 1.0
 HEADS = 5
 MODEL = dict(num_layers=6, hidden_size=64 * HEADS, num_attention_heads=HEADS, hidden_dropout=0, attention_dropout=0)
 LAST = 100

@@ -137,6 +137,27 @@ TEST(MetricsFile, ResumingTakesOutWhatIsMeasuredAgainAndWhatIsDamaged) {
   EXPECT_EQ(history.rows[3].value("lm_loss"), 40.0);
 }
 
+TEST(MetricsFile, GoingOnTakesOutTheEvaluationsOfTheEnd) {
+  const TemporaryFolder folder;
+  const auto path = folder.file("metrics.jsonl", "");
+  const auto evaluation = [](std::int64_t final_samples) {
+    return metrics_row(
+        EvaluationReport{
+            .iteration = 5, .losses = {{"lm loss", 2.0}}, .final_samples = final_samples},
+        16, 2048, 7);
+  };
+  {
+    MetricsFile file(path, 0);
+    file.add(evaluation(0));
+    file.add(evaluation(80));
+  }
+  const MetricsFile later(path, 6);
+  EXPECT_EQ(read_metrics(path).rows.size(), 2u);
+  const MetricsFile there(path, 5);
+  ASSERT_EQ(read_metrics(path).rows.size(), 1u);
+  EXPECT_FALSE(read_metrics(path).rows[0].value("final_samples").has_value());
+}
+
 TEST(MetricsFile, WhatIsNoRowIsRefused) {
   for (const char* line :
        {"[]", "{}", "{\"kind\":\"train\"}", "nonsense",

@@ -15,6 +15,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::array<const char*, 3> kKinds = {"train", "validation", "test"};
 
+// Of evaluations at the end of a run alone.
+constexpr const char* kFinalSamples = "final_samples";
+
 // "lm loss" as a key: lm_loss.
 std::string key(std::string name) {
   std::replace(name.begin(), name.end(), ' ', '_');
@@ -32,7 +35,10 @@ std::filesystem::path without_rows_after(const std::filesystem::path& path,
                                          std::int64_t iteration) {
   if (!std::filesystem::exists(path)) return path;
   const MetricsHistory history = read_metrics(path);
-  const auto later = [iteration](const MetricsRow& row) { return row.iteration > iteration; };
+  const auto later = [iteration](const MetricsRow& row) {
+    return row.iteration > iteration ||
+           (row.iteration == iteration && row.value(kFinalSamples).has_value());
+  };
   const bool clean =
       history.damaged_lines == 0 && std::none_of(history.rows.begin(), history.rows.end(), later);
   const std::string text = clean ? read_file(path) : "";
@@ -94,6 +100,9 @@ MetricsRow metrics_row(const EvaluationReport& report, std::int64_t consumed_sam
   for (const auto& [name, value] : report.losses) {
     row.values.emplace_back(key(name), value);
     row.values.emplace_back(key(name) + "_ppl", perplexity(value));
+  }
+  if (report.final_samples > 0) {
+    row.values.emplace_back(kFinalSamples, static_cast<double>(report.final_samples));
   }
   return row;
 }

@@ -42,8 +42,9 @@ MetricsHistory read_metrics(const std::filesystem::path& path);
 
 class MetricsFile {
  public:
-  // Goes on after `iteration`: rows behind it, which a run that resumes from there measures again,
-  // are taken out of the file, and so are damaged lines.
+  // Goes on after `iteration`: rows behind it and the evaluations of a run that ended there, all of
+  // which a run that resumes from there measures again, are taken out of the file, and so are
+  // damaged lines.
   MetricsFile(const std::filesystem::path& path, std::int64_t iteration);
   void add(const MetricsRow& row) { file_.append(to_json(row) + "\n"); }
   const std::filesystem::path& path() const { return file_.path(); }

@@ -169,7 +169,7 @@ std::string report_html(const std::vector<MetricsRow>& rows, const RunSummary& s
   }
   page += "</div>\n";
   if (!summary.options.empty()) {
-    page += "<details open><summary>Options</summary><div class=\"options\"><table>\n";
+    page += "<details><summary>Options</summary><div class=\"options\"><table>\n";
     for (const auto& [name, value] : summary.options) {
       page += fmt::format("<tr><td>{}</td><td>{}</td></tr>\n", escaped(name), escaped(value));
     }

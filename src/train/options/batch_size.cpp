@@ -94,6 +94,12 @@ std::vector<std::string> batch_problems(std::int64_t global, const std::optional
     found.push_back(concat("--rampup-batch-size: from ", rampup->start, " the increment ",
                            rampup->increment, " does not reach the global batch size ", global));
   }
+  constexpr std::int64_t kMostSteps = 1'000'000;
+  if ((global - rampup->start) / rampup->increment > kMostSteps) {
+    found.push_back(concat("--rampup-batch-size: from ", rampup->start, " to ", global,
+                           " in steps of ", rampup->increment, " are more than ", kMostSteps,
+                           " steps"));
+  }
   require_multiple("the first batch size", rampup->start);
   if (rampup->start != global) {
     require_multiple("the increment of the batch size", rampup->increment);

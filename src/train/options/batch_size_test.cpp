@@ -64,6 +64,8 @@ TEST(BatchSize, ProblemsNameTheNumbers) {
             "64");
   EXPECT_EQ(batch_problems(64, Rampup{128, 16, 300}, 4).size(), 1u);
   EXPECT_EQ(batch_problems(64, Rampup{4, 6, 300}, 4).size(), 1u);
+  EXPECT_EQ(batch_problems(1000000000, Rampup{2, 2, 300}, 2).at(0),
+            "--rampup-batch-size: from 2 to 1000000000 in steps of 2 are more than 1000000 steps");
 }
 
 }  // namespace

@@ -90,6 +90,34 @@ void check_length(const PretrainOptions& o, Findings& f) {
             "other");
 }
 
+// Counts of samples and tokens must be exact in a double, which also keeps products of them in
+// range.
+void check_magnitudes(const PretrainOptions& o, Findings& f) {
+  constexpr double kMost = 9e15;
+  const auto number = [](const std::optional<std::int64_t>& x) {
+    return static_cast<double>(x.value_or(0));
+  };
+  const auto require_exact = [&](const char* what, double count) {
+    f.require(count <= kMost, what, " would be ", count, ", and at most ", kMost,
+              " can be counted");
+  };
+  const double batch = number(global_batch_size(o.batch)), length = number(o.data.seq_length);
+  const double samples = std::max({number(o.length.iterations) * batch, number(o.length.samples),
+                                   number(o.length.tokens) / length});
+  require_exact("the tokens to train on", samples * length);
+  require_exact(
+      "the tokens of the learning rate's decay",
+      std::max(number(o.rate.decay_iterations) * batch, number(o.rate.decay_samples)) * length);
+  require_exact(
+      "the tokens of the warm-up",
+      std::max(number(o.rate.warmup_iterations) * batch, number(o.rate.warmup_samples)) * length);
+  const auto growing = rampup(o.batch);
+  const double smallest = growing && growing->start > 0 ? number(growing->start) : batch;
+  const double evaluations = samples / smallest / number(o.evaluation.interval) + 1;
+  require_exact("the samples of all evaluations",
+                evaluations * number(o.evaluation.iterations) * batch);
+}
+
 }  // namespace
 
 std::vector<std::string> problems(const PretrainOptions& o) {
@@ -97,6 +125,7 @@ std::vector<std::string> problems(const PretrainOptions& o) {
   check_network(o, f);
   check_batch(o, f);
   check_length(o, f);
+  check_magnitudes(o, f);
   f.add(problems(o.data));
   f.require(o.checkpoint.save.empty() || o.checkpoint.save_interval,
             "--save needs --save-interval");

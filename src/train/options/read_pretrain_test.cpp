@@ -161,5 +161,20 @@ TEST(ReadPretrain, DryRunPrintsEverythingAndTouchesNothing) {
   }
 }
 
+TEST(ReadPretrain, RefusesCountsThatNoNumberHolds) {
+  const auto error = [](std::vector<std::string> flags) {
+    return PretrainCase(small_gpt(flags)).error;
+  };
+  EXPECT_EQ(error({"--train-iters", "1000000000000", "--eval-iters", "0"}), "");
+  EXPECT_EQ(error({"--train-iters", "1000000000000000", "--eval-iters", "0"}),
+            "the tokens to train on would be 6.4e+16, and at most 9e+15 can be counted");
+  EXPECT_EQ(error({"--train-iters", "9", "--lr-decay-iters", "9000000000000000"}),
+            "the tokens of the learning rate's decay would be 5.76e+17, and at most 9e+15 can be "
+            "counted");
+  EXPECT_EQ(error({"--train-samples", "1000000000", "--eval-interval", "1", "--eval-iters",
+                   "1000000000"}),
+            "the samples of all evaluations would be 1e+18, and at most 9e+15 can be counted");
+}
+
 }  // namespace
 }  // namespace bloomery
