@@ -174,8 +174,12 @@ int evaluate(const Arguments& arguments, std::ostream& out) {
         << table.help();
     return 0;
   }
+  ignore_training_flags(table, arguments);
   table.read_flags(arguments);
   table.finish(table.problems().empty() ? problems(options) : std::vector<std::string>());
+  for (const std::string& note : table.notes()) {
+    Log().info(note);
+  }
   options.perplexity.data = options.valid_data;
   options.perplexity.progress = progress_lines(options.log_interval);
   LoadedModel model(options.model.options());

@@ -82,6 +82,10 @@ TEST_F(EvaluateTest, ScriptsOfMegatronRun) {
        text_,
        "--micro-batch-size",
        "8",
+       "--activations-checkpoint-method",
+       "uniform",
+       "--tensor-model-parallel-size",
+       "1",
        "--checkpoint-activations",
        "--log-interval",
        "10",
@@ -90,6 +94,8 @@ TEST_F(EvaluateTest, ScriptsOfMegatronRun) {
   EXPECT_TRUE(
       contains(run({"--task", "WIKITEXT103", "--num-layers", "3", "--valid-data", text_}, 2),
                "--num-layers 3, but the model"));
+  EXPECT_TRUE(contains(run({"--task", "WIKITEXT103", "--valid-data", text_, "--lambada"}, 2),
+                       "unknown option --lambada"));
 }
 
 TEST_F(EvaluateTest, LogitsToAFile) {
@@ -100,6 +106,11 @@ TEST_F(EvaluateTest, LogitsToAFile) {
   const std::string uneven = folder_.file("uneven", "[[1,2,3],[4,5]]");
   std::filesystem::remove(out);
   EXPECT_TRUE(contains(run({"--task", "LOGITS", "--ids", uneven, "--output", out}, 2), "array 1"));
+  const std::string numbers = "1 1 1 1 1 1 1 1 1 1 1 1 1 ";
+  EXPECT_TRUE(contains(
+      run({"--task", "LOGITS", "--ids", folder_.file("long", numbers + numbers), "--output", out},
+          2),
+      "--ids: 26 tokens in an array, but the model has positions for 24"));
   EXPECT_FALSE(std::filesystem::exists(out));
 }
 

@@ -1,9 +1,5 @@
 #include "generate_options.h"
 
-#include <set>
-
-#include "train/options/pretrain_options.h"
-
 namespace bloomery {
 namespace {
 
@@ -45,41 +41,6 @@ void describe_choice(OptionTable& t, GenerateOptions& o, std::int64_t& seed) {
   t.add("length-penalty", o.length_penalty,
         "Beams are compared by log-probability / length^penalty.");
   t.add("stop", o.stops, "Texts that end generation; they are not part of the result.");
-}
-
-// Model and training flags that Megatron's scripts give to every program, as far as they occur in
-// the arguments.
-void ignore_training_flags(OptionTable& table, const Arguments& arguments) {
-  PretrainOptions training;
-  OptionTable known;
-  describe(known, training);
-  std::map<std::string, const OptionRow*> rows;
-  for (const OptionRow& row : known.rows()) {
-    for (const OptionRow::Spelling& flag : row.flags) {
-      rows.emplace(flag.text, &row);
-    }
-  }
-  for (const OptionRow& row : table.rows()) {
-    for (const OptionRow::Spelling& flag : row.flags) {
-      rows.erase(flag.text);
-    }
-  }
-  for (const std::string& argument : arguments) {
-    if (!argument.starts_with("--")) {
-      continue;
-    }
-    const std::string name = canonical_option(argument.substr(2, argument.find('=') - 2));
-    const auto found = rows.find(name);
-    if (found == rows.end()) {
-      continue;
-    }
-    if (found->second->refused_because.empty()) {
-      table.ignore(name, "the checkpoint has the model, and nothing is trained here");
-    } else {
-      table.refuse(name, found->second->harmless_words, found->second->refused_because);
-    }
-    rows.erase(found);
-  }
 }
 
 std::vector<std::string> contradictions(const OptionTable& table, const GenerateCommand& o) {

@@ -1,5 +1,9 @@
 #include "model_choice.h"
 
+#include <map>
+
+#include "train/options/pretrain_options.h"
+
 namespace bloomery {
 
 LoadOptions ModelChoice::options() const {
@@ -44,10 +48,40 @@ void describe(OptionTable& t, ModelChoice& o) {
   t.add("hidden-size", o.hidden_size, same);
   t.add("num-attention-heads", o.num_heads, same);
   t.add("max-position-embeddings", o.max_positions, same);
-  for (const char* flag : {"checkpoint-activations", "no-load-optim", "no-load-rng"}) {
-    t.ignore(flag, "nothing is trained here");
-  }
   describe(t, o.tokenizer);
+}
+
+void ignore_training_flags(OptionTable& table, const Arguments& arguments) {
+  PretrainOptions training;
+  OptionTable known;
+  describe(known, training);
+  std::map<std::string, const OptionRow*> rows;
+  for (const OptionRow& row : known.rows()) {
+    for (const OptionRow::Spelling& flag : row.flags) {
+      rows.emplace(flag.text, &row);
+    }
+  }
+  for (const OptionRow& row : table.rows()) {
+    for (const OptionRow::Spelling& flag : row.flags) {
+      rows.erase(flag.text);
+    }
+  }
+  for (const std::string& argument : arguments) {
+    if (!argument.starts_with("--")) {
+      continue;
+    }
+    const std::string name = canonical_option(argument.substr(2, argument.find('=') - 2));
+    const auto found = rows.find(name);
+    if (found == rows.end()) {
+      continue;
+    }
+    if (found->second->refused_because.empty()) {
+      table.ignore(name, "the checkpoint has the model, and nothing is trained here");
+    } else {
+      table.refuse(name, found->second->harmless_words, found->second->refused_because);
+    }
+    rows.erase(found);
+  }
 }
 
 }  // namespace bloomery

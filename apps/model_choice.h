@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "command.h"
 #include "config/option_table.h"
 #include "device_choice.h"
 #include "generate/loaded_model.h"
@@ -22,5 +23,10 @@ struct ModelChoice {
 };
 
 void describe(OptionTable& table, ModelChoice& choice);
+
+// Model and training flags that Megatron's scripts give to every program, as far as they occur in
+// the arguments and the table does not have them: accepted without a meaning, or refused where
+// training refuses them. Call before the flags are read; table.notes() then says which there were.
+void ignore_training_flags(OptionTable& table, const Arguments& arguments);
 
 }  // namespace bloomery

@@ -42,8 +42,9 @@ NpyType type_of(const std::string& description, const std::string& path) {
       return static_cast<NpyType>(i);
     }
   }
-  throw Error(concat(path, ": arrays of type '", description,
-                     "' are not supported; use a little-endian integer type"));
+  throw Error(concat(
+      path, ": arrays of type '", description,
+      "' are not supported; use uint8, uint16, int32, uint32, int64 or uint64, little-endian"));
 }
 
 // Where the header's text lies. Formats 2.0 and 3.0 have a longer length field.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "data/npy.h"
+#include "generate/decoder.h"
 #include "tasks/scorer.h"
 
 namespace bloomery {
@@ -34,7 +35,9 @@ std::vector<std::int64_t> write_logits(LoadedModel& model, const TokenArrays& ar
   for (std::size_t i = 0; i < arrays.rows.size(); ++i) {
     check_tokens(arrays.rows[i], vocabulary, concat("--ids: array ", i));
   }
-  checked_seq_length(model.options(), length);
+  const auto positions = Decoder::max_positions(model.options());
+  check(!positions || length <= *positions, "--ids: ", length,
+        " tokens in an array, but the model has positions for ", positions.value_or(0));
   std::vector<std::int64_t> shape{length, vocabulary};
   if (!arrays.single) {
     shape.insert(shape.begin(), static_cast<std::int64_t>(arrays.rows.size()));
