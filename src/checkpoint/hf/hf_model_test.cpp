@@ -20,7 +20,7 @@ class HfModels : public ::testing::Test {
  protected:
   // A copy of a golden folder that may be changed.
   fs::path copy(const std::string& name) const {
-    const fs::path to = fs::path(scratch.file("x", "")).parent_path() / name;
+    fs::path to = fs::path(scratch.file("x", "")).parent_path() / name;
     fs::remove_all(to);
     fs::create_directories(to);
     for (const auto& entry : fs::directory_iterator(golden(name))) {

@@ -162,7 +162,7 @@ TEST(ReadPretrain, DryRunPrintsEverythingAndTouchesNothing) {
 }
 
 TEST(ReadPretrain, RefusesCountsThatNoNumberHolds) {
-  const auto error = [](std::vector<std::string> flags) {
+  const auto error = [](const std::vector<std::string>& flags) {
     return PretrainCase(small_gpt(flags)).error;
   };
   EXPECT_EQ(error({"--train-iters", "1000000000000", "--eval-iters", "0"}), "");
