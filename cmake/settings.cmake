@@ -52,9 +52,10 @@ if(BLOOMERY_PORTABLE)
                          INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:--compress-mode=size>")
 endif()
 if(BLOOMERY_SANITIZE)
+  # Instrumented code of the standard library looks uninitialised to g++ 12 where it is not.
   target_compile_options(bloomery_settings
                          INTERFACE -fsanitize=${BLOOMERY_SANITIZE} -fno-omit-frame-pointer
-                                   -fno-sanitize-recover=all)
+                                   -fno-sanitize-recover=all -Wno-maybe-uninitialized)
   target_link_options(bloomery_settings INTERFACE -fsanitize=${BLOOMERY_SANITIZE})
 endif()
 
