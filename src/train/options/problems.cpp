@@ -57,6 +57,9 @@ void check_batch(const PretrainOptions& o, Findings& f) {
   const std::int64_t global = global_batch_size(b);
   f.require(b.rampup.empty() || b.rampup.size() == 3,
             "--rampup-batch-size needs three numbers: start, increment and samples");
+  if (b.micro < 1) {
+    return;  // not given: the table says so
+  }
   f.add(batch_problems(global, rampup(b), b.micro * b.ranks_as_threads));
   f.require(!b.accumulation || *b.accumulation * b.micro * b.ranks_as_threads == global,
             "gradient accumulation ", b.accumulation.value_or(1), " x micro-batch size ", b.micro,
@@ -102,6 +105,9 @@ void check_magnitudes(const PretrainOptions& o, Findings& f) {
               " can be counted");
   };
   const double batch = number(global_batch_size(o.batch)), length = number(o.data.seq_length);
+  if (batch < 1 || length < 1) {
+    return;  // not given: the table says so
+  }
   const double samples = std::max({number(o.length.iterations) * batch, number(o.length.samples),
                                    number(o.length.tokens) / length});
   require_exact("the tokens to train on", samples * length);

@@ -161,6 +161,16 @@ TEST(ReadPretrain, DryRunPrintsEverythingAndTouchesNothing) {
   }
 }
 
+TEST(ReadPretrain, SaysWhatIsMissing) {
+  for (const std::vector<std::string>& flags :
+       {std::vector<std::string>{}, {"--micro-batch-size", "2"}, {"--seq-length", "8"}}) {
+    const std::string error = PretrainCase(flags).error;
+    EXPECT_NE(error.find("--num-layers"), std::string::npos) << error;
+    EXPECT_NE(error.find("--train-iters"), std::string::npos) << error;
+    EXPECT_EQ(error.find("nan"), std::string::npos) << error;
+  }
+}
+
 TEST(ReadPretrain, RefusesCountsThatNoNumberHolds) {
   const auto error = [](const std::vector<std::string>& flags) {
     return PretrainCase(small_gpt(flags)).error;
