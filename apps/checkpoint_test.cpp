@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "bloomery.h"
 #include "checkpoint/checkpoint_case.h"
+#include "command_case.h"
 
 namespace bloomery {
 namespace {
@@ -17,9 +17,7 @@ class CheckpointCommandTest : public ::testing::Test {
   // Runs `bloomery checkpoint ARGUMENTS`, expects the exit code and returns output and errors.
   std::string run(Arguments arguments, int code = 0) {
     arguments.insert(arguments.begin(), "checkpoint");
-    std::ostringstream out, errors;
-    EXPECT_EQ(run_bloomery(arguments, out, errors), code) << out.str() << errors.str();
-    return out.str() + errors.str();
+    return expect_command(arguments, code);
   }
   std::string path(const std::string& name = "") const { return (folder_.path() / name).string(); }
   void flip_last_byte(const std::string& name) {

@@ -4,14 +4,13 @@
 
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "base/file.h"
 #include "base/temporary_folder.h"
-#include "bloomery.h"
 #include "checkpoint/hf/hf_model.h"
 #include "checkpoint/model_source.h"
 #include "checkpoint/model_source_case.h"
+#include "command_case.h"
 
 namespace bloomery {
 namespace {
@@ -30,9 +29,7 @@ bool same_bytes(const Tensor& a, const Tensor& b) {
 class ConvertTest : public ::testing::Test {
  protected:
   std::string run(const Arguments& arguments, int code = 0) {
-    std::ostringstream out, errors;
-    EXPECT_EQ(run_bloomery(arguments, out, errors), code) << out.str() << errors.str();
-    return out.str() + errors.str();
+    return expect_command(arguments, code);
   }
   std::string convert(const fs::path& input, const std::string& output, const std::string& to,
                       int code = 0) {

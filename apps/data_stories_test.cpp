@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "bloomery.h"
+#include "command_case.h"
 #include "data.h"
 #include "data/stories/stories.h"
 
@@ -24,9 +24,7 @@ class StoriesCommandTest : public ::testing::Test {
 
   std::string run(Arguments arguments, int code = 0) {
     arguments.insert(arguments.begin(), {"data", "stories"});
-    std::ostringstream out, errors;
-    EXPECT_EQ(run_bloomery(arguments, out, errors), code) << out.str() << errors.str();
-    return out.str() + errors.str();
+    return expect_command(arguments, code);
   }
 
   std::filesystem::path folder_ =

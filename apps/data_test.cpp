@@ -6,11 +6,10 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "base/error.h"
 #include "base/file.h"
-#include "bloomery.h"
+#include "command_case.h"
 #include "data/indexed_corpus.h"
 
 namespace bloomery {
@@ -25,9 +24,7 @@ class DataCommandTest : public ::testing::Test {
 
   // Runs `bloomery ARGUMENTS`, expects the exit code and returns output and errors.
   std::string run(const Arguments& arguments, int code = 0) {
-    std::ostringstream out, errors;
-    EXPECT_EQ(run_bloomery(arguments, out, errors), code) << out.str() << errors.str();
-    return out.str() + errors.str();
+    return expect_command(arguments, code);
   }
 
   // Documents of 1, 2, ... tokens; token k of document d is d.

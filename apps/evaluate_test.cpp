@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "bloomery.h"
+#include "command_case.h"
 #include "tasks/task_case.h"
 
 namespace bloomery {
@@ -16,9 +16,7 @@ class EvaluateTest : public ::testing::Test {
   std::string run(Arguments arguments, int code = 0) {
     arguments.insert(arguments.begin(), {"evaluate", "--load", folder_.path("save"), "--device",
                                          "cpu", "--num-threads", "2"});
-    std::ostringstream out, errors;
-    EXPECT_EQ(run_bloomery(arguments, out, errors), code) << out.str() << errors.str();
-    return out.str() + errors.str();
+    return expect_command(arguments, code);
   }
   nlohmann::ordered_json json(Arguments arguments) {
     arguments.push_back("--json");

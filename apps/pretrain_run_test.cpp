@@ -9,27 +9,13 @@
 #include <sstream>
 
 #include "base/temporary_folder.h"
-#include "bloomery.h"
 #include "checkpoint/compare.h"
 #include "checkpoint/folder.h"
+#include "command_case.h"
 #include "device/device.h"
 
 namespace bloomery {
 namespace {
-
-struct Outcome {
-  int code;
-  std::string out, errors;
-  bool says(const std::string& text) const {
-    return out.find(text) != std::string::npos || errors.find(text) != std::string::npos;
-  }
-};
-
-Outcome run(const Arguments& arguments) {
-  std::ostringstream out, errors;
-  const int code = run_bloomery(arguments, out, errors);
-  return {code, out.str(), errors.str()};
-}
 
 Arguments words(const std::string& text) {
   std::istringstream in(text);
@@ -42,12 +28,12 @@ const std::filesystem::path& corpus_folder() {
   static const bool made = [] {
     const std::string at = folder.path().string();
     const std::string stories = at + "/stories.jsonl", tokenizer = at + "/tokenizer";
-    return run(words("data stories --count 400 --output " + stories)).code == 0 &&
-           run(words("tokenizer train --vocab-size 300 --input " + stories + " --output " +
-                     tokenizer))
+    return run_command(words("data stories --count 400 --output " + stories)).code == 0 &&
+           run_command(words("tokenizer train --vocab-size 300 --input " + stories + " --output " +
+                             tokenizer))
                    .code == 0 &&
-           run(words("preprocess --append-eod --input " + stories + " --tokenizer " + tokenizer +
-                     " --output-prefix " + at + "/stories"))
+           run_command(words("preprocess --append-eod --input " + stories + " --tokenizer " +
+                             tokenizer + " --output-prefix " + at + "/stories"))
                    .code == 0;
   }();
   EXPECT_TRUE(made);
@@ -86,7 +72,7 @@ class PretrainRun : public ::testing::Test {
     }
     return words(line);
   }
-  Outcome train(const std::string& more) const { return run(command(more)); }
+  Outcome train(const std::string& more) const { return run_command(command(more)); }
   std::string saved_in(const std::string& name) const {
     return " --save " + at(name) + " --load " + at(name) + " ";
   }
@@ -424,8 +410,8 @@ TEST_F(PretrainRun, SaysWhatIsWrongWithTheData) {
   EXPECT_EQ(split.code, kBadInput);
   EXPECT_TRUE(split.says("no training data")) << split.errors;
   const std::string other = at("other");
-  ASSERT_EQ(run(words("tokenizer train --vocab-size 260 --input " + corpus_folder().string() +
-                      "/stories.jsonl --output " + other))
+  ASSERT_EQ(run_command(words("tokenizer train --vocab-size 260 --input " +
+                              corpus_folder().string() + "/stories.jsonl --output " + other))
                 .code,
             kFinished);
   const Outcome tokens = train("--train-iters 2 --tokenizer " + other);

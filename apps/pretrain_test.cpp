@@ -2,23 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <sstream>
-
-#include "bloomery.h"
+#include "command_case.h"
 
 namespace bloomery {
 namespace {
-
-struct Outcome {
-  int code;
-  std::string out, errors;
-};
-
-Outcome run(const Arguments& arguments) {
-  std::ostringstream out, errors;
-  const int code = run_bloomery(arguments, out, errors);
-  return {code, out.str(), errors.str()};
-}
 
 // Megatron's README command for one GPU, with the name of the program alone changed.
 Arguments readme_command() {
@@ -59,7 +46,7 @@ Arguments readme_command() {
 }
 
 TEST(Pretrain, DryRunOfTheReadmeCommand) {
-  const Outcome outcome = run(readme_command());
+  const Outcome outcome = run_command(readme_command());
   EXPECT_EQ(outcome.code, 0) << outcome.errors;
   for (const char* part : {"354,823,168", "8 = 4 (micro) x 2 (accumulation)", "25,600 samples",
                            "layers are recomputed", "no-gpt2_text_document.idx does not exist"}) {
@@ -68,12 +55,12 @@ TEST(Pretrain, DryRunOfTheReadmeCommand) {
 }
 
 TEST(Pretrain, HelpAndMistakes) {
-  const Outcome help = run({"pretrain", "--help"});
+  const Outcome help = run_command({"pretrain", "--help"});
   EXPECT_EQ(help.code, 0);
   EXPECT_NE(help.out.find("--rampup-batch-size"), std::string::npos);
   Arguments arguments = readme_command();
   arguments.push_back("--num-expert");
-  const Outcome mistake = run(arguments);
+  const Outcome mistake = run_command(arguments);
   EXPECT_EQ(mistake.code, 2);
   EXPECT_NE(mistake.errors.find("did you mean --num-experts?"), std::string::npos)
       << mistake.errors;

@@ -2,7 +2,7 @@
 
 #include <sstream>
 
-#include "bloomery.h"
+#include "command_case.h"
 #include "harness/shared_data.h"
 
 namespace bloomery {
@@ -16,19 +16,12 @@ constexpr char kJson[] =
 
 class TokenizerCommand : public testing::Test {
  protected:
-  struct Outcome {
-    int code;
-    std::string out, errors;
-  };
-
   // Runs `bloomery tokenizer` on an input file; several workers, so that lines are shared out.
   Outcome run(const std::string& mode, const std::string& input, Arguments further) {
     Arguments arguments = {"tokenizer", mode, "--tokenizer", tokenizer_,
                            "--workers", "3",  "--input",     folder_.file("input", input).string()};
     arguments.insert(arguments.end(), further.begin(), further.end());
-    std::ostringstream out, errors;
-    const int code = run_bloomery(arguments, out, errors);
-    return {code, out.str(), errors.str()};
+    return run_command(arguments);
   }
 
   TemporaryFolder folder_;
