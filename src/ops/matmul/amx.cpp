@@ -111,7 +111,7 @@ AmxProduct::AmxProduct(Stream& stream, const Sizes& sizes, const Operand& a, con
       a_(a),
       b_(b),
       hardware_(tiles == Tiles::hardware) {
-  if (!as_stored(0) && up(s_.n, s_.block_columns) > kOwnCopies) {
+  if (a_.transposed && up(s_.n, s_.block_columns) > kOwnCopies) {
     share_a();
   }
   if (up(s_.m, s_.block_rows) > kOwnCopies) {
@@ -119,16 +119,11 @@ AmxProduct::AmxProduct(Stream& stream, const Sizes& sizes, const Operand& a, con
   }
 }
 
-// Whether the kernel can load the strip that starts at `row` as it stands.
-bool AmxProduct::as_stored(std::int64_t row) const {
-  return !a_.transposed && s_.k % kDepth == 0 && row + kStrip <= s_.m;
-}
-
 void AmxProduct::share_a() {
   const std::int64_t num_strips = up(s_.m, kStrip);
   shared_a_ = Tensor::empty(stream_, DType::bf16, {num_strips * num_steps_ * kStripTiles});
   auto* const to = static_cast<bfloat16*>(shared_a_.data());
-  for_tiles(for_each_of(stream_.device().pool()), num_strips, num_steps_, a_.transposed,
+  for_tiles(for_each_of(stream_.device().pool()), num_strips, num_steps_, true,
             [&](std::int64_t strip, std::int64_t step) {
               pack_a(strip, step, to + (strip * num_steps_ + step) * kStripTiles);
             });
@@ -155,7 +150,7 @@ void AmxProduct::pack_a(std::int64_t strip, std::int64_t step, bfloat16* to) con
     if (a_.transposed) {
       amx::pack_columns({a_.data + k * a_.ld + row, a_.ld, depth, rows}, hardware_, to);
     } else {
-      amx::pack_rows({a_.data + row * a_.ld + k, a_.ld, rows, depth}, to);
+      amx::pack_rows({a_.data + row * a_.ld + k, a_.ld, rows, depth}, hardware_, to);
     }
   }
 }
@@ -177,16 +172,17 @@ void AmxProduct::pack_b(std::int64_t strip, std::int64_t step, bfloat16* to) con
   }
 }
 
-// Steps [first, first + steps) of a block, packed where the operand is not shared.
+// Steps [first, first + steps) of a block, packed where the operand is not shared. Rows of a that
+// is not transposed are cheap to pack: each strip just before its use, kInnerSteps at a time.
 struct AmxProduct::Panel {
   std::int64_t row_strips, column_strips;            // how many,
   std::int64_t first_row_strip, first_column_strip;  // from where
   std::int64_t most_steps;
   Tensor own_a, own_b;
   std::int64_t first = 0, steps = 0;
-  // Strip s of the block is at data + s * stride; a.data is null where rows serve as they stand.
+  // Strip s of the block is at data + s * stride.
   struct Strips {
-    const bfloat16* data = nullptr;
+    bfloat16* data = nullptr;
     std::int64_t stride = 0;
   } a, b;
 };
@@ -206,12 +202,16 @@ AmxProduct::Panel AmxProduct::panel_of(std::int64_t i, std::int64_t j) const {
               .first_row_strip = i / kStrip,
               .first_column_strip = j / kStrip,
               .most_steps = steps_per_panel(columns)};
-  const std::int64_t strip_elements = panel.most_steps * kStripTiles;
-  if (!shared_a_ && !as_stored(i + (panel.row_strips - 1) * kStrip)) {
-    panel.own_a = Tensor::empty(stream_, DType::bf16, {panel.row_strips * strip_elements});
+  const auto room_for = [&](std::int64_t strips, std::int64_t steps) {
+    return Tensor::empty(stream_, DType::bf16, {strips * steps * kStripTiles});
+  };
+  if (!a_.transposed) {
+    panel.own_a = room_for(1, kInnerSteps);
+  } else if (!shared_a_) {
+    panel.own_a = room_for(panel.row_strips, panel.most_steps);
   }
   if (!shared_b_) {
-    panel.own_b = Tensor::empty(stream_, DType::bf16, {panel.column_strips * strip_elements});
+    panel.own_b = room_for(panel.column_strips, panel.most_steps);
   }
   return panel;
 }
@@ -221,64 +221,70 @@ void AmxProduct::enter(Panel& panel, std::int64_t first) const {
   panel.steps = std::min(panel.most_steps, num_steps_ - first);
   const auto strips_of = [&](const Tensor& shared, const Tensor& own, std::int64_t first_strip) {
     if (own) {
-      return Panel::Strips{static_cast<const bfloat16*>(own.data()),
-                           panel.most_steps * kStripTiles};
+      return Panel::Strips{static_cast<bfloat16*>(own.data()), panel.most_steps * kStripTiles};
     }
     const std::int64_t stride = num_steps_ * kStripTiles;
     return Panel::Strips{
-        static_cast<const bfloat16*>(shared.data()) + first_strip * stride + first * kStripTiles,
-        stride};
+        static_cast<bfloat16*>(shared.data()) + first_strip * stride + first * kStripTiles, stride};
   };
-  if (panel.own_a || shared_a_) {
-    panel.a = strips_of(shared_a_, panel.own_a, panel.first_row_strip);
-  }
+  panel.a = strips_of(shared_a_, panel.own_a, panel.first_row_strip);
   panel.b = strips_of(shared_b_, panel.own_b, panel.first_column_strip);
-  if (panel.own_a) {
-    for_tiles(in_turn, panel.row_strips, panel.steps, a_.transposed,
+  if (panel.own_a && a_.transposed) {
+    for_tiles(in_turn, panel.row_strips, panel.steps, true,
               [&](std::int64_t strip, std::int64_t step) {
-                const std::int64_t from = panel.first_row_strip + strip;
-                if (!as_stored(from * kStrip)) {
-                  pack_a(from, first + step,
-                         static_cast<bfloat16*>(panel.own_a.data()) + strip * panel.a.stride +
-                             step * kStripTiles);
-                }
+                pack_a(panel.first_row_strip + strip, first + step,
+                       panel.a.data + strip * panel.a.stride + step * kStripTiles);
               });
   }
   if (panel.own_b) {
     for_tiles(in_turn, panel.column_strips, panel.steps, !b_.transposed,
               [&](std::int64_t strip, std::int64_t step) {
                 pack_b(panel.first_column_strip + strip, first + step,
-                       static_cast<bfloat16*>(panel.own_b.data()) + strip * panel.b.stride +
-                           step * kStripTiles);
+                       panel.b.data + strip * panel.b.stride + step * kStripTiles);
               });
   }
+}
+
+// The tiles of one strip of rows for `steps` steps from `step` of the panel.
+const bfloat16* AmxProduct::rows_of(const Panel& panel, std::int64_t row_strip, std::int64_t step,
+                                    std::int64_t steps) const {
+  if (a_.transposed) {
+    return panel.a.data + row_strip * panel.a.stride + step * kStripTiles;
+  }
+  for (std::int64_t i = 0; i < steps; ++i) {
+    pack_a(panel.first_row_strip + row_strip, panel.first + step + i,
+           panel.a.data + i * kStripTiles);
+  }
+  return panel.a.data;
 }
 
 // One strip of rows over the steps of a panel. Its part of a stays in the first cache while b's
 // strips pass.
 void AmxProduct::accumulate(const Panel& panel, std::int64_t row_strip, bool add, float* c,
                             std::int64_t ldc) const {
-  const std::int64_t row = (panel.first_row_strip + row_strip) * kStrip;
-  amx::RowTiles a{panel.a.data + row_strip * panel.a.stride, kDepth, kTile, kStripTiles};
-  const bool in_place = panel.a.data == nullptr || as_stored(row);
-  if (in_place) {
-    a = {a_.data + row * a_.ld + panel.first * kDepth, a_.ld, kRows * a_.ld, kDepth};
-  }
-  const bool fetch = in_place && as_stored(row + kStrip);
   for (std::int64_t step = 0; step < panel.steps; step += kInnerSteps) {
     const std::int64_t steps = std::min(kInnerSteps, panel.steps - step);
+    const amx::RowTiles a{rows_of(panel, row_strip, step, steps), kDepth, kTile, kStripTiles};
     for (std::int64_t strip = 0; strip < panel.column_strips; ++strip) {
-      if (fetch) {
-        for (std::int64_t next = kStrip * strip / panel.column_strips;
-             next < kStrip * (strip + 1) / panel.column_strips; ++next) {
-          fetch_row(a.data + (kStrip + next) * a.stride, steps);
-        }
-      }
+      fetch_next_rows(panel, row_strip, strip, step, steps);
       const bfloat16* b = panel.b.data + strip * panel.b.stride + step * kStripTiles;
-      (hardware_ ? amx::multiply_hardware : amx::multiply_emulated)(a, b, steps, add || step > 0,
-                                                                    c + strip * kStrip, ldc);
+      float* const to = c + strip * kStrip;
+      (hardware_ ? amx::multiply_hardware : amx::multiply_emulated)(
+          a, b, steps, add || step > 0, to, ldc, strip + 1 < panel.column_strips ? to + kStrip : c);
     }
-    a.data += kInnerSteps * a.step;
+  }
+}
+
+// Beside column strip `strip`: its share of the rows that rows_of will pack for the next row strip.
+void AmxProduct::fetch_next_rows(const Panel& panel, std::int64_t row_strip, std::int64_t strip,
+                                 std::int64_t step, std::int64_t steps) const {
+  const std::int64_t next_row = (panel.first_row_strip + row_strip + 1) * kStrip;
+  if (a_.transposed || next_row + kStrip > s_.m) {
+    return;
+  }
+  const std::int64_t end = next_row + kStrip * (strip + 1) / panel.column_strips;
+  for (std::int64_t row = next_row + kStrip * strip / panel.column_strips; row < end; ++row) {
+    fetch_row(a_.data + row * a_.ld + (panel.first + step) * kDepth, steps);
   }
 }
 
