@@ -46,8 +46,14 @@ class AmxProduct {
  private:
   struct Panel;  // a part of the inner extent in one block
 
-  void share_a();
-  void share_b();
+  enum class Side { a, b };
+  struct Region {
+    std::int64_t first_strip, strips, first_step, steps;
+  };
+
+  template <class Loop>
+  void pack(Side side, const Region& region, const Loop& loop, bfloat16* to,
+            std::int64_t stride) const;
   void pack_a(std::int64_t strip, std::int64_t step, bfloat16* to) const;
   void pack_b(std::int64_t strip, std::int64_t step, bfloat16* to) const;
   std::int64_t steps_per_panel(std::int64_t columns) const;
