@@ -3,7 +3,8 @@
 // Work is cut into tasks of one sequence and one group of heads, which pack the keys and values of
 // the group once, and inside a task into blocks of queries of one head. The scores of a block
 // against a tile of keys are kept transposed, [key, query]: a vector holds different queries, so
-// that maxima, sums and masks need nothing across lanes.
+// that maxima, sums and masks need nothing across lanes. The matrix products are a parameter of
+// both passes: VectorProducts or TileProducts.
 #pragma once
 
 #include <algorithm>
@@ -11,14 +12,13 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/attention/attention_pack_cpu.h"
+#include "ops/attention/attention_tile_products_cpu.h"
+#include "ops/attention/attention_vector_products_cpu.h"
 #include "ops/common/fast_math.h"
-#include "ops/common/tile_product_cpu.h"
 
 namespace bloomery {
 namespace {
 
-constexpr std::int64_t kKeyTile = 64;
 constexpr std::int64_t kKeyAlignment = 32;  // of tiles: dropout draws for 32 keys at a time
 
 template <class Real>
@@ -154,6 +154,26 @@ struct Split {
   }
   std::int64_t begin(std::int64_t split) const { return num_items * split / num_splits; }
 };
+
+// Rows of head `head` from token `token` on.
+template <class T>
+Rows<T> rows_of(const HeadView& view, const AttentionProblem& p, std::int64_t token,
+                std::int64_t head, std::int64_t count) {
+  return {head_at<T>(view, p, token, head), view.token_stride, count};
+}
+
+// Calls body(tag) with the products for the dtype: decltype(tag)::type.
+template <class Body>
+void dispatch_products(const AttentionProblem& p, AttentionTiles tiles, const Body& body) {
+  dispatch_floating(p.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if (std::is_same_v<T, bfloat16> && use_tiles(tiles)) {
+      body(TypeTag<TileProducts>{});
+    } else {
+      body(TypeTag<VectorProducts<T>>{});
+    }
+  });
+}
 
 }  // namespace
 }  // namespace bloomery

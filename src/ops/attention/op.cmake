@@ -17,7 +17,7 @@ if(WITH_CUDA)
 endif()
 add_op(
   attention
-  SOURCES attention.cpp
+  SOURCES attention.cpp tile_rounding.cpp
   CPU attention_forward_cpu.cpp attention_backward_cpu.cpp
   CUDA attention_cuda.cu
        attention_delta.cu

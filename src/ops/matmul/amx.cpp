@@ -7,7 +7,7 @@
 #include <unistd.h>
 #endif
 
-#include "ops/matmul/amx_tiles.h"
+#include "ops/matmul/amx_guard.h"
 
 namespace bloomery {
 namespace {
@@ -24,26 +24,6 @@ constexpr std::int64_t kPanelBytes = 768 * 1024;
 std::int64_t up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple;
 }
-
-// The tile registers of this thread while a block is computed.
-class TilesInUse {
- public:
-  explicit TilesInUse(bool hardware) : hardware_(hardware) {
-    if (hardware_) {
-      amx::configure_tiles();
-    }
-  }
-  ~TilesInUse() {
-    if (hardware_) {
-      amx::release_tiles();
-    }
-  }
-  TilesInUse(const TilesInUse&) = delete;
-  TilesInUse& operator=(const TilesInUse&) = delete;
-
- private:
-  const bool hardware_;
-};
 
 }  // namespace
 
@@ -163,7 +143,7 @@ void AmxProduct::block(std::int64_t i, std::int64_t j, std::int64_t rows, std::i
   const bool one_panel = num_steps_ <= panel;
   const Tensor scratch =
       Tensor::empty(stream_, DType::fp32, {one_panel ? kStrip : up(rows, kStrip) * kStrip, ldc});
-  const TilesInUse tiles(hardware_);
+  const amx::TilesInUse tiles(hardware_);
   for (std::int64_t first = 0; first < num_steps_; first += panel) {
     const std::int64_t steps = std::min(panel, num_steps_ - first);
     for (std::int64_t row = 0; row < rows; row += kStrip) {
@@ -179,7 +159,7 @@ void AmxProduct::block(std::int64_t i, std::int64_t j, std::int64_t rows, std::i
 void AmxProduct::block_into(std::int64_t i, std::int64_t j, std::int64_t rows, std::int64_t columns,
                             bool add, float* c, std::int64_t ldc) const {
   const std::int64_t panel = steps_per_panel(columns);
-  const TilesInUse tiles(hardware_);
+  const amx::TilesInUse tiles(hardware_);
   for (std::int64_t first = 0; first < num_steps_; first += panel) {
     const std::int64_t steps = std::min(panel, num_steps_ - first);
     for (std::int64_t row = 0; row < rows; row += kStrip) {
