@@ -71,15 +71,12 @@ class BackwardTask {
     for (std::int64_t tile = visible.first; tile < visible.last; tile += kKeyTile) {
       const std::int64_t keys = std::min(kKeyTile, Products::padded_keys(visible.last - tile));
       products_.scores(keys_, tile, keys, queries_, rows, probabilities_);
-      if (!visible.all(tile, tile + keys)) {
-        hide_keys(visible, tile, keys, columns, probabilities_);
-      }
       products_.scores(values_, tile, keys, out_grads_, rows, score_grads_);
       if (dropout) {
         dropout.factors(tile, keys, factors_);
-        differentiate_softmax<true>(keys, columns);
+        differentiate_softmax<true>(visible, tile, keys, columns);
       } else {
-        differentiate_softmax<false>(keys, columns);
+        differentiate_softmax<false>(visible, tile, keys, columns);
       }
       products_.add_over_queries(probabilities_, keys, out_grads_, rows,
                                  value_grads_ + tile * padded_);
@@ -113,16 +110,22 @@ class BackwardTask {
     }
   }
 
-  // probabilities_: S becomes P * F; score_grads_: dO V^T becomes dS. Hidden scores are -inf.
+  // For `keys` keys from `tile`: in probabilities_ S becomes P * F, in score_grads_ dO V^T becomes
+  // dS, both zero where a query does not see the key.
   template <bool kDropout>
-  void differentiate_softmax(std::int64_t keys, std::int64_t columns) {
+  void differentiate_softmax(const VisibleKeys& visible, std::int64_t tile, std::int64_t keys,
+                             std::int64_t columns) {
     const auto scale = static_cast<Real>(problem_.scale);
     for (std::int64_t i = 0; i < columns; i += kLanes<Real>) {
       const Vector<Real> lse = load_vector(lse_ + i);
       // A query without keys has lse = -inf; its scores are all -inf and -inf - 0 gives P = 0.
       const Vector<Real> base = lse == kMinusInfinity<Real> ? Vector<Real>{} : lse;
       const Vector<Real> delta = load_vector(deltas_ + i);
-      for (std::int64_t j = 0; j < keys; ++j) {
+      const SeenRows seen = visible.rows(tile, keys, i);
+      visible.hide(seen, tile, i, probabilities_ + i);
+      clear_unseen(seen, keys, probabilities_ + i);
+      clear_unseen(seen, keys, score_grads_ + i);
+      for (std::int64_t j = seen.begin; j < seen.end; ++j) {
         const std::int64_t at = j * kQueryBlock + i;
         const Vector<Real> p = exponential<Real>(load_vector(probabilities_ + at) * scale - base);
         Vector<Real> grad = load_vector(score_grads_ + at);

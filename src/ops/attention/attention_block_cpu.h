@@ -24,10 +24,11 @@ constexpr std::int64_t kKeyAlignment = 32;  // of tiles: dropout draws for 32 ke
 template <class Real>
 constexpr Real kMinusInfinity = -std::numeric_limits<Real>::infinity();
 
+// Of a score less the maximum or the log-sum-exp of its query: not above 0, but for rounding.
 template <class Real>
 [[gnu::always_inline]] inline Vector<Real> exponential(Vector<Real> x) {
   if constexpr (std::is_same_v<Real, float>) {
-    return exp_of<Vector<float>, Vector<std::int32_t>>(x);
+    return exp_up_to_88<Vector<float>, Vector<std::int32_t>>(x);
   } else {
     for (int lane = 0; lane < kLanes<Real>; ++lane) {
       x[lane] = std::exp(x[lane]);
@@ -36,58 +37,101 @@ template <class Real>
   }
 }
 
-// The keys that each query of a block sees. Lanes past the last query repeat it.
-struct VisibleKeys {
-  std::array<std::int32_t, kQueryBlock> begin, end;
-  std::int64_t first = 0, last = 0;  // keys outside [first, last) are seen by no query
+// Neighbouring queries whose visible keys are looked at together: a multiple of every vector.
+constexpr std::int64_t kLaneGroup = 16;
 
-  // Whether every query sees all keys of a tile.
-  bool all(std::int64_t tile_begin, std::int64_t tile_end) const {
-    return tile_begin >= widest_begin_ && tile_end <= narrowest_end_;
-  }
+// Rows of a tile of scores: [begin, end) are keys that some lane of a group sees, [all_begin,
+// all_end) in it those that every lane sees.
+struct SeenRows {
+  std::int64_t begin, all_begin, all_end, end;
+};
+
+// The keys that each query of a block sees. Lanes past the last query repeat it.
+class VisibleKeys {
+ public:
+  std::int64_t first = 0, last = 0;  // keys outside [first, last) are seen by no query
 
   VisibleKeys(const AttentionProblem& p, std::int64_t sequence, std::int64_t query,
               std::int64_t rows) {
+    find_ranges(p, sequence, query, rows);
     first = p.key_length;
-    for (std::int64_t i = 0; i < kQueryBlock; ++i) {
-      const std::int64_t row = query + std::min(i, rows - 1);
-      std::int64_t low = 0, high = p.key_length;
-      if (p.key_begin != nullptr) {
-        low = std::max<std::int64_t>(low, p.key_begin[sequence * p.query_length + row]);
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      const std::int32_t *low = begin_.data() + g * kLaneGroup,
+                         *high = end_.data() + g * kLaneGroup;
+      const auto length = static_cast<std::int32_t>(p.key_length);
+      std::int32_t begin = length, end = 0, all_begin = 0, all_end = length;
+      for (std::int64_t i = 0; i < kLaneGroup; ++i) {
+        const bool some = low[i] < high[i];
+        begin = std::min(begin, some ? low[i] : length);
+        end = std::max(end, some ? high[i] : 0);
+        all_begin = std::max(all_begin, low[i]);
+        all_end = std::min(all_end, high[i]);
       }
-      if (p.key_end != nullptr) {
-        high = std::min<std::int64_t>(high, p.key_end[sequence * p.query_length + row]);
-      }
-      if (p.causal) {
-        high = std::min(high, row + p.key_length - p.query_length + 1);
-      }
-      begin[i] = static_cast<std::int32_t>(low);
-      end[i] = static_cast<std::int32_t>(high);
-      widest_begin_ = std::max(widest_begin_, low);
-      narrowest_end_ = i == 0 ? high : std::min(narrowest_end_, high);
-      if (low < high) {
-        first = std::min(first, low);
-        last = std::max(last, high);
-      }
+      groups_[g] = {begin, all_begin, all_end, end};
+      first = std::min<std::int64_t>(first, begin);
+      last = std::max<std::int64_t>(last, end);
     }
     first = first / kKeyAlignment * kKeyAlignment;
   }
 
+  // What the group of lane `lane` sees of `keys` keys from `tile`.
+  SeenRows rows(std::int64_t tile, std::int64_t keys, std::int64_t lane) const {
+    const SeenRows& group = groups_[static_cast<std::size_t>(lane / kLaneGroup)];
+    SeenRows seen{};
+    seen.begin = std::clamp<std::int64_t>(group.begin - tile, 0, keys);
+    seen.end = std::clamp<std::int64_t>(group.end - tile, seen.begin, keys);
+    seen.all_begin = std::clamp<std::int64_t>(group.all_begin - tile, seen.begin, seen.end);
+    seen.all_end = std::clamp<std::int64_t>(group.all_end - tile, seen.all_begin, seen.end);
+    return seen;
+  }
+
+  // One vector of lanes from `lane`, scores [keys][kQueryBlock] at that lane: sets those of keys
+  // that a query does not see, among the rows that some query of the group sees.
+  template <class Real>
+  void hide(const SeenRows& seen, std::int64_t tile, std::int64_t lane, Real* scores) const {
+    const auto hide_rows = [&](std::int64_t from, std::int64_t to) {
+      for (std::int64_t j = from; j < to; ++j) {
+        const auto key = static_cast<std::int32_t>(tile + j);
+        Real* row = scores + j * kQueryBlock;
+        for (int i = 0; i < kLanes<Real>; ++i) {
+          const bool sees = key >= begin_[lane + i] && key < end_[lane + i];
+          row[i] = sees ? row[i] : kMinusInfinity<Real>;
+        }
+      }
+    };
+    hide_rows(seen.begin, seen.all_begin);
+    hide_rows(seen.all_end, seen.end);
+  }
+
  private:
-  std::int64_t widest_begin_ = 0, narrowest_end_ = 0;
+  void find_ranges(const AttentionProblem& p, std::int64_t sequence, std::int64_t query,
+                   std::int64_t rows) {
+    const std::int64_t token = sequence * p.query_length + query;
+    const auto length = static_cast<std::int32_t>(p.key_length);
+    const auto causal_end = static_cast<std::int32_t>(query + p.key_length - p.query_length + 1);
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const std::int32_t low = p.key_begin != nullptr ? p.key_begin[token + i] : 0;
+      std::int32_t high = p.key_end != nullptr ? p.key_end[token + i] : length;
+      high = p.causal ? std::min(high, causal_end + static_cast<std::int32_t>(i)) : high;
+      begin_[i] = std::max(low, 0);
+      end_[i] = std::min(high, length);
+    }
+    std::fill(begin_.begin() + rows, begin_.end(), begin_[rows - 1]);
+    std::fill(end_.begin() + rows, end_.end(), end_[rows - 1]);
+  }
+
+  std::array<std::int32_t, kQueryBlock> begin_, end_;
+  std::array<SeenRows, kQueryBlock / kLaneGroup> groups_;
 };
 
-// Sets the scores of keys that a query does not see.
+// Rows of scores that no lane of a vector sees become zeros.
 template <class Real>
-void hide_keys(const VisibleKeys& visible, std::int64_t tile, std::int64_t keys,
-               std::int64_t columns, Real* scores) {
-  for (std::int64_t j = 0; j < keys; ++j) {
-    const auto key = static_cast<std::int32_t>(tile + j);
-    Real* row = scores + j * kQueryBlock;
-    for (std::int64_t i = 0; i < columns; ++i) {
-      const bool seen = key >= visible.begin[i] && key < visible.end[i];
-      row[i] = seen ? row[i] : kMinusInfinity<Real>;
-    }
+void clear_unseen(const SeenRows& seen, std::int64_t keys, Real* scores) {
+  for (std::int64_t j = 0; j < seen.begin; ++j) {
+    store_vector(scores + j * kQueryBlock, Vector<Real>{});
+  }
+  for (std::int64_t j = seen.end; j < keys; ++j) {
+    store_vector(scores + j * kQueryBlock, Vector<Real>{});
   }
 }
 

@@ -16,11 +16,16 @@ struct OnlineSoftmax {
     std::fill_n(sums, kQueryBlock, Real(0));
   }
 
-  // scores [keys][kQueryBlock] become exp(scale * score - maximum).
-  void add_tile(Real* scores, std::int64_t keys, std::int64_t columns, Real scale) {
+  // scores [keys][kQueryBlock], of keys from `tile` on, become exp(scale * score - maximum), zero
+  // where a query does not see the key.
+  void add_tile(const VisibleKeys& visible, std::int64_t tile, std::int64_t keys,
+                std::int64_t columns, Real scale, Real* scores) {
     for (std::int64_t i = 0; i < columns; i += kLanes<Real>) {
-      Vector<Real> highest = load_vector(scores + i);
-      for (std::int64_t j = 1; j < keys; ++j) {
+      const SeenRows seen = visible.rows(tile, keys, i);
+      visible.hide(seen, tile, i, scores + i);
+      clear_unseen(seen, keys, scores + i);
+      Vector<Real> highest = Vector<Real>{} + kMinusInfinity<Real>;
+      for (std::int64_t j = seen.begin; j < seen.end; ++j) {
         const Vector<Real> score = load_vector(scores + j * kQueryBlock + i);
         highest = score > highest ? score : highest;
       }
@@ -32,7 +37,7 @@ struct OnlineSoftmax {
       const Vector<Real> base = highest == kMinusInfinity<Real> ? Vector<Real>{} : highest;
       const Vector<Real> factor = exponential<Real>(before - base);
       Vector<Real> sum = load_vector(sums + i) * factor;
-      for (std::int64_t j = 0; j < keys; ++j) {
+      for (std::int64_t j = seen.begin; j < seen.end; ++j) {
         Real* at = scores + j * kQueryBlock + i;
         const Vector<Real> p = exponential<Real>(load_vector(at) * scale - base);
         sum += p;
@@ -76,10 +81,7 @@ class ForwardTask {
     for (std::int64_t tile = visible.first; tile < visible.last; tile += kKeyTile) {
       const std::int64_t keys = std::min(kKeyTile, Products::padded_keys(visible.last - tile));
       products_.scores(keys_, tile, keys, queries_, rows, scores_);
-      if (!visible.all(tile, tile + keys)) {
-        hide_keys(visible, tile, keys, columns, scores_);
-      }
-      softmax.add_tile(scores_, keys, columns, static_cast<Real>(problem_.scale));
+      softmax.add_tile(visible, tile, keys, columns, static_cast<Real>(problem_.scale), scores_);
       if (dropout) {
         dropout.factors(tile, keys, factors_);
         for (std::int64_t i = 0; i < keys * kQueryBlock; ++i) {

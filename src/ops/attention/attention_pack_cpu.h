@@ -68,26 +68,48 @@ template <class T>
   return load_vector(lanes);
 }
 
+// Asks for one row to be brought into the cache; kWrite: to be written there.
+template <bool kWrite = false, class T>
+[[gnu::always_inline]] inline void prefetch_row(const T* row, std::int64_t width) {
+  for (std::int64_t i = 0; i < width; i += kCacheLine / static_cast<std::int64_t>(sizeof(T))) {
+    __builtin_prefetch(row + i, kWrite ? 1 : 0);
+  }
+}
+
+// The same for rows that will be wanted after other work.
+template <bool kWrite = false, class T>
+void prefetch_rows(const Rows<T>& rows, std::int64_t width) {
+  for (std::int64_t row = 0; row < rows.count; ++row) {
+    prefetch_row<kWrite>(rows.data + row * rows.stride, width);
+  }
+}
+
 // Rows of `width` numbers to rows of `padded`, the rest zeros. The rows are short and far apart,
-// which hardware does not prefetch.
+// which hardware does not prefetch and which makes a call of memcpy for each expensive.
 template <class T, class Packed>
 void pack_rows(const Rows<T>& from, std::int64_t width, std::int64_t padded, Packed* to) {
   for (std::int64_t row = 0; row < from.count; ++row) {
     const T* source = from.data + row * from.stride;
     Packed* target = to + row * padded;
     if (row + kPrefetchRows < from.count) {
-      for (std::int64_t i = 0; i < width; i += kCacheLine / static_cast<std::int64_t>(sizeof(T))) {
-        __builtin_prefetch(source + kPrefetchRows * from.stride + i);
-      }
+      prefetch_row(source + kPrefetchRows * from.stride, width);
     }
+    std::int64_t i = 0;
     if constexpr (std::is_same_v<T, Packed>) {
-      std::copy_n(source, width, target);
+      for (; i + kLanes<T> <= width; i += kLanes<T>) {
+        std::memcpy(target + i, source + i, kVectorBytes);
+      }
+      for (; i < width; ++i) {
+        target[i] = source[i];
+      }
     } else {
-      for (std::int64_t i = 0; i < width; ++i) {
+      for (; i < width; ++i) {
         target[i] = load(source + i);
       }
     }
-    std::fill(target + width, target + padded, Packed{});
+    for (; i < padded; ++i) {
+      target[i] = Packed{};
+    }
   }
 }
 
