@@ -9,26 +9,43 @@
 namespace bloomery {
 namespace {
 
-// Sums lane by lane, then the lanes in order.
 template <class T>
-Accumulator<T> inner_product(const T* a, const T* b, std::int64_t count) {
-  using Real = Accumulator<T>;
-  Vector<Real> sums{};
+Vector<Accumulator<T>> products_by_lane(const T* a, const T* b, std::int64_t count) {
+  constexpr std::int64_t kStep = kLanes<Accumulator<T>>;
+  Vector<Accumulator<T>> sums{};
   std::int64_t i = 0;
-  for (; i + kLanes<Real> <= count; i += kLanes<Real>) {
+  for (; i + kStep <= count; i += kStep) {
     sums += load_lanes(a + i) * load_lanes(b + i);
   }
   if (i < count) {
-    T rest[2][kLanes<Real>] = {};
+    T rest[2][kStep] = {};
     std::copy_n(a + i, count - i, rest[0]);
     std::copy_n(b + i, count - i, rest[1]);
     sums += load_lanes(rest[0]) * load_lanes(rest[1]);
   }
-  Real total = 0;
-  for (int lane = 0; lane < kLanes<Real>; ++lane) {
-    total += sums[lane];
+  return sums;
+}
+
+// to[i] = row i of a times row i of b, summed lane by lane and then over the lanes in order; zero
+// from the last row up to kQueryBlock.
+template <class T>
+void inner_products(const Rows<T>& a, const Rows<T>& b, std::int64_t width, Accumulator<T>* to) {
+  using Real = Accumulator<T>;
+  constexpr std::int64_t kParts = std::max(4, kLanes<Real>);  // four for transposing
+  alignas(64) Real parts[kQueryBlock * kParts] = {};
+  alignas(64) Real by_lane[kParts * kQueryBlock];
+  for (std::int64_t i = 0; i < a.count; ++i) {
+    store_vector(parts + i * kParts,
+                 products_by_lane(a.data + i * a.stride, b.data + i * b.stride, width));
   }
-  return total;
+  transpose(parts, kParts, kQueryBlock, kParts, by_lane, kQueryBlock);
+  for (std::int64_t i = 0; i < kQueryBlock; i += kLanes<Real>) {
+    Vector<Real> total{};
+    for (std::int64_t lane = 0; lane < kParts; ++lane) {
+      total += load_vector(by_lane + lane * kQueryBlock + i);
+    }
+    store_vector(to + i, total);
+  }
 }
 
 template <class Products>
@@ -65,6 +82,7 @@ class BackwardTask {
     const std::int64_t rows = std::min(kQueryBlock, problem_.query_length - query);
     const std::int64_t columns = Products::padded_queries(rows);
     read(head, query, rows);
+    prefetch_next(head, query);
     const VisibleKeys visible(problem_, sequence_, query, rows);
     const DropoutTile dropout(problem_, sequence_, head, query, rows);
     query_grads_.start(rows);
@@ -92,22 +110,30 @@ class BackwardTask {
                       group * problem_.heads_per_group(), problem_.key_length);
   }
 
+  // The block after this one, while this one is computed.
+  void prefetch_next(std::int64_t head, std::int64_t query) const {
+    const std::int64_t next = query + kQueryBlock;
+    const std::int64_t rows = std::min(kQueryBlock, problem_.query_length - next);
+    const std::int64_t token = sequence_ * problem_.query_length + next;
+    const std::int64_t dim = problem_.head_dim, width = problem_.num_heads * dim;
+    prefetch_rows(rows_of<T>(k_.q, problem_, token, head, rows), dim);
+    prefetch_rows(Rows<T>{k_.grad_out.as<T>() + token * width + head * dim, width, rows}, dim);
+    prefetch_rows(Rows<T>{k_.out.as<T>() + token * width + head * dim, width, rows}, dim);
+  }
+
   void read(std::int64_t head, std::int64_t query, std::int64_t rows) {
     const std::int64_t token = sequence_ * problem_.query_length + query;
     const std::int64_t dim = problem_.head_dim, width = problem_.num_heads * dim;
     const std::int64_t first = token * width + head * dim;
-    const T* const out_grads = k_.grad_out.as<T>() + first;
+    const Rows<T> out{k_.out.as<T>() + first, width, rows};
+    const Rows<T> out_grads{k_.grad_out.as<T>() + first, width, rows};
     products_.pack_queries(rows_of<T>(k_.q, problem_, token, head, rows), queries_);
-    products_.pack_queries(Rows<T>{out_grads, width, rows}, out_grads_);
+    products_.pack_queries(out_grads, out_grads_);
+    inner_products(out, out_grads, dim, deltas_);
     const Real* lse =
         k_.lse.as<Real>() + (sequence_ * problem_.num_heads + head) * problem_.query_length + query;
     std::fill_n(lse_, kQueryBlock, Real(0));
-    std::fill_n(deltas_, kQueryBlock, Real(0));
     std::copy_n(lse, rows, lse_);
-    const T* const out = k_.out.as<T>() + first;
-    for (std::int64_t i = 0; i < rows; ++i) {
-      deltas_[i] = inner_product(out + i * width, out_grads + i * width, dim);
-    }
   }
 
   // For `keys` keys from `tile`: in probabilities_ S becomes P * F, in score_grads_ dO V^T becomes
@@ -117,26 +143,28 @@ class BackwardTask {
                              std::int64_t columns) {
     const auto scale = static_cast<Real>(problem_.scale);
     for (std::int64_t i = 0; i < columns; i += kLanes<Real>) {
-      const Vector<Real> lse = load_vector(lse_ + i);
+      // Own variables, which the stores below cannot change.
+      Real *const probabilities = probabilities_ + i, *const score_grads = score_grads_ + i;
+      const Real* const factors = factors_ + i;
+      const Vector<Real> lse = load_vector(lse_ + i), delta = load_vector(deltas_ + i);
       // A query without keys has lse = -inf; its scores are all -inf and -inf - 0 gives P = 0.
       const Vector<Real> base = lse == kMinusInfinity<Real> ? Vector<Real>{} : lse;
-      const Vector<Real> delta = load_vector(deltas_ + i);
       const SeenRows seen = visible.rows(tile, keys, i);
-      visible.hide(seen, tile, i, probabilities_ + i);
-      clear_unseen(seen, keys, probabilities_ + i);
-      clear_unseen(seen, keys, score_grads_ + i);
-      for (std::int64_t j = seen.begin; j < seen.end; ++j) {
-        const std::int64_t at = j * kQueryBlock + i;
-        const Vector<Real> p = exponential<Real>(load_vector(probabilities_ + at) * scale - base);
-        Vector<Real> grad = load_vector(score_grads_ + at);
+      visible.hide(seen, tile, i, probabilities);
+      clear_unseen(seen, keys, probabilities);
+      clear_unseen(seen, keys, score_grads);
+      for (std::int64_t at = seen.begin * kQueryBlock; at < seen.end * kQueryBlock;
+           at += kQueryBlock) {
+        const Vector<Real> p = exponential<Real>(load_vector(probabilities + at) * scale - base);
+        Vector<Real> grad = load_vector(score_grads + at);
         if constexpr (kDropout) {
-          const Vector<Real> factor = load_vector(factors_ + at);
-          store_vector(probabilities_ + at, p * factor);
+          const Vector<Real> factor = load_vector(factors + at);
+          store_vector(probabilities + at, p * factor);
           grad *= factor;
         } else {
-          store_vector(probabilities_ + at, p);
+          store_vector(probabilities + at, p);
         }
-        store_vector(score_grads_ + at, p * (grad - delta) * scale);
+        store_vector(score_grads + at, p * (grad - delta) * scale);
       }
     }
   }

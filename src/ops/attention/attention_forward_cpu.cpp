@@ -74,6 +74,7 @@ class ForwardTask {
     const std::int64_t columns = Products::padded_queries(rows);
     const std::int64_t token = sequence_ * problem_.query_length + query;
     products_.pack_queries(rows_of<T>(k_.q, problem_, token, head, rows), queries_);
+    prefetch_next(head, query);
     const VisibleKeys visible(problem_, sequence_, query, rows);
     const DropoutTile dropout(problem_, sequence_, head, query, rows);
     OnlineSoftmax<Real> softmax;
@@ -98,6 +99,14 @@ class ForwardTask {
   Rows<T> rows_of_group(const HeadView& view, std::int64_t group) const {
     return rows_of<T>(view, problem_, sequence_ * problem_.key_length,
                       group * problem_.heads_per_group(), problem_.key_length);
+  }
+
+  // The block after this one, while this one is computed.
+  void prefetch_next(std::int64_t head, std::int64_t query) const {
+    const std::int64_t next = query + kQueryBlock;
+    const std::int64_t rows = std::min(kQueryBlock, problem_.query_length - next);
+    const std::int64_t token = sequence_ * problem_.query_length + next;
+    prefetch_rows(rows_of<T>(k_.q, problem_, token, head, rows), problem_.head_dim);
   }
 
   void write(const OnlineSoftmax<Real>& softmax, std::int64_t head, std::int64_t query,

@@ -68,19 +68,19 @@ template <class T>
   return load_vector(lanes);
 }
 
-// Asks for one row to be brought into the cache; kWrite: to be written there.
-template <bool kWrite = false, class T>
+// Asks for one row to be brought into the cache.
+template <class T>
 [[gnu::always_inline]] inline void prefetch_row(const T* row, std::int64_t width) {
   for (std::int64_t i = 0; i < width; i += kCacheLine / static_cast<std::int64_t>(sizeof(T))) {
-    __builtin_prefetch(row + i, kWrite ? 1 : 0);
+    __builtin_prefetch(row + i);
   }
 }
 
 // The same for rows that will be wanted after other work.
-template <bool kWrite = false, class T>
+template <class T>
 void prefetch_rows(const Rows<T>& rows, std::int64_t width) {
   for (std::int64_t row = 0; row < rows.count; ++row) {
-    prefetch_row<kWrite>(rows.data + row * rows.stride, width);
+    prefetch_row(rows.data + row * rows.stride, width);
   }
 }
 
