@@ -89,14 +89,13 @@ class VisibleKeys {
   // that a query does not see, among the rows that some query of the group sees.
   template <class Real>
   void hide(const SeenRows& seen, std::int64_t tile, std::int64_t lane, Real* scores) const {
+    const auto begin = limits<Real>(begin_, lane, tile), end = limits<Real>(end_, lane, tile);
     const auto hide_rows = [&](std::int64_t from, std::int64_t to) {
       for (std::int64_t j = from; j < to; ++j) {
-        const auto key = static_cast<std::int32_t>(tile + j);
-        Real* row = scores + j * kQueryBlock;
-        for (int i = 0; i < kLanes<Real>; ++i) {
-          const bool sees = key >= begin_[lane + i] && key < end_[lane + i];
-          row[i] = sees ? row[i] : kMinusInfinity<Real>;
-        }
+        const Index<Real> row = Index<Real>{} + static_cast<Lane<Real>>(j);
+        Real* const at = scores + j * kQueryBlock;
+        const Vector<Real> hidden = Vector<Real>{} + kMinusInfinity<Real>;
+        store_vector(at, (row >= begin) & (row < end) ? load_vector(at) : hidden);
       }
     };
     hide_rows(seen.begin, seen.all_begin);
@@ -104,6 +103,21 @@ class VisibleKeys {
   }
 
  private:
+  using Limits = std::array<std::int32_t, kQueryBlock>;
+  // Integers as wide as Real, to be compared lane by lane.
+  template <class Real>
+  using Lane = std::conditional_t<sizeof(Real) == 8, std::int64_t, std::int32_t>;
+  template <class Real>
+  using Index = Vector<Lane<Real>>;
+
+  // Of one vector of lanes, counted from key `tile`.
+  template <class Real>
+  static Index<Real> limits(const Limits& keys, std::int64_t lane, std::int64_t tile) {
+    typename VectorOf<std::int32_t, kLanes<Real>>::type values;
+    std::memcpy(&values, keys.data() + lane, sizeof values);
+    return __builtin_convertvector(values, Index<Real>) - static_cast<Lane<Real>>(tile);
+  }
+
   void find_ranges(const AttentionProblem& p, std::int64_t sequence, std::int64_t query,
                    std::int64_t rows) {
     const std::int64_t token = sequence * p.query_length + query;
@@ -120,7 +134,7 @@ class VisibleKeys {
     std::fill(end_.begin() + rows, end_.end(), end_[rows - 1]);
   }
 
-  std::array<std::int32_t, kQueryBlock> begin_, end_;
+  Limits begin_, end_;
   std::array<SeenRows, kQueryBlock / kLaneGroup> groups_;
 };
 
