@@ -95,7 +95,7 @@ class VisibleKeys {
         const Index<Real> row = Index<Real>{} + static_cast<Lane<Real>>(j);
         Real* const at = scores + j * kQueryBlock;
         const Vector<Real> hidden = Vector<Real>{} + kMinusInfinity<Real>;
-        store_vector(at, (row >= begin) & (row < end) ? load_vector(at) : hidden);
+        store_vector(at, ((row >= begin) & (row < end)) ? load_vector(at) : hidden);
       }
     };
     hide_rows(seen.begin, seen.all_begin);
