@@ -46,6 +46,41 @@ namespace smooth {
 }
 [[gnu::always_inline]] inline double exponential(double x) { return std::exp(x); }
 
+// e^x for x <= 0, a third of the instructions: 2^n needs one factor because x stops at -87, where
+// the result is 2e-38. NaN stays NaN.
+[[gnu::always_inline]] constexpr float decay(float x) {
+#ifdef __CUDA_ARCH__
+  return ::expf(x);
+#else
+  constexpr float kRounder = 12582912.0f + 127.0f;  // leaves n + 127 in the last bits
+  const float clamped = x < -87.0f ? -87.0f : x;
+  const float shifted = clamped * 1.44269504f + kRounder;
+  const float n = shifted - kRounder;
+  const float r = (clamped - n * 0.693359375f) + n * 2.12194440e-4f;
+  float p = 0.00139013f;
+  p = p * r + 0.00836314f;
+  p = p * r + 0.04166685f;
+  p = p * r + 0.16666577f;
+  p = p * r + 0.5f;
+  p = p * (r * r) + r + 1.0f;
+  return p * std::bit_cast<float>(std::bit_cast<std::int32_t>(shifted) << 23);
+#endif
+}
+[[gnu::always_inline]] inline double decay(double x) { return std::exp(x); }
+
+// 1 / x for 1 <= x <= 2, to one unit in the last place: a parabola and two steps of Newton, since
+// a vector division takes as long as all the rest of a logistic function.
+[[gnu::always_inline]] constexpr float reciprocal(float x) {
+#ifdef __CUDA_ARCH__
+  return 1.0f / x;
+#else
+  float y = (0.32323232f * x - 1.4545455f) * x + 2.1212122f;
+  y = y * (1.0f - x * y) + y;
+  return y * (1.0f - x * y) + y;
+#endif
+}
+[[gnu::always_inline]] constexpr double reciprocal(double x) { return 1 / x; }
+
 // s = 1 / (1 + e^-x) and its derivative s (1 - s), both without cancellation.
 template <class Real>
 struct Logistic {
@@ -53,8 +88,8 @@ struct Logistic {
 };
 template <class Real>
 [[gnu::always_inline]] constexpr Logistic<Real> logistic(Real x) {
-  const Real e = exponential(x < Real(0) ? x : -x);
-  const Real larger = Real(1) / (Real(1) + e);
+  const Real e = decay(x < Real(0) ? x : -x);
+  const Real larger = reciprocal(Real(1) + e);
   const Real smaller = e * larger;
   return {x < Real(0) ? smaller : larger, smaller * larger};
 }

@@ -228,11 +228,10 @@ std::vector<OpCase> shapes_for_tiles() {
   std::vector<Problem> problems;
   for (const std::int64_t dim : {1, 32, 40, 64, 80, 128}) {
     for (const std::int64_t length : {31, 97, 211}) {
-      const Problem p{concat("dim_", dim, "_length_", length), 2, length, 4, 2, dim};
-      problems.push_back(p);
+      problems.push_back({concat("dim_", dim, "_length_", length), 1, length, 4, 2, dim});
     }
   }
-  const Problem base{"", 2, 193, 2, 1, 40};
+  const Problem base{"", 1, 193, 2, 1, 40};
   const auto add = [&](const std::string& name, Problem p) {
     p.name = name;
     problems.push_back(p);
@@ -256,14 +255,13 @@ std::vector<OpCase> shapes_for_tiles() {
 bool register_tiles() {
   const auto add = [](AttentionTiles tiles, const std::string& name) {
     register_op_tests("attention", with_tiles(self_cases(), tiles, name));
-    register_op_tests("cross_attention", with_tiles(cross_cases(), tiles, name));
     register_op_tests("attention", with_tiles(shapes_for_tiles(), tiles, name));
+    register_op_tests("cross_attention", with_tiles(cross_cases(), tiles, name));
   };
   add(AttentionTiles::emulated, "emulated");
-  add(AttentionTiles::vectors, "vectors");
   if (amx_usable()) {
-    register_op_tests("attention",
-                      with_tiles(shapes_for_tiles(), AttentionTiles::hardware, "tiles"));
+    add(AttentionTiles::hardware, "tiles");
+    add(AttentionTiles::vectors, "vectors");
   }
   return true;
 }

@@ -42,11 +42,11 @@ Accumulator<T> row_sum(const T* x, std::int64_t count, Accumulator<T> max) {
   std::int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
     for (int l = 0; l < kLanes; ++l) {
-      lanes[l] += smooth::exponential(load(x + i + l) - max);
+      lanes[l] += smooth::decay(load(x + i + l) - max);
     }
   }
   for (int l = 0; i < count; ++i, ++l) {
-    lanes[l] += smooth::exponential(load(x + i) - max);
+    lanes[l] += smooth::decay(load(x + i) - max);
   }
   for (int half = kLanes / 2; half > 0; half /= 2) {
     for (int l = 0; l < half; ++l) {
@@ -85,10 +85,10 @@ void gradient_row(const LossGradient& k, std::int64_t row) {
   const std::int64_t label = k.columns.of(k.labels.as<std::int32_t>()[row]);
   const Real target = label >= 0 ? load(x + label) : Real(0);
   for (std::int64_t i = 0; i < valid; ++i) {
-    store(x + i, smooth::exponential(load(x + i) - max) * factor);
+    store(x + i, smooth::decay(load(x + i) - max) * factor);
   }
   if (label >= 0) {
-    store(x + label, smooth::exponential(target - max) * factor - weight);
+    store(x + label, smooth::decay(target - max) * factor - weight);
   }
   std::fill(x + valid, x + columns, T(0.0f));
 }

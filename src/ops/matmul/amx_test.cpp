@@ -28,23 +28,24 @@ double error_of(const Shape& s, bool transpose_a, bool transpose_b, AmxProduct::
   const std::vector<bfloat16> a = random_matrix("a", s.m * s.k), b = random_matrix("b", s.k * s.n);
   Device device({.num_threads = 2, .poison = true});
   Stream stream(device);
-  const AmxProduct product(stream, s.m, s.n, s.k, {a.data(), transpose_a ? s.m : s.k, transpose_a},
+  constexpr std::int64_t kBlock = 64;
+  const AmxProduct product(stream, {s.m, s.n, s.k, kBlock, kBlock},
+                           {a.data(), transpose_a ? s.m : s.k, transpose_a},
                            {b.data(), transpose_b ? s.k : s.n, transpose_b}, tiles);
   std::vector<float> c(static_cast<std::size_t>(s.m * s.n), NAN);
-  constexpr std::int64_t kBlock = 64;
   for (std::int64_t i = 0; i < s.m; i += kBlock) {
     for (std::int64_t j = 0; j < s.n; j += kBlock) {
       const std::int64_t columns = std::min(kBlock, s.n - j);
       if (s.m % kBlock == 0 && s.n % kBlock == 0) {
         float* to = c.data() + i * s.n + j;
-        product.block_into(i, j, kBlock, kBlock, false, to, s.n);
-        product.block_into(i, j, kBlock, kBlock, true, to, s.n);
+        product.block_into(i, j, false, to, s.n);
+        product.block_into(i, j, true, to, s.n);
         for (std::int64_t at = 0; at < kBlock * kBlock; ++at) {
           to[at / kBlock * s.n + at % kBlock] /= 2;
         }
         continue;
       }
-      product.block(i, j, std::min(kBlock, s.m - i), columns,
+      product.block(i, j,
                     [&](std::int64_t row, std::int64_t rows, const float* from, std::int64_t ld) {
                       for (std::int64_t r = 0; r < rows; ++r) {
                         std::copy_n(from + r * ld, columns, c.data() + (row + r) * s.n + j);
@@ -74,7 +75,9 @@ void expect_right_products(AmxProduct::Tiles tiles) {
                              {16, 48, 96},
                              {96, 64, 31},
                              {70, 130, 640},
+                             {200, 70, 640},
                              {64, 64, 7000},
+                             {192, 64, 3000},
                              {128, 192, 2500}}) {
     for (const bool transpose_a : {false, true}) {
       for (const bool transpose_b : {false, true}) {

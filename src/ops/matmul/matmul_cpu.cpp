@@ -50,9 +50,9 @@ class BlockedProduct {
   void run() {
     if constexpr (std::is_same_v<In, bfloat16>) {
       if (plan_.method == CpuMethod::amx && sizes_.k > 0) {
-        const AmxProduct product(stream_, sizes_.m, sizes_.n, sizes_.k,
-                                 {a_at(0, 0), lda_, p_.transpose_a},
-                                 {b_at(0, 0), ldb_, p_.transpose_b});
+        const AmxProduct product(
+            stream_, {sizes_.m, sizes_.n, sizes_.k, plan_.block_rows, plan_.block_columns},
+            {a_at(0, 0), lda_, p_.transpose_a}, {b_at(0, 0), ldb_, p_.transpose_b});
         return for_blocks([&](const Block& block) { compute(product, block); });
       }
     }
@@ -76,13 +76,13 @@ class BlockedProduct {
     if constexpr (std::is_same_v<Out, float>) {
       if (!has_epilogue(p_) && block.rows % AmxProduct::kStrip == 0 &&
           block.columns % AmxProduct::kStrip == 0) {
-        return product.block_into(block.i, block.j, block.rows, block.columns, p_.add,
+        return product.block_into(block.i, block.j, p_.add,
                                   p_.d.template as<float>() + block.i * sizes_.n + block.j,
                                   sizes_.n);
       }
     }
     const std::vector<Sum> bias = bias_of(block);
-    product.block(block.i, block.j, block.rows, block.columns,
+    product.block(block.i, block.j,
                   [&](std::int64_t row, std::int64_t rows, float* c, std::int64_t ldc) {
                     finish({row, block.j, rows, block.columns}, bias, c, ldc);
                   });
