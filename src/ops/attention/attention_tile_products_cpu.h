@@ -16,14 +16,11 @@
 namespace bloomery {
 namespace {
 
-bool tiles_on_hardware() { return amx_usable() && amx::can_round_by_vectors(); }
-
 // Whether bf16 attention shall run on TileProducts.
 bool use_tiles(AttentionTiles tiles) {
-  check(tiles != AttentionTiles::hardware || tiles_on_hardware(),
+  check(tiles != AttentionTiles::hardware || amx_usable(),
         "attention: tile registers were asked for, which this processor does not have");
-  return tiles == AttentionTiles::automatic ? tiles_on_hardware()
-                                            : tiles != AttentionTiles::vectors;
+  return tiles == AttentionTiles::automatic ? amx_usable() : tiles != AttentionTiles::vectors;
 }
 
 class TileProducts {
@@ -47,6 +44,7 @@ class TileProducts {
       : head_dim_(problem.head_dim),
         padded_(padded_head(problem)),
         hardware_(tiles != AttentionTiles::emulated),
+        round_by_vectors_(hardware_ && amx::can_round_by_vectors()),
         in_use_(hardware_),
         scratch_(scratch),
         rounded_(scratch.take<bfloat16>(kQueryBlock * kQueryBlock)) {}
@@ -125,7 +123,7 @@ class TileProducts {
   void add_over_queries(const float* weights, std::int64_t num_keys, const Queries& queries,
                         std::int64_t num_queries, float* sums) const {
     amx::round_rows(weights, kQueryBlock, padded_keys(num_keys), padded_queries(num_queries),
-                    hardware_, rounded_);
+                    round_by_vectors_, rounded_);
     const std::int64_t steps = padded_queries(num_queries) / kStep;
     for (std::int64_t key = 0; key < num_keys; key += kStrip) {
       const amx::RowTiles a{rounded_ + key * kQueryBlock, kQueryBlock, amx::kRows * kQueryBlock,
@@ -154,7 +152,7 @@ class TileProducts {
     }
     void add(const float* weights, const Keys& keys, std::int64_t first, std::int64_t num_keys) {
       const TileProducts& p = products_;
-      amx::round_pairs(weights, kQueryBlock, padded_keys(num_keys), columns_, p.hardware_,
+      amx::round_pairs(weights, kQueryBlock, padded_keys(num_keys), columns_, p.round_by_vectors_,
                        p.rounded_);
       const std::int64_t steps = padded_keys(num_keys) / kStep;
       for (std::int64_t channel = 0; channel < p.padded_; channel += kStrip) {
@@ -198,7 +196,7 @@ class TileProducts {
   }
 
   const std::int64_t head_dim_, padded_;
-  const bool hardware_;
+  const bool hardware_, round_by_vectors_;
   const amx::TilesInUse in_use_;
   Scratch& scratch_;
   bfloat16* const rounded_;  // weights of one product
