@@ -63,8 +63,7 @@ class BackwardTask {
         padded_(Products::padded_head(problem_)),
         scratch_(stream),
         products_(problem_, scratch_, tiles),
-        keys_(products_.pack_keys(rows_of_group(k.k, group), Use::both)),
-        values_(products_.pack_keys(rows_of_group(k.v, group), Use::scores)),
+        group_(products_, problem_, k.k, k.v, sequence, group, Use::both, Use::scores),
         queries_(products_, Use::both),
         out_grads_(products_, Use::both),
         query_grads_(products_),
@@ -82,14 +81,15 @@ class BackwardTask {
     const std::int64_t rows = std::min(kQueryBlock, problem_.query_length - query);
     const std::int64_t columns = Products::padded_queries(rows);
     read(head, query, rows);
-    prefetch_next(head, query);
     const VisibleKeys visible(problem_, sequence_, query, rows);
+    group_.pack_until(visible.last);
+    prefetch_next(head, query);
     const DropoutTile dropout(problem_, sequence_, head, query, rows);
     query_grads_.start(rows);
     for (std::int64_t tile = visible.first; tile < visible.last; tile += kKeyTile) {
       const std::int64_t keys = std::min(kKeyTile, Products::padded_keys(visible.last - tile));
-      products_.scores(keys_, tile, keys, queries_, rows, probabilities_);
-      products_.scores(values_, tile, keys, out_grads_, rows, score_grads_);
+      products_.scores(group_.keys, tile, keys, queries_, rows, probabilities_);
+      products_.scores(group_.values, tile, keys, out_grads_, rows, score_grads_);
       if (dropout) {
         dropout.factors(tile, keys, factors_);
         differentiate_softmax<true>(visible, tile, keys, columns);
@@ -99,19 +99,15 @@ class BackwardTask {
       products_.add_over_queries(probabilities_, keys, out_grads_, rows,
                                  value_grads_ + tile * padded_);
       products_.add_over_queries(score_grads_, keys, queries_, rows, key_grads_ + tile * padded_);
-      query_grads_.add(score_grads_, keys_, tile, keys);
+      query_grads_.add(score_grads_, group_.keys, tile, keys);
     }
     write(head, query, rows);
   }
 
  private:
-  Rows<T> rows_of_group(const HeadView& view, std::int64_t group) const {
-    return rows_of<T>(view, problem_, sequence_ * problem_.key_length,
-                      group * problem_.heads_per_group(), problem_.key_length);
-  }
-
   // The block after this one, while this one is computed.
   void prefetch_next(std::int64_t head, std::int64_t query) const {
+    group_.prefetch_next();
     const std::int64_t next = query + kQueryBlock;
     const std::int64_t rows = std::min(kQueryBlock, problem_.query_length - next);
     const std::int64_t token = sequence_ * problem_.query_length + next;
@@ -185,7 +181,7 @@ class BackwardTask {
   const std::int64_t sequence_, padded_;
   Scratch scratch_;
   Products products_;
-  const typename Products::Keys keys_, values_;
+  GroupKeys<Products> group_;
   const typename Products::Queries queries_, out_grads_;
   typename Products::QuerySums query_grads_;
   Real *const probabilities_, *const score_grads_, *const factors_;

@@ -62,8 +62,7 @@ class ForwardTask {
         sequence_(sequence),
         scratch_(stream),
         products_(problem_, scratch_, tiles),
-        keys_(products_.pack_keys(rows_of_group(k.k, group), Use::scores)),
-        values_(products_.pack_keys(rows_of_group(k.v, group), Use::sums)),
+        group_(products_, problem_, k.k, k.v, sequence, group, Use::scores, Use::sums),
         queries_(products_, Use::scores),
         out_(products_),
         scores_(scratch_.take<Real>(kKeyTile * kQueryBlock)),
@@ -74,14 +73,15 @@ class ForwardTask {
     const std::int64_t columns = Products::padded_queries(rows);
     const std::int64_t token = sequence_ * problem_.query_length + query;
     products_.pack_queries(rows_of<T>(k_.q, problem_, token, head, rows), queries_);
-    prefetch_next(head, query);
     const VisibleKeys visible(problem_, sequence_, query, rows);
+    group_.pack_until(visible.last);
+    prefetch_next(head, query);
     const DropoutTile dropout(problem_, sequence_, head, query, rows);
     OnlineSoftmax<Real> softmax;
     out_.start(rows);
     for (std::int64_t tile = visible.first; tile < visible.last; tile += kKeyTile) {
       const std::int64_t keys = std::min(kKeyTile, Products::padded_keys(visible.last - tile));
-      products_.scores(keys_, tile, keys, queries_, rows, scores_);
+      products_.scores(group_.keys, tile, keys, queries_, rows, scores_);
       softmax.add_tile(visible, tile, keys, columns, static_cast<Real>(problem_.scale), scores_);
       if (dropout) {
         dropout.factors(tile, keys, factors_);
@@ -90,19 +90,15 @@ class ForwardTask {
         }
       }
       out_.rescale(softmax.rescale);
-      out_.add(scores_, values_, tile, keys);
+      out_.add(scores_, group_.values, tile, keys);
     }
     write(softmax, head, query, rows);
   }
 
  private:
-  Rows<T> rows_of_group(const HeadView& view, std::int64_t group) const {
-    return rows_of<T>(view, problem_, sequence_ * problem_.key_length,
-                      group * problem_.heads_per_group(), problem_.key_length);
-  }
-
   // The block after this one, while this one is computed.
   void prefetch_next(std::int64_t head, std::int64_t query) const {
+    group_.prefetch_next();
     const std::int64_t next = query + kQueryBlock;
     const std::int64_t rows = std::min(kQueryBlock, problem_.query_length - next);
     const std::int64_t token = sequence_ * problem_.query_length + next;
@@ -132,7 +128,7 @@ class ForwardTask {
   const std::int64_t sequence_;
   Scratch scratch_;
   Products products_;
-  const typename Products::Keys keys_, values_;
+  GroupKeys<Products> group_;
   const typename Products::Queries queries_;
   typename Products::QuerySums out_;
   Real *const scores_, *const factors_;

@@ -54,23 +54,23 @@ class TileProducts {
     bfloat16* columns;  // transposed: strips of channels, in them steps of keys
     std::int64_t num_steps;
   };
-  Keys pack_keys(const Rows<bfloat16>& from, Use use) {
-    const std::int64_t count = padded_keys(from.count);
-    const Keys keys{scratch_.take<bfloat16>(count * padded_),
-                    use == Use::scores ? nullptr : scratch_.take<bfloat16>(count * padded_),
-                    count / kStep};
-    pack_padded(from, keys.rows);
-    bfloat16* to = keys.columns;
-    for (std::int64_t channel = 0; to != nullptr && channel < padded_; channel += kStrip) {
-      for (std::int64_t key = 0; key < count; key += kStep) {
-        for (std::int64_t half = 0; half < kStrip; half += amx::kRows, to += amx::kTile) {
-          amx::pack_columns(
-              {keys.rows + key * padded_ + channel + half, padded_, kStep, amx::kRows}, hardware_,
-              to);
+  Keys take_keys(std::int64_t count, Use use) {
+    const std::int64_t elements = padded_keys(count) * padded_;
+    return {scratch_.take<bfloat16>(elements),
+            use == Use::scores ? nullptr : scratch_.take<bfloat16>(elements),
+            padded_keys(count) / kStep};
+  }
+  void pack_keys(const Rows<bfloat16>& from, std::int64_t first, const Keys& to) const {
+    pack_padded(from, to.rows + first * padded_);
+    for (std::int64_t channel = 0; to.columns != nullptr && channel < padded_; channel += kStrip) {
+      bfloat16* tile = to.columns + (channel / kStrip * to.num_steps + first / kStep) * kPacked;
+      for (std::int64_t key = first; key < first + padded_keys(from.count); key += kStep) {
+        for (std::int64_t half = 0; half < kStrip; half += amx::kRows, tile += amx::kTile) {
+          amx::pack_columns({to.rows + key * padded_ + channel + half, padded_, kStep, amx::kRows},
+                            hardware_, tile);
         }
       }
     }
-    return keys;
   }
 
   class Queries {

@@ -31,10 +31,10 @@ class VectorProducts {
   struct Keys {
     Real* rows;
   };
-  Keys pack_keys(const Rows<T>& from, Use) {
-    const Keys keys{scratch_.take<Real>(from.count * padded_)};
-    pack_rows(from, head_dim_, padded_, keys.rows);
-    return keys;
+  Keys take_keys(std::int64_t count, Use) { return {scratch_.take<Real>(count * padded_)}; }
+  // Keys from `first` on, a multiple of kKeyTile.
+  void pack_keys(const Rows<T>& from, std::int64_t first, const Keys& to) const {
+    pack_rows(from, head_dim_, padded_, to.rows + first * padded_);
   }
 
   // A block of at most kQueryBlock rows of Q or dO.
