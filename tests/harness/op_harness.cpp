@@ -395,14 +395,18 @@ Results run_case(const std::string& op, const OpCase& op_case, const RunOptions&
 
 bool register_op_tests(const std::string& op, const std::vector<OpCase>& cases) {
   for (const OpCase& op_case : cases) {
-    cases_by_op()[op].push_back(op_case);
-    if (op_case.finite_differences) {
+    const bool variant = !op_case.cpu_variant.empty();
+    if (!variant) {
+      cases_by_op()[op].push_back(op_case);
+    }
+    if (op_case.finite_differences && !variant) {
       register_test(op, op_case.name + ".gradients", [=] { check_gradients(op, op_case); });
     }
     for (const DType dtype : op_case.dtypes) {
-      register_test(op, concat(op_case.name, ".cpu_", dtype),
+      register_test(op,
+                    concat(op_case.name, ".cpu_", dtype, variant ? "_" : "", op_case.cpu_variant),
                     [=] { check_accuracy(op, op_case, DeviceKind::cpu, dtype); });
-      if (build::cuda) {
+      if (build::cuda && !variant) {
         register_test(op, concat(op_case.name, ".cuda_", dtype), [=] {
           if (num_cuda_devices() == 0) {
             GTEST_SKIP() << "no GPU on this machine";

@@ -52,6 +52,9 @@ struct OpCase {
   std::function<Outputs(Context&, Inputs&)> forward;
   std::map<std::string, std::string> attributes;  // for the PyTorch script, see tools/golden
   std::function<void(Batch&, Inputs&)> batch;     // fills what the op reads from Batch
+  // Names a further implementation of a case on the CPU, which `forward` selects: the same inputs
+  // and tolerances as the case without, but tests of its own.
+  std::string cpu_variant;
   bool training = true;
   bool seed_outputs = true;  // false: the op makes the gradients of its output "loss" itself
   bool finite_differences = true;

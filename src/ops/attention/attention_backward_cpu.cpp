@@ -5,148 +5,135 @@
 // P is computed again from the saved log-sum-exp; products with F need no normalisation of their
 // own because D already contains it.
 #include "ops/attention/attention_block_cpu.h"
+#include "ops/attention/inner_products_cpu.h"
 
 namespace bloomery {
 namespace {
 
-template <class T>
+template <class Products>
 class BackwardTask {
  public:
-  using Real = Accumulator<T>;
+  using T = typename Products::Element;
+  using Real = typename Products::Real;
 
-  // Adds to key_grads and value_grads, [key_length, padded head_dim] each.
-  BackwardTask(Stream& stream, const AttentionBackward& k, std::int64_t sequence,
-               std::int64_t group, Real* key_grads, Real* value_grads)
+  // Adds to key_grads and value_grads, [padded key_length, padded head_dim] each.
+  BackwardTask(Stream& stream, const AttentionBackward& k, AttentionTiles tiles,
+               std::int64_t sequence, std::int64_t group, Real* key_grads, Real* value_grads)
       : k_(k),
         problem_(k.problem),
         sequence_(sequence),
-        padded_(padded_head<Real>(problem_)),
-        scratch_(stream, 2 * problem_.key_length * padded_ + 5 * kQueryBlock * padded_ +
-                             3 * kKeyTile * kQueryBlock),
-        keys_(scratch_.take(problem_.key_length * padded_)),
-        values_(scratch_.take(problem_.key_length * padded_)),
-        queries_(scratch_.take(kQueryBlock * padded_)),
-        out_grads_(scratch_.take(kQueryBlock * padded_)),
-        query_grads_(scratch_.take(kQueryBlock * padded_)),
-        queries_transposed_(scratch_.take(kQueryBlock * padded_)),
-        out_grads_transposed_(scratch_.take(kQueryBlock * padded_)),
-        probabilities_(scratch_.take(kKeyTile * kQueryBlock)),
-        score_grads_(scratch_.take(kKeyTile * kQueryBlock)),
-        factors_(scratch_.take(kKeyTile * kQueryBlock)),
+        padded_(Products::padded_head(problem_)),
+        scratch_(stream),
+        products_(problem_, scratch_, tiles),
+        group_(products_, problem_, k.k, k.v, sequence, group, Use::both, Use::scores),
+        queries_(products_, Use::both),
+        out_grads_(products_, Use::both),
+        query_grads_(products_),
+        probabilities_(scratch_.take<Real>(kKeyTile * kQueryBlock)),
+        score_grads_(scratch_.take<Real>(kKeyTile * kQueryBlock)),
+        factors_(scratch_.take<Real>(kKeyTile * kQueryBlock)),
         key_grads_(key_grads),
         value_grads_(value_grads) {
-    const std::int64_t head = group * problem_.heads_per_group();
-    const std::int64_t token = sequence * problem_.key_length;
-    pack_rows(head_at<T>(k.k, problem_, token, head), k.k.token_stride, problem_.key_length,
-              problem_.head_dim, padded_, keys_);
-    pack_rows(head_at<T>(k.v, problem_, token, head), k.v.token_stride, problem_.key_length,
-              problem_.head_dim, padded_, values_);
-    std::fill_n(key_grads_, problem_.key_length * padded_, Real(0));
-    std::fill_n(value_grads_, problem_.key_length * padded_, Real(0));
+    const std::int64_t keys = Products::padded_keys(problem_.key_length);
+    std::fill_n(key_grads_, keys * padded_, Real(0));
+    std::fill_n(value_grads_, keys * padded_, Real(0));
   }
 
   void block(std::int64_t head, std::int64_t query) {
     const std::int64_t rows = std::min(kQueryBlock, problem_.query_length - query);
-    const std::int64_t columns = round_up(rows, kLanes<Real>);
+    const std::int64_t columns = Products::padded_queries(rows);
     read(head, query, rows);
     const VisibleKeys visible(problem_, sequence_, query, rows);
+    group_.pack_until(visible.last);
+    prefetch_next(head, query);
     const DropoutTile dropout(problem_, sequence_, head, query, rows);
-    std::fill_n(query_grads_, rows * padded_, Real(0));
+    query_grads_.start(rows);
     for (std::int64_t tile = visible.first; tile < visible.last; tile += kKeyTile) {
-      const std::int64_t keys = std::min(kKeyTile, visible.last - tile);
-      tile_product(Broadcast<Real>{keys_ + tile * padded_, padded_, 1}, queries_transposed_,
-                   kQueryBlock, probabilities_, kQueryBlock, keys, columns, problem_.head_dim,
-                   false);
-      if (!visible.all(tile, tile + keys)) {
-        hide_keys(visible, tile, keys, columns, probabilities_);
-      }
-      tile_product(Broadcast<Real>{values_ + tile * padded_, padded_, 1}, out_grads_transposed_,
-                   kQueryBlock, score_grads_, kQueryBlock, keys, columns, problem_.head_dim, false);
+      const std::int64_t keys = std::min(kKeyTile, Products::padded_keys(visible.last - tile));
+      products_.scores(group_.keys, tile, keys, queries_, rows, probabilities_);
+      products_.scores(group_.values, tile, keys, out_grads_, rows, score_grads_);
       if (dropout) {
         dropout.factors(tile, keys, factors_);
-        differentiate_softmax<true>(keys, columns);
+        differentiate_softmax<true>(visible, tile, keys, columns);
       } else {
-        differentiate_softmax<false>(keys, columns);
+        differentiate_softmax<false>(visible, tile, keys, columns);
       }
-      add_products(tile, keys, rows);
+      products_.add_over_queries(probabilities_, keys, out_grads_, rows,
+                                 value_grads_ + tile * padded_);
+      products_.add_over_queries(score_grads_, keys, queries_, rows, key_grads_ + tile * padded_);
+      query_grads_.add(score_grads_, group_.keys, tile, keys);
     }
     write(head, query, rows);
   }
 
  private:
+  // The block after this one, while this one is computed.
+  void prefetch_next(std::int64_t head, std::int64_t query) const {
+    group_.prefetch_next();
+    const std::int64_t next = query + kQueryBlock;
+    const std::int64_t rows = std::min(kQueryBlock, problem_.query_length - next);
+    const std::int64_t token = sequence_ * problem_.query_length + next;
+    const std::int64_t dim = problem_.head_dim, width = problem_.num_heads * dim;
+    prefetch_rows(rows_of<T>(k_.q, problem_, token, head, rows), dim);
+    prefetch_rows(Rows<T>{k_.grad_out.as<T>() + token * width + head * dim, width, rows}, dim);
+    prefetch_rows(Rows<T>{k_.out.as<T>() + token * width + head * dim, width, rows}, dim);
+  }
+
   void read(std::int64_t head, std::int64_t query, std::int64_t rows) {
     const std::int64_t token = sequence_ * problem_.query_length + query;
-    const std::int64_t width = problem_.num_heads * problem_.head_dim;
-    const std::int64_t first = token * width + head * problem_.head_dim;
-    const std::int64_t dim = problem_.head_dim;
-    pack_rows(head_at<T>(k_.q, problem_, token, head), k_.q.token_stride, rows, dim, padded_,
-              queries_);
-    pack_rows(k_.grad_out.as<T>() + first, width, rows, dim, padded_, out_grads_);
-    transpose_rows(queries_, rows, padded_, queries_transposed_);
-    transpose_rows(out_grads_, rows, padded_, out_grads_transposed_);
+    const std::int64_t dim = problem_.head_dim, width = problem_.num_heads * dim;
+    const std::int64_t first = token * width + head * dim;
+    const Rows<T> out{k_.out.as<T>() + first, width, rows};
+    const Rows<T> out_grads{k_.grad_out.as<T>() + first, width, rows};
+    products_.pack_queries(rows_of<T>(k_.q, problem_, token, head, rows), queries_);
+    products_.pack_queries(out_grads, out_grads_);
+    inner_products(out, out_grads, dim, deltas_);
     const Real* lse =
         k_.lse.as<Real>() + (sequence_ * problem_.num_heads + head) * problem_.query_length + query;
     std::fill_n(lse_, kQueryBlock, Real(0));
-    std::fill_n(deltas_, kQueryBlock, Real(0));
     std::copy_n(lse, rows, lse_);
-    pack_rows(k_.out.as<T>() + first, width, rows, dim, padded_, query_grads_);
-    for (std::int64_t i = 0; i < rows; ++i) {
-      deltas_[i] = inner_product(query_grads_ + i * padded_, out_grads_ + i * padded_);
-    }
   }
 
-  Real inner_product(const Real* a, const Real* b) const {
-    Vector<Real> sums{};
-    for (std::int64_t c = 0; c < padded_; c += kLanes<Real>) {
-      sums += load_vector(a + c) * load_vector(b + c);
-    }
-    Real total = 0;
-    for (int lane = 0; lane < kLanes<Real>; ++lane) {
-      total += sums[lane];
-    }
-    return total;
-  }
-
-  // probabilities_: S becomes P * F; score_grads_: dO V^T becomes dS. Hidden scores are -inf.
+  // For `keys` keys from `tile`: in probabilities_ S becomes P * F, in score_grads_ dO V^T becomes
+  // dS, both zero where a query does not see the key.
   template <bool kDropout>
-  void differentiate_softmax(std::int64_t keys, std::int64_t columns) {
+  void differentiate_softmax(const VisibleKeys& visible, std::int64_t tile, std::int64_t keys,
+                             std::int64_t columns) {
     const auto scale = static_cast<Real>(problem_.scale);
     for (std::int64_t i = 0; i < columns; i += kLanes<Real>) {
-      const Vector<Real> lse = load_vector(lse_ + i);
+      // Own variables, which the stores below cannot change.
+      Real *const probabilities = probabilities_ + i, *const score_grads = score_grads_ + i;
+      const Real* const factors = factors_ + i;
+      const Vector<Real> lse = load_vector(lse_ + i), delta = load_vector(deltas_ + i);
       // A query without keys has lse = -inf; its scores are all -inf and -inf - 0 gives P = 0.
       const Vector<Real> base = lse == kMinusInfinity<Real> ? Vector<Real>{} : lse;
-      const Vector<Real> delta = load_vector(deltas_ + i);
-      for (std::int64_t j = 0; j < keys; ++j) {
-        const std::int64_t at = j * kQueryBlock + i;
-        const Vector<Real> p = exponential<Real>(load_vector(probabilities_ + at) * scale - base);
-        Vector<Real> grad = load_vector(score_grads_ + at);
+      const SeenRows seen = visible.rows(tile, keys, i);
+      visible.hide(seen, tile, i, probabilities);
+      clear_unseen(seen, keys, probabilities);
+      clear_unseen(seen, keys, score_grads);
+      for (std::int64_t at = seen.begin * kQueryBlock; at < seen.end * kQueryBlock;
+           at += kQueryBlock) {
+        const Vector<Real> p = exponential<Real>(load_vector(probabilities + at) * scale - base);
+        Vector<Real> grad = load_vector(score_grads + at);
         if constexpr (kDropout) {
-          const Vector<Real> factor = load_vector(factors_ + at);
-          store_vector(probabilities_ + at, p * factor);
+          const Vector<Real> factor = load_vector(factors + at);
+          store_vector(probabilities + at, p * factor);
           grad *= factor;
         } else {
-          store_vector(probabilities_ + at, p);
+          store_vector(probabilities + at, p);
         }
-        store_vector(score_grads_ + at, p * (grad - delta) * scale);
+        store_vector(score_grads + at, p * (grad - delta) * scale);
       }
     }
   }
 
-  void add_products(std::int64_t tile, std::int64_t keys, std::int64_t rows) {
-    tile_product(Broadcast<Real>{probabilities_, kQueryBlock, 1}, out_grads_, padded_,
-                 value_grads_ + tile * padded_, padded_, keys, padded_, rows, true);
-    tile_product(Broadcast<Real>{score_grads_, kQueryBlock, 1}, queries_, padded_,
-                 key_grads_ + tile * padded_, padded_, keys, padded_, rows, true);
-    tile_product(Broadcast<Real>{score_grads_, 1, kQueryBlock}, keys_ + tile * padded_, padded_,
-                 query_grads_, padded_, rows, padded_, keys, true);
-  }
-
-  void write(std::int64_t head, std::int64_t query, std::int64_t rows) const {
+  void write(std::int64_t head, std::int64_t query, std::int64_t rows) {
     const std::int64_t token = sequence_ * problem_.query_length + query;
+    const Real* const sums = query_grads_.finish();
     T* to = head_at<T>(k_.grad_q, problem_, token, head);
     for (std::int64_t i = 0; i < rows; ++i) {
       for (std::int64_t c = 0; c < problem_.head_dim; ++c) {
-        store(to + i * k_.grad_q.token_stride + c, query_grads_[i * padded_ + c]);
+        store(to + i * k_.grad_q.token_stride + c, sums[i * padded_ + c]);
       }
     }
   }
@@ -154,17 +141,13 @@ class BackwardTask {
   const AttentionBackward& k_;
   const AttentionProblem& problem_;
   const std::int64_t sequence_, padded_;
-  Scratch<Real> scratch_;
-  Real *const keys_, *const values_, *const queries_,
-                                         *const out_grads_,
-                                             *const query_grads_,
-                                                 *const queries_transposed_,
-                                                     *const out_grads_transposed_,
-                                                         *const probabilities_,
-                                                             *const score_grads_,
-                                                                 *const factors_,
-                                                                     *const key_grads_,
-                                                                         *const value_grads_;
+  Scratch scratch_;
+  Products products_;
+  GroupKeys<Products> group_;
+  const typename Products::Queries queries_, out_grads_;
+  typename Products::QuerySums query_grads_;
+  Real *const probabilities_, *const score_grads_, *const factors_;
+  Real *const key_grads_, *const value_grads_;
   alignas(64) Real lse_[kQueryBlock];
   alignas(64) Real deltas_[kQueryBlock];
 };
@@ -192,13 +175,15 @@ void write_key_grads(const AttentionProblem& p, const HeadView& to, std::int64_t
 constexpr std::int64_t kBackwardTasks = 32;
 constexpr std::int64_t kBlocksPerTask = 4;  // at least, so that summing the splits costs little
 
-template <class T>
-void backward(Stream& stream, const AttentionBackward& k) {
-  using Real = Accumulator<T>;
+template <class Products>
+void backward(Stream& stream, const AttentionBackward& k, AttentionTiles tiles) {
+  using T = typename Products::Element;
+  using Real = typename Products::Real;
   const AttentionProblem& p = k.problem;
   const Split split(p, kBackwardTasks, kBlocksPerTask);
-  const std::int64_t padded = padded_head<Real>(p);
-  const std::int64_t size = p.key_length * padded;  // of dK or dV of one task
+  const std::int64_t padded = Products::padded_head(p);
+  const std::int64_t size =
+      Products::padded_keys(p.key_length) * padded;  // of dK or dV of one task
   const std::int64_t pairs = p.num_sequences * p.num_groups;
   const auto write = [&](std::int64_t pair, Real* sums, std::int64_t begin, std::int64_t end) {
     const std::int64_t sequence = pair / p.num_groups, group = pair % p.num_groups;
@@ -218,7 +203,7 @@ void backward(Stream& stream, const AttentionBackward& k) {
     Real* const sums = static_cast<Real*>(together ? own.data() : partial.data()) +
                        (together ? 0 : task * 2 * size);
     const std::int64_t group = pair % p.num_groups;
-    BackwardTask<T> work(stream, k, pair / p.num_groups, group, sums, sums + size);
+    BackwardTask<Products> work(stream, k, tiles, pair / p.num_groups, group, sums, sums + size);
     for (std::int64_t item = split.begin(part); item < split.begin(part + 1); ++item) {
       work.block(group * p.heads_per_group() + item / split.blocks_per_head,
                  item % split.blocks_per_head * kQueryBlock);
@@ -241,8 +226,10 @@ void backward(Stream& stream, const AttentionBackward& k) {
 
 template <>
 void run(ThisCpu, Stream& stream, const AttentionBackward& k) {
-  dispatch_floating(k.problem.dtype,
-                    [&](auto tag) { backward<typename decltype(tag)::type>(stream, k); });
+  const AttentionTiles tiles = stream.device().service<AttentionSettings>().tiles;
+  dispatch_products(k.problem, tiles, [&](auto products) {
+    backward<typename decltype(products)::type>(stream, k, tiles);
+  });
 }
 
 }  // namespace bloomery

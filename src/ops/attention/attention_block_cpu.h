@@ -3,91 +3,32 @@
 // Work is cut into tasks of one sequence and one group of heads, which pack the keys and values of
 // the group once, and inside a task into blocks of queries of one head. The scores of a block
 // against a tile of keys are kept transposed, [key, query]: a vector holds different queries, so
-// that maxima, sums and masks need nothing across lanes.
+// that maxima, sums and masks need nothing across lanes. The matrix products are a parameter of
+// both passes: VectorProducts or TileProducts.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
-#include "ops/attention/attention_pack_cpu.h"
+#include "ops/attention/attention_tile_products_cpu.h"
+#include "ops/attention/attention_vector_products_cpu.h"
+#include "ops/attention/attention_visible_cpu.h"
 #include "ops/common/fast_math.h"
-#include "ops/common/tile_product_cpu.h"
 
 namespace bloomery {
 namespace {
 
-constexpr std::int64_t kKeyTile = 64;
-constexpr std::int64_t kKeyAlignment = 32;  // of tiles: dropout draws for 32 keys at a time
-
-template <class Real>
-constexpr Real kMinusInfinity = -std::numeric_limits<Real>::infinity();
-
+// Of a score less the maximum or the log-sum-exp of its query: not above 0, but for rounding.
 template <class Real>
 [[gnu::always_inline]] inline Vector<Real> exponential(Vector<Real> x) {
   if constexpr (std::is_same_v<Real, float>) {
-    return exp_of<Vector<float>, Vector<std::int32_t>>(x);
+    return exp_up_to_88<Vector<float>, Vector<std::int32_t>>(x);
   } else {
     for (int lane = 0; lane < kLanes<Real>; ++lane) {
       x[lane] = std::exp(x[lane]);
     }
     return x;
-  }
-}
-
-// The keys that each query of a block sees. Lanes past the last query repeat it.
-struct VisibleKeys {
-  std::array<std::int32_t, kQueryBlock> begin, end;
-  std::int64_t first = 0, last = 0;  // keys outside [first, last) are seen by no query
-
-  // Whether every query sees all keys of a tile.
-  bool all(std::int64_t tile_begin, std::int64_t tile_end) const {
-    return tile_begin >= widest_begin_ && tile_end <= narrowest_end_;
-  }
-
-  VisibleKeys(const AttentionProblem& p, std::int64_t sequence, std::int64_t query,
-              std::int64_t rows) {
-    first = p.key_length;
-    for (std::int64_t i = 0; i < kQueryBlock; ++i) {
-      const std::int64_t row = query + std::min(i, rows - 1);
-      std::int64_t low = 0, high = p.key_length;
-      if (p.key_begin != nullptr) {
-        low = std::max<std::int64_t>(low, p.key_begin[sequence * p.query_length + row]);
-      }
-      if (p.key_end != nullptr) {
-        high = std::min<std::int64_t>(high, p.key_end[sequence * p.query_length + row]);
-      }
-      if (p.causal) {
-        high = std::min(high, row + p.key_length - p.query_length + 1);
-      }
-      begin[i] = static_cast<std::int32_t>(low);
-      end[i] = static_cast<std::int32_t>(high);
-      widest_begin_ = std::max(widest_begin_, low);
-      narrowest_end_ = i == 0 ? high : std::min(narrowest_end_, high);
-      if (low < high) {
-        first = std::min(first, low);
-        last = std::max(last, high);
-      }
-    }
-    first = first / kKeyAlignment * kKeyAlignment;
-  }
-
- private:
-  std::int64_t widest_begin_ = 0, narrowest_end_ = 0;
-};
-
-// Sets the scores of keys that a query does not see.
-template <class Real>
-void hide_keys(const VisibleKeys& visible, std::int64_t tile, std::int64_t keys,
-               std::int64_t columns, Real* scores) {
-  for (std::int64_t j = 0; j < keys; ++j) {
-    const auto key = static_cast<std::int32_t>(tile + j);
-    Real* row = scores + j * kQueryBlock;
-    for (std::int64_t i = 0; i < columns; ++i) {
-      const bool seen = key >= visible.begin[i] && key < visible.end[i];
-      row[i] = seen ? row[i] : kMinusInfinity<Real>;
-    }
   }
 }
 
@@ -154,6 +95,70 @@ struct Split {
   }
   std::int64_t begin(std::int64_t split) const { return num_items * split / num_splits; }
 };
+
+// Rows of head `head` from token `token` on.
+template <class T>
+Rows<T> rows_of(const HeadView& view, const AttentionProblem& p, std::int64_t token,
+                std::int64_t head, std::int64_t count) {
+  return {head_at<T>(view, p, token, head), view.token_stride, count};
+}
+
+// The keys and values of a group, packed as far as blocks have asked for them. Where queries see
+// earlier keys only, each block asks for a little more, which was fetched during the one before.
+template <class Products>
+class GroupKeys {
+ public:
+  GroupKeys(Products& products, const AttentionProblem& p, const HeadView& k, const HeadView& v,
+            std::int64_t sequence, std::int64_t group, Use use_of_keys, Use use_of_values)
+      : keys(products.take_keys(p.key_length, use_of_keys)),
+        values(products.take_keys(p.key_length, use_of_values)),
+        products_(products),
+        problem_(p),
+        k_(k),
+        v_(v),
+        token_(sequence * p.key_length),
+        head_(group * p.heads_per_group()) {}
+
+  // Keys [0, end) from here on.
+  void pack_until(std::int64_t end) {
+    for (; packed_ < end; packed_ += kKeyTile) {
+      products_.pack_keys(next_rows(k_), packed_, keys);
+      products_.pack_keys(next_rows(v_), packed_, values);
+    }
+  }
+  void prefetch_next() const {
+    prefetch_rows(next_rows(k_), problem_.head_dim);
+    prefetch_rows(next_rows(v_), problem_.head_dim);
+  }
+
+  const typename Products::Keys keys, values;
+
+ private:
+  // The tile after those that are packed; none (a count below 1) after the last.
+  auto next_rows(const HeadView& view) const {
+    return rows_of<typename Products::Element>(view, problem_, token_ + packed_, head_,
+                                               std::min(kKeyTile, problem_.key_length - packed_));
+  }
+
+  Products& products_;
+  const AttentionProblem& problem_;
+  const HeadView &k_, &v_;
+  const std::int64_t token_, head_;
+  std::int64_t packed_ = 0;
+};
+
+// Calls body(tag) with the products for the dtype: decltype(tag)::type.
+template <class Body>
+void dispatch_products(const AttentionProblem& p, AttentionTiles tiles, const Body& body) {
+  dispatch_floating(p.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if (std::is_same_v<T, bfloat16> && use_tiles(tiles)) {
+      body(TypeTag<TileProducts>{});
+    } else {
+      body(TypeTag<VectorProducts<T>>{});
+    }
+  });
+}
 
 }  // namespace
 }  // namespace bloomery

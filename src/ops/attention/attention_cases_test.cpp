@@ -3,6 +3,8 @@
 
 #include "harness/op_harness.h"
 #include "ops/attention/attention.h"
+#include "ops/attention/attention_settings.h"
+#include "ops/matmul/amx.h"
 
 namespace bloomery::testing {
 namespace {
@@ -175,6 +177,20 @@ std::vector<OpCase> make_cases(const std::vector<Problem>& problems) {
   return cases;
 }
 
+// bf16 cases with a forced way to multiply.
+std::vector<OpCase> with_tiles(std::vector<OpCase> cases, AttentionTiles tiles,
+                               const std::string& name) {
+  for (OpCase& op_case : cases) {
+    op_case.cpu_variant = name;
+    op_case.dtypes = {DType::bf16};
+    op_case.forward = [tiles, forward = op_case.forward](Context& context, Inputs& in) {
+      context.stream.device().service<AttentionSettings>().tiles = tiles;
+      return forward(context, in);
+    };
+  }
+  return cases;
+}
+
 // Name, sequences, length, heads, groups, head dimension; causal unless it says otherwise.
 std::vector<OpCase> self_cases() {
   return make_cases(
@@ -207,8 +223,51 @@ std::vector<OpCase> cross_cases() {
                      across(with_padding(bidirectional({"padding", 2, 6, 2, 2, 33}), 40, 6), 65)});
 }
 
+// Extents around multiples of the tiles' 32, of blocks of 64 queries and of tiles of 64 keys.
+std::vector<OpCase> shapes_for_tiles() {
+  std::vector<Problem> problems;
+  for (const std::int64_t dim : {1, 32, 40, 64, 80, 128}) {
+    for (const std::int64_t length : {31, 97, 211}) {
+      problems.push_back({concat("dim_", dim, "_length_", length), 1, length, 4, 2, dim});
+    }
+  }
+  const Problem base{"", 1, 193, 2, 1, 40};
+  const auto add = [&](const std::string& name, Problem p) {
+    p.name = name;
+    problems.push_back(p);
+  };
+  add("thirty_two", {"", 1, 32, 1, 1, 32});
+  add("thirty_three", {"", 1, 33, 1, 1, 33});
+  add("odd_bidirectional", bidirectional(base));
+  add("odd_dropout", dropping(base, 0.15f));
+  add("odd_documents", with_documents(base, {1, 32, 97, 98, 193}));
+  add("odd_documents_dropout", dropping(with_documents(base, {63, 65, 131, 193}), 0.3f));
+  add("odd_padding", with_padding(bidirectional(base), 101, 150));
+  add("no_keys_at_all", with_padding(bidirectional(base), 0, 0));
+  std::vector<OpCase> cases = make_cases(problems);
+  for (OpCase& op_case : cases) {
+    op_case.tolerance[DType::bf16] = 5e-3;  // 1.5 times PyTorch's on the cases above
+  }
+  return cases;
+}
+
+// Where the processor has tiles, the cases without a variant run on them.
+bool register_tiles() {
+  const auto add = [](AttentionTiles tiles, const std::string& name) {
+    register_op_tests("attention", with_tiles(self_cases(), tiles, name));
+    register_op_tests("attention", with_tiles(shapes_for_tiles(), tiles, name));
+    register_op_tests("cross_attention", with_tiles(cross_cases(), tiles, name));
+  };
+  add(AttentionTiles::emulated, "emulated");
+  if (amx_usable()) {
+    add(AttentionTiles::hardware, "tiles");
+    add(AttentionTiles::vectors, "vectors");
+  }
+  return true;
+}
+
 const bool kRegistered = register_op_tests("attention", self_cases()) &&
-                         register_op_tests("cross_attention", cross_cases());
+                         register_op_tests("cross_attention", cross_cases()) && register_tiles();
 
 }  // namespace
 }  // namespace bloomery::testing

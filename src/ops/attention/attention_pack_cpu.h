@@ -1,43 +1,53 @@
-// Copies heads into contiguous tiles in the type that sums are kept in, padded to whole vectors.
-// For
-// *_cpu.cpp files only.
+// Copies heads into contiguous tiles, padded with zeros. For *_cpu.cpp files only.
 #pragma once
 
 #include <algorithm>
+#include <vector>
 
 #include "ops/attention/attention.h"
+#include "ops/attention/attention_settings.h"
 #include "ops/common/convert.h"
 #include "ops/common/simd.h"
 
 namespace bloomery {
 namespace {
 
-constexpr std::int64_t kQueryBlock = 64;
+constexpr std::int64_t kQueryBlock = 64, kKeyTile = 64;
 constexpr std::int64_t kPrefetchRows = 8, kCacheLine = 64;
 
-// Memory of one task, cut into arrays that start at a multiple of the vector length.
-template <class Real>
+// Memory of one task: arrays that start at a multiple of a cache line, cut from a few blocks.
 class Scratch {
  public:
-  Scratch(Stream& stream, std::int64_t count)
-      : memory_(Tensor::empty(stream, dtype_of<Real>, {count})),
-        next_(static_cast<Real*>(memory_.data())) {}
-  Real* take(std::int64_t count) {
-    Real* taken = next_;
-    next_ += round_up(count, kLanes<Real>);
-    return taken;
+  explicit Scratch(Stream& stream) : stream_(stream) {}
+  template <class Element>
+  Element* take(std::int64_t count) {
+    const std::int64_t bytes =
+        round_up(count * static_cast<std::int64_t>(sizeof(Element)), kCacheLine);
+    if (bytes > left_) {
+      left_ = std::max(bytes, kBlockBytes);
+      blocks_.push_back(Tensor::empty(stream_, DType::uint8, {left_}));
+      next_ = static_cast<char*>(blocks_.back().data());
+    }
+    char* const taken = next_;
+    next_ += bytes;
+    left_ -= bytes;
+    return reinterpret_cast<Element*>(taken);
   }
 
  private:
-  Tensor memory_;
-  Real* next_;
+  static constexpr std::int64_t kBlockBytes = 256 * 1024;
+  Stream& stream_;
+  std::vector<Tensor> blocks_;
+  char* next_ = nullptr;
+  std::int64_t left_ = 0;
 };
 
-// Channels of a packed head: whole vectors, and a multiple of four for transposing.
-template <class Real>
-std::int64_t padded_head(const AttentionProblem& problem) {
-  return round_up(problem.head_dim, std::max(4, kLanes<Real>));
-}
+// Consecutive tokens of one head: head_dim numbers each, `stride` numbers apart.
+template <class T>
+struct Rows {
+  const T* data;
+  std::int64_t stride, count;
+};
 
 // The first channel of head `head` in token `token`.
 template <class T>
@@ -48,23 +58,58 @@ T* head_at(const HeadView& view, const AttentionProblem& problem, std::int64_t t
          head / per_group * view.group_stride + head % per_group * problem.head_dim;
 }
 
+// One vector of numbers, converted.
+template <class T>
+[[gnu::always_inline]] inline Vector<Accumulator<T>> load_lanes(const T* from) {
+  alignas(64) Accumulator<T> lanes[kLanes<Accumulator<T>>];
+  for (int lane = 0; lane < kLanes<Accumulator<T>>; ++lane) {
+    lanes[lane] = load(from + lane);
+  }
+  return load_vector(lanes);
+}
+
+// Asks for one row to be brought into the cache.
+template <class T>
+[[gnu::always_inline]] inline void prefetch_row(const T* row, std::int64_t width) {
+  for (std::int64_t i = 0; i < width; i += kCacheLine / static_cast<std::int64_t>(sizeof(T))) {
+    __builtin_prefetch(row + i);
+  }
+}
+
+// The same for rows that will be wanted after other work.
+template <class T>
+void prefetch_rows(const Rows<T>& rows, std::int64_t width) {
+  for (std::int64_t row = 0; row < rows.count; ++row) {
+    prefetch_row(rows.data + row * rows.stride, width);
+  }
+}
+
 // Rows of `width` numbers to rows of `padded`, the rest zeros. The rows are short and far apart,
-// which hardware does not prefetch.
-template <class T, class Real>
-void pack_rows(const T* from, std::int64_t from_stride, std::int64_t rows, std::int64_t width,
-               std::int64_t padded, Real* to) {
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const T* source = from + row * from_stride;
-    Real* target = to + row * padded;
-    if (row + kPrefetchRows < rows) {
-      for (std::int64_t i = 0; i < width; i += kCacheLine / static_cast<std::int64_t>(sizeof(T))) {
-        __builtin_prefetch(source + kPrefetchRows * from_stride + i);
+// which hardware does not prefetch and which makes a call of memcpy for each expensive.
+template <class T, class Packed>
+void pack_rows(const Rows<T>& from, std::int64_t width, std::int64_t padded, Packed* to) {
+  for (std::int64_t row = 0; row < from.count; ++row) {
+    const T* source = from.data + row * from.stride;
+    Packed* target = to + row * padded;
+    if (row + kPrefetchRows < from.count) {
+      prefetch_row(source + kPrefetchRows * from.stride, width);
+    }
+    std::int64_t i = 0;
+    if constexpr (std::is_same_v<T, Packed>) {
+      for (; i + kLanes<T> <= width; i += kLanes<T>) {
+        std::memcpy(target + i, source + i, kVectorBytes);
+      }
+      for (; i < width; ++i) {
+        target[i] = source[i];
+      }
+    } else {
+      for (; i < width; ++i) {
+        target[i] = load(source + i);
       }
     }
-    for (std::int64_t i = 0; i < width; ++i) {
-      target[i] = load(source + i);
+    for (; i < padded; ++i) {
+      target[i] = Packed{};
     }
-    std::fill(target + width, target + padded, Real(0));
   }
 }
 
@@ -90,16 +135,15 @@ template <class Real>
   }
 }
 
-// to [padded][kQueryBlock] = from [rows][padded] transposed. Columns from `rows` to the next
-// multiple of the vector length become zeros, and so do those rows of `from`, which has room for
-// them.
+// to [columns][to_stride] = from [rows][from_stride] transposed; rows and columns are multiples of
+// four.
 template <class Real>
-void transpose_rows(Real* from, std::int64_t rows, std::int64_t padded, Real* to) {
-  const std::int64_t columns = round_up(rows, std::max(4, kLanes<Real>));
-  std::fill(from + rows * padded, from + columns * padded, Real(0));
-  for (std::int64_t row = 0; row < columns; row += 4) {
-    for (std::int64_t c = 0; c < padded; c += 4) {
-      transpose_four(from + row * padded + c, padded, to + c * kQueryBlock + row, kQueryBlock);
+void transpose(const Real* from, std::int64_t from_stride, std::int64_t rows, std::int64_t columns,
+               Real* to, std::int64_t to_stride) {
+  for (std::int64_t row = 0; row < rows; row += 4) {
+    for (std::int64_t c = 0; c < columns; c += 4) {
+      transpose_four(from + row * from_stride + c, from_stride, to + c * to_stride + row,
+                     to_stride);
     }
   }
 }

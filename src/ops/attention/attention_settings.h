@@ -1,4 +1,4 @@
-// Which of the CUDA implementations of attention runs, as a service of the device:
+// Which of the implementations of attention runs, as a service of the device:
 // stream.device().service<AttentionSettings>(). Tests and benchmarks force one; training leaves the
 // choice to the shape.
 #pragma once
@@ -16,10 +16,19 @@ enum class AttentionBackend : std::uint8_t {
   simple,     // own fp32 arithmetic: every dtype and every head_dim
 };
 
+// What bf16 attention on the CPU multiplies with.
+enum class AttentionTiles : std::uint8_t {
+  automatic,  // tile registers (AMX) where the processor has them, else vectors
+  vectors,    // fp32 arithmetic, as for every other dtype
+  hardware,   // fails without AMX
+  emulated,   // the steps of `hardware` without its instructions, for tests on other processors
+};
+
 struct AttentionSettings {
   explicit AttentionSettings(Device&) {}
 
-  AttentionBackend backend = AttentionBackend::automatic;
+  AttentionBackend backend = AttentionBackend::automatic;  // on CUDA
+  AttentionTiles tiles = AttentionTiles::automatic;        // on the CPU
   // cuDNN's backward may add up the gradient of Q in any order when this is false. Own kernels are
   // always deterministic.
   bool deterministic = true;

@@ -17,7 +17,7 @@ if(WITH_CUDA)
 endif()
 add_op(
   attention
-  SOURCES attention.cpp
+  SOURCES attention.cpp tile_rounding.cpp
   CPU attention_forward_cpu.cpp attention_backward_cpu.cpp
   CUDA attention_cuda.cu
        attention_delta.cu
@@ -26,4 +26,4 @@ add_op(
        flash_forward_sm80.cu
        ${attention_sm90}
        ${attention_cudnn}
-  TESTS attention_test.cpp attention_cases_test.cpp ${attention_cuda_tests})
+  TESTS attention_test.cpp attention_cases_test.cpp attention_tiles_test.cpp ${attention_cuda_tests})

@@ -33,5 +33,18 @@ TEST(FastMath, ExponentialIsAccurate) {
   EXPECT_TRUE(std::isnan(fast_exp(NAN)));
 }
 
+TEST(FastMath, BoundedExponentialHasTheSameBits) {
+  const auto bounded = [](float x) { return exp_up_to_88<float, std::int32_t>(x); };
+  for (double x = -89; x <= 88; x += 3.7e-4) {
+    const auto rounded = static_cast<float>(x);
+    ASSERT_EQ(bounded(rounded), fast_exp(rounded)) << x;
+  }
+  EXPECT_EQ(bounded(-INFINITY), 0.0f);
+  EXPECT_EQ(bounded(-1e30f), 0.0f);
+  for (const std::uint32_t bits : {0x7FC00000u, 0xFFC00000u, 0xFFFFFFFFu, 0x7F800001u}) {
+    EXPECT_TRUE(std::isnan(bounded(std::bit_cast<float>(bits)))) << bits;
+  }
+}
+
 }  // namespace
 }  // namespace bloomery::testing

@@ -7,7 +7,7 @@
 #include <unistd.h>
 #endif
 
-#include "ops/matmul/amx_tiles.h"
+#include "ops/matmul/amx_guard.h"
 
 namespace bloomery {
 namespace {
@@ -27,26 +27,6 @@ constexpr std::int64_t kOwnCopies = 2;
 std::int64_t up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple;
 }
-
-// The tile registers of this thread while a block is computed.
-class TilesInUse {
- public:
-  explicit TilesInUse(bool hardware) : hardware_(hardware) {
-    if (hardware_) {
-      amx::configure_tiles();
-    }
-  }
-  ~TilesInUse() {
-    if (hardware_) {
-      amx::release_tiles();
-    }
-  }
-  TilesInUse(const TilesInUse&) = delete;
-  TilesInUse& operator=(const TilesInUse&) = delete;
-
- private:
-  const bool hardware_;
-};
 
 // Asks for `elements` of a row, which hardware continues by itself only where lines follow each
 // other: tiles cross rows that lie far apart.
@@ -280,7 +260,7 @@ void AmxProduct::block(std::int64_t i, std::int64_t j, const Finished& finished)
   const bool one_panel = num_steps_ <= panel.most_steps;
   const Tensor scratch =
       Tensor::empty(stream_, DType::fp32, {(one_panel ? 1 : panel.row_strips) * kStrip, ldc});
-  const TilesInUse tiles(hardware_);
+  const amx::TilesInUse tiles(hardware_);
   for (std::int64_t first = 0; first < num_steps_; first += panel.most_steps) {
     enter(panel, first);
     for (std::int64_t strip = 0; strip < panel.row_strips; ++strip) {
@@ -296,7 +276,7 @@ void AmxProduct::block(std::int64_t i, std::int64_t j, const Finished& finished)
 void AmxProduct::block_into(std::int64_t i, std::int64_t j, bool add, float* c,
                             std::int64_t ldc) const {
   Panel panel = panel_of(i, j);
-  const TilesInUse tiles(hardware_);
+  const amx::TilesInUse tiles(hardware_);
   for (std::int64_t first = 0; first < num_steps_; first += panel.most_steps) {
     enter(panel, first);
     for (std::int64_t strip = 0; strip < panel.row_strips; ++strip) {

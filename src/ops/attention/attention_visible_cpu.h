@@ -1,0 +1,132 @@
+// Which keys the queries of a block see, for the kernels of attention on the CPU. For *_cpu.cpp
+// files only.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "ops/attention/attention_pack_cpu.h"
+
+namespace bloomery {
+namespace {
+
+constexpr std::int64_t kKeyAlignment = 32;  // of tiles: dropout draws for 32 keys at a time
+
+template <class Real>
+constexpr Real kMinusInfinity = -std::numeric_limits<Real>::infinity();
+
+// Neighbouring queries whose visible keys are looked at together: a multiple of every vector.
+constexpr std::int64_t kLaneGroup = 16;
+
+// Rows of a tile of scores: [begin, end) are keys that some lane of a group sees, [all_begin,
+// all_end) in it those that every lane sees.
+struct SeenRows {
+  std::int64_t begin, all_begin, all_end, end;
+};
+
+// The keys that each query of a block sees. Lanes past the last query repeat it.
+class VisibleKeys {
+ public:
+  std::int64_t first = 0, last = 0;  // keys outside [first, last) are seen by no query
+
+  VisibleKeys(const AttentionProblem& p, std::int64_t sequence, std::int64_t query,
+              std::int64_t rows) {
+    find_ranges(p, sequence, query, rows);
+    first = p.key_length;
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      const std::int32_t *low = begin_.data() + g * kLaneGroup,
+                         *high = end_.data() + g * kLaneGroup;
+      const auto length = static_cast<std::int32_t>(p.key_length);
+      std::int32_t begin = length, end = 0, all_begin = 0, all_end = length;
+      for (std::int64_t i = 0; i < kLaneGroup; ++i) {
+        const bool some = low[i] < high[i];
+        begin = std::min(begin, some ? low[i] : length);
+        end = std::max(end, some ? high[i] : 0);
+        all_begin = std::max(all_begin, low[i]);
+        all_end = std::min(all_end, high[i]);
+      }
+      groups_[g] = {begin, all_begin, all_end, end};
+      first = std::min<std::int64_t>(first, begin);
+      last = std::max<std::int64_t>(last, end);
+    }
+    first = first / kKeyAlignment * kKeyAlignment;
+  }
+
+  // What the group of lane `lane` sees of `keys` keys from `tile`.
+  SeenRows rows(std::int64_t tile, std::int64_t keys, std::int64_t lane) const {
+    const SeenRows& group = groups_[static_cast<std::size_t>(lane / kLaneGroup)];
+    SeenRows seen{};
+    seen.begin = std::clamp<std::int64_t>(group.begin - tile, 0, keys);
+    seen.end = std::clamp<std::int64_t>(group.end - tile, seen.begin, keys);
+    seen.all_begin = std::clamp<std::int64_t>(group.all_begin - tile, seen.begin, seen.end);
+    seen.all_end = std::clamp<std::int64_t>(group.all_end - tile, seen.all_begin, seen.end);
+    return seen;
+  }
+
+  // One vector of lanes from `lane`, scores [keys][kQueryBlock] at that lane: sets those of keys
+  // that a query does not see, among the rows that some query of the group sees.
+  template <class Real>
+  void hide(const SeenRows& seen, std::int64_t tile, std::int64_t lane, Real* scores) const {
+    const auto begin = limits<Real>(begin_, lane, tile), end = limits<Real>(end_, lane, tile);
+    const auto hide_rows = [&](std::int64_t from, std::int64_t to) {
+      for (std::int64_t j = from; j < to; ++j) {
+        const Index<Real> row = Index<Real>{} + static_cast<Lane<Real>>(j);
+        Real* const at = scores + j * kQueryBlock;
+        const Vector<Real> hidden = Vector<Real>{} + kMinusInfinity<Real>;
+        store_vector(at, ((row >= begin) & (row < end)) ? load_vector(at) : hidden);
+      }
+    };
+    hide_rows(seen.begin, seen.all_begin);
+    hide_rows(seen.all_end, seen.end);
+  }
+
+ private:
+  using Limits = std::array<std::int32_t, kQueryBlock>;
+  // Integers as wide as Real, to be compared lane by lane.
+  template <class Real>
+  using Lane = std::conditional_t<sizeof(Real) == 8, std::int64_t, std::int32_t>;
+  template <class Real>
+  using Index = Vector<Lane<Real>>;
+
+  // Of one vector of lanes, counted from key `tile`.
+  template <class Real>
+  static Index<Real> limits(const Limits& keys, std::int64_t lane, std::int64_t tile) {
+    typename VectorOf<std::int32_t, kLanes<Real>>::type values;
+    std::memcpy(&values, keys.data() + lane, sizeof values);
+    return __builtin_convertvector(values, Index<Real>) - static_cast<Lane<Real>>(tile);
+  }
+
+  void find_ranges(const AttentionProblem& p, std::int64_t sequence, std::int64_t query,
+                   std::int64_t rows) {
+    const std::int64_t token = sequence * p.query_length + query;
+    const auto length = static_cast<std::int32_t>(p.key_length);
+    const auto causal_end = static_cast<std::int32_t>(query + p.key_length - p.query_length + 1);
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const std::int32_t low = p.key_begin != nullptr ? p.key_begin[token + i] : 0;
+      std::int32_t high = p.key_end != nullptr ? p.key_end[token + i] : length;
+      high = p.causal ? std::min(high, causal_end + static_cast<std::int32_t>(i)) : high;
+      begin_[i] = std::max(low, 0);
+      end_[i] = std::min(high, length);
+    }
+    std::fill(begin_.begin() + rows, begin_.end(), begin_[rows - 1]);
+    std::fill(end_.begin() + rows, end_.end(), end_[rows - 1]);
+  }
+
+  Limits begin_, end_;
+  std::array<SeenRows, kQueryBlock / kLaneGroup> groups_;
+};
+
+// Rows of scores that no lane of a vector sees become zeros.
+template <class Real>
+void clear_unseen(const SeenRows& seen, std::int64_t keys, Real* scores) {
+  for (std::int64_t j = 0; j < seen.begin; ++j) {
+    store_vector(scores + j * kQueryBlock, Vector<Real>{});
+  }
+  for (std::int64_t j = seen.end; j < keys; ++j) {
+    store_vector(scores + j * kQueryBlock, Vector<Real>{});
+  }
+}
+
+}  // namespace
+}  // namespace bloomery
