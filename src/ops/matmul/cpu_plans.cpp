@@ -73,6 +73,19 @@ std::pair<std::int64_t, std::int64_t> best_blocks(const MatmulKey& key, double s
   return best;
 }
 
+// Our own kernels share what they pack, so that blocks may be small in rows: six strips of the
+// kernel, in a number that most pools divide among themselves evenly. The columns of a block stay
+// in the second level of cache.
+std::pair<std::int64_t, std::int64_t> own_blocks(const MatmulKey& key) {
+  constexpr std::int64_t kRows = 84, kColumns = 512, kStrip = 32, kEven = 4;
+  const auto parts = [](std::int64_t extent, std::int64_t part) {
+    return (extent + part - 1) / part;
+  };
+  const std::int64_t row_blocks = parts(parts(key.m, kRows), kEven) * kEven;
+  const std::int64_t columns = parts(key.n, parts(key.n, kColumns));
+  return {parts(key.m, row_blocks), parts(columns, kStrip) * kStrip};
+}
+
 std::string text(const CpuMatmulPlan& plan) {
   return concat(kMethodNames[static_cast<std::size_t>(plan.method)], ' ', plan.block_rows, ' ',
                 plan.block_columns);
@@ -101,24 +114,19 @@ CpuMatmulPlans::CpuMatmulPlans(Device& device)
 std::vector<CpuMatmulPlan> CpuMatmulPlans::candidates(const MatmulKey& key) const {
   // Below this the start of a oneDNN call outweighs its speed.
   constexpr std::int64_t kSmall = 64 * 64 * 64;
-  std::vector<CpuMethod> methods{openblas_ ? CpuMethod::openblas : CpuMethod::own};
-  if (onednn_ && key.input != DType::fp64 && key.m * key.n * key.k > kSmall) {
-    // On blocks of GPT-2's shapes oneDNN's AVX-512 kernels run at 1.04 to 1.2 times OpenBLAS's
-    // rate; their AVX2 kernels are equal.
-    methods.insert(cpu_level() == 2 ? methods.begin() : methods.end(), CpuMethod::onednn);
-    if (key.input == DType::bf16 && multiplies_bf16()) {
-      methods.insert(methods.begin(), CpuMethod::onednn_bf16);
+  const bool small = key.m * key.n * key.k <= kSmall;
+  std::vector<CpuMethod> methods;
+  for (const CpuMethod method : {CpuMethod::amx, CpuMethod::onednn_bf16, CpuMethod::own,
+                                 CpuMethod::onednn, CpuMethod::openblas}) {
+    const bool by_onednn = method == CpuMethod::onednn || method == CpuMethod::onednn_bf16;
+    if (available(method, key) && !(by_onednn && small)) {
+      methods.push_back(method);
     }
-  }
-  if (key.input == DType::bf16 && amx_usable()) {
-    methods.insert(methods.begin(), CpuMethod::amx);
-  }
-  if (openblas_) {
-    methods.push_back(CpuMethod::own);
   }
   std::vector<CpuMatmulPlan> plans;
   for (const CpuMethod method : methods) {
-    const auto [rows, columns] = best_blocks(key, speed_of(method));
+    const auto [rows, columns] =
+        method == CpuMethod::own ? own_blocks(key) : best_blocks(key, speed_of(method));
     plans.push_back({method, rows, columns});
   }
   // Timing also tries other cuts with the method that the rule prefers.
@@ -141,22 +149,29 @@ std::vector<CpuMatmulPlan> CpuMatmulPlans::candidates(const MatmulKey& key) cons
   return plans;
 }
 
-bool CpuMatmulPlans::usable(const CpuMatmulPlan& plan, const MatmulKey& key) const {
-  switch (plan.method) {
+bool CpuMatmulPlans::available(CpuMethod method, const MatmulKey& key) const {
+  switch (method) {
     case CpuMethod::own:
       return true;
     case CpuMethod::openblas:
-      return openblas_ != nullptr;
+      return openblas_ != nullptr && (key.input == DType::fp32 || key.input == DType::fp64);
     case CpuMethod::onednn:
-      return onednn_ != nullptr && key.input != DType::fp64;
+      return onednn_ != nullptr && key.input == DType::fp32;
     case CpuMethod::onednn_bf16:
       return onednn_ != nullptr && key.input == DType::bf16 && multiplies_bf16();
     case CpuMethod::amx:
-      return key.input == DType::bf16 && amx_usable() &&
-             (plan.block_rows % AmxProduct::kStrip == 0 || plan.block_rows >= key.m) &&
-             (plan.block_columns % AmxProduct::kStrip == 0 || plan.block_columns >= key.n);
+      return key.input == DType::bf16 && amx_usable();
   }
   return false;
+}
+
+bool CpuMatmulPlans::usable(const CpuMatmulPlan& plan, const MatmulKey& key) const {
+  const auto whole_strips = [](std::int64_t block, std::int64_t extent) {
+    return block % AmxProduct::kStrip == 0 || block >= extent;
+  };
+  return available(plan.method, key) &&
+         (plan.method != CpuMethod::amx ||
+          (whole_strips(plan.block_rows, key.m) && whole_strips(plan.block_columns, key.n)));
 }
 
 std::optional<CpuMatmulPlan> CpuMatmulPlans::stored(const MatmulKey& key) {

@@ -44,6 +44,7 @@ class CpuMatmulPlans {
   std::vector<CpuMatmulPlan> candidates(const MatmulKey& key) const;
 
  private:
+  bool available(CpuMethod method, const MatmulKey& key) const;
   bool usable(const CpuMatmulPlan& plan, const MatmulKey& key) const;
   std::optional<CpuMatmulPlan> stored(const MatmulKey& key);
 
