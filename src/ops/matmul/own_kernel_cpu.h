@@ -59,15 +59,19 @@ template <int kRows, class Order, class Real>
   Vector<Real> sums[kRows][kStripVectors];
 #pragma GCC unroll 16
   for (int row = 0; row < kRows; ++row) {
-    __builtin_prefetch(c + row * ldc, 1);
-    __builtin_prefetch(c + row * ldc + kLanes<Real>, 1);
 #pragma GCC unroll 2
     for (int v = 0; v < kStripVectors; ++v) {
       sums[row][v] = Vector<Real>{};
     }
   }
   const Real* const end = b + depth * kStripColumns<Real>;
+  const char* row_of_c = reinterpret_cast<const char*>(c);
+  const char* const last_row_of_c = row_of_c + (kRows - 1) * ldc * sizeof(Real);
   while (b != end) {
+    // A little at a time: more would hold up the loads of b.
+    __builtin_prefetch(row_of_c, 1);
+    __builtin_prefetch(row_of_c + kVectorBytes, 1);
+    row_of_c = row_of_c == last_row_of_c ? row_of_c : row_of_c + ldc * sizeof(Real);
     __builtin_prefetch(ahead.first, 0, 2);
     __builtin_prefetch(ahead.first + ahead.other, 0, 2);
     ahead.first += ahead.step;

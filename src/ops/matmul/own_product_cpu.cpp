@@ -65,18 +65,33 @@ class PackedProduct {
     return static_cast<Real*>(packed_b_.data()) + column * panel.depth;
   }
 
+  // Items follow the order in which b is stored: strips of columns, or a few rows of all strips.
   void pack_b(const Slab& slab, const Panel& panel) {
-    stream_.device().pool().for_each(parts_of(slab.columns, kStep), [&](std::int64_t strip) {
-      const std::int64_t column = strip * kStep, j = slab.j + column;
-      const std::int64_t columns = std::min(kStep, slab.columns - column);
+    constexpr std::int64_t kRows = 16;
+    const std::int64_t strips = parts_of(slab.columns, kStep);
+    const std::int64_t items = s_.transpose_b ? strips : parts_of(panel.depth, kRows);
+    stream_.device().pool().for_each(items, [&](std::int64_t item) {
       if (s_.transpose_b) {
-        pack_columns_transposed(Stored<In>{b_.at(j, panel.k), b_.ld}, columns, panel.depth,
-                                packed_b(column, panel));
-      } else {
-        pack_columns(Stored<In>{b_.at(panel.k, j), b_.ld}, columns, panel.depth,
-                     packed_b(column, panel));
+        return pack_strip_of_b(slab, panel, item, 0, panel.depth);
+      }
+      const std::int64_t first = item * kRows, rows = std::min(kRows, panel.depth - first);
+      for (std::int64_t strip = 0; strip < strips; ++strip) {
+        pack_strip_of_b(slab, panel, strip, first, rows);
       }
     });
+  }
+
+  // Rows [first, first + rows) of the panel.
+  void pack_strip_of_b(const Slab& slab, const Panel& panel, std::int64_t strip, std::int64_t first,
+                       std::int64_t rows) {
+    const std::int64_t column = strip * kStep, j = slab.j + column, k = panel.k + first;
+    const std::int64_t columns = std::min(kStep, slab.columns - column);
+    Real* const to = packed_b(column, panel) + first * kStep;
+    if (s_.transpose_b) {
+      pack_columns_transposed(Stored<In>{b_.at(j, k), b_.ld}, columns, rows, to);
+    } else {
+      pack_columns(Stored<In>{b_.at(k, j), b_.ld}, columns, rows, to);
+    }
   }
 
   void multiply(const Slab& slab, const Panel& panel) {
