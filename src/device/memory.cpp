@@ -1,5 +1,7 @@
 #include "device/memory.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdlib>
 
@@ -169,7 +171,15 @@ void* allocate(DeviceKind kind, int index, std::size_t bytes) {
   if (available > 0 && bytes > available) {
     return nullptr;
   }
-  return std::aligned_alloc(4096, round_up(bytes, 4096));
+  // In pages of 2 MiB where the system has them: kernels that walk down columns of a matrix touch a
+  // page per row, more than the processor keeps translations for.
+  constexpr std::size_t kHugePage = std::size_t{2} << 20;
+  const std::size_t page = bytes >= kHugePage ? kHugePage : 4096;
+  void* const memory = std::aligned_alloc(page, round_up(bytes, page));
+  if (memory != nullptr && page == kHugePage) {
+    madvise(memory, round_up(bytes, page), MADV_HUGEPAGE);  // advice only
+  }
+  return memory;
 }
 
 void release(DeviceKind kind, int index, void* memory, std::size_t) {
