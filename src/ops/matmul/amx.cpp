@@ -157,11 +157,9 @@ struct AmxProduct::Panel {
   } a, b;
 };
 
-std::int64_t AmxProduct::steps_per_panel(std::int64_t columns) const {
+std::int64_t AmxProduct::panel_depth(std::int64_t columns) {
   const std::int64_t step_bytes = up(columns, kStrip) * kStrip * kDepth * 2;
-  const std::int64_t steps =
-      std::max(kInnerSteps, kPanelBytes / step_bytes / kInnerSteps * kInnerSteps);
-  return std::min(steps, num_steps_);
+  return std::max(kInnerSteps, kPanelBytes / step_bytes / kInnerSteps * kInnerSteps) * kDepth;
 }
 
 AmxProduct::Panel AmxProduct::panel_of(std::int64_t i, std::int64_t j) const {
@@ -171,7 +169,7 @@ AmxProduct::Panel AmxProduct::panel_of(std::int64_t i, std::int64_t j) const {
               .column_strips = up(columns, kStrip),
               .first_row_strip = i / kStrip,
               .first_column_strip = j / kStrip,
-              .most_steps = steps_per_panel(columns)};
+              .most_steps = std::min(num_steps_, panel_depth(columns) / kDepth)};
   const auto room_for = [&](std::int64_t strips, std::int64_t steps) {
     return Tensor::empty(stream_, DType::bf16, {strips * steps * kStripTiles});
   };

@@ -32,6 +32,9 @@ class AmxProduct {
     std::int64_t m, n, k;
     std::int64_t block_rows, block_columns;  // multiples of kStrip, or at least m and n
   };
+  // Inner positions that a block of so many columns computes in one go; between goes it visits c.
+  static std::int64_t panel_depth(std::int64_t columns);
+
   AmxProduct(Stream& stream, const Sizes& sizes, const Operand& a, const Operand& b,
              Tiles tiles = Tiles::hardware);
 
@@ -56,7 +59,6 @@ class AmxProduct {
             std::int64_t stride) const;
   void pack_a(std::int64_t strip, std::int64_t step, bfloat16* to) const;
   void pack_b(std::int64_t strip, std::int64_t step, bfloat16* to) const;
-  std::int64_t steps_per_panel(std::int64_t columns) const;
   Panel panel_of(std::int64_t i, std::int64_t j) const;
   void enter(Panel& panel, std::int64_t first) const;
   const bfloat16* rows_of(const Panel& panel, std::int64_t row_strip, std::int64_t step,

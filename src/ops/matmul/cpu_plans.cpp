@@ -26,8 +26,6 @@ bool multiplies_bf16() {
 // Products run this many times as fast as in fp32, by order of magnitude.
 double speed_of(CpuMethod method) {
   switch (method) {
-    case CpuMethod::amx:
-      return 10;
     case CpuMethod::onednn_bf16:
       return amx_usable() ? 10 : 2;
     default:
@@ -88,6 +86,38 @@ std::pair<std::int64_t, std::int64_t> own_blocks(const MatmulKey& key) {
   return {parts(key.m, row_blocks), parts(parts(key.n, column_blocks), kStrip) * kStrip};
 }
 
+// Blocks on the tile registers change no bit of the result, so they may depend on the number of
+// threads: enough of them for twice as many, since neighbours slow down some cores and not others.
+// Rows and columns cost as measured on GPT shapes; more than one panel costs visits to c.
+double amx_cost(const MatmulKey& key, std::int64_t threads, std::int64_t rows,
+                std::int64_t columns) {
+  constexpr double kRowCost = 100, kColumnCost = 120, kVisits = 1.15;
+  const double overhead =
+      1 + kRowCost / static_cast<double>(rows) + kColumnCost / static_cast<double>(columns);
+  const std::int64_t count = ((key.m + rows - 1) / rows) * ((key.n + columns - 1) / columns);
+  const auto slots = [&](std::int64_t workers) {
+    return static_cast<double>((count + workers - 1) / workers * workers * rows * columns);
+  };
+  const bool revisits = AmxProduct::panel_depth(columns) < key.k;
+  return overhead * (slots(threads) + slots(2 * threads)) * (revisits ? kVisits : 1.0);
+}
+
+std::pair<std::int64_t, std::int64_t> amx_blocks(const MatmulKey& key, std::int64_t threads) {
+  std::pair<std::int64_t, std::int64_t> best{key.m, key.n};
+  double least = std::numeric_limits<double>::infinity();
+  for (const std::int64_t row_limit : {128, 192, 256, 384, 512, 768, 1024, 2048}) {
+    for (const std::int64_t column_limit : {128, 192, 256, 384, 512, 768, 1024, 1536}) {
+      const std::int64_t rows = std::min(row_limit, key.m), columns = std::min(column_limit, key.n);
+      const double cost = amx_cost(key, threads, rows, columns);
+      if (cost < least) {
+        least = cost;
+        best = {rows, columns};
+      }
+    }
+  }
+  return best;
+}
+
 std::string text(const CpuMatmulPlan& plan) {
   return concat(kMethodNames[static_cast<std::size_t>(plan.method)], ' ', plan.block_rows, ' ',
                 plan.block_columns);
@@ -110,6 +140,7 @@ std::optional<CpuMatmulPlan> parse(const std::string& line) {
 
 CpuMatmulPlans::CpuMatmulPlans(Device& device)
     : choices_(device.service<MatmulChoices>()),
+      num_threads_(device.pool().num_threads()),
       onednn_(OneDnn::load()),
       openblas_(OpenBlas::load()) {}
 
@@ -133,8 +164,9 @@ std::vector<CpuMatmulPlan> CpuMatmulPlans::candidates(const MatmulKey& key) cons
   }
   std::vector<CpuMatmulPlan> plans;
   for (const CpuMethod method : methods) {
-    const auto [rows, columns] =
-        method == CpuMethod::own ? own_blocks(key) : best_blocks(key, speed_of(method));
+    const auto [rows, columns] = method == CpuMethod::own   ? own_blocks(key)
+                                 : method == CpuMethod::amx ? amx_blocks(key, num_threads_)
+                                                            : best_blocks(key, speed_of(method));
     plans.push_back({method, rows, columns});
   }
   // Timing also tries other cuts with the method that the rule prefers.
@@ -145,7 +177,10 @@ std::vector<CpuMatmulPlan> CpuMatmulPlans::candidates(const MatmulKey& key) cons
                                       {256, 256},
                                       {512, 512},
                                       {256, 1024},
+                                      {512, 768},
                                       {1024, 256},
+                                      {1024, 384},
+                                      {256, key.n},
                                       {1024, 1024},
                                       {piece(key.m, 4), key.n},
                                       {piece(key.m, 2), key.n},

@@ -50,6 +50,7 @@ class CpuMatmulPlans {
   std::optional<CpuMatmulPlan> stored(const MatmulKey& key);
 
   MatmulChoices& choices_;
+  const std::int64_t num_threads_;
   std::unique_ptr<OneDnn> onednn_;
   std::unique_ptr<OpenBlas> openblas_;
   std::map<MatmulKey, CpuMatmulPlan> plans_;
