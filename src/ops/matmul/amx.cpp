@@ -28,22 +28,15 @@ std::int64_t up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple;
 }
 
-// Asks for what is needed next: strips cross rows that lie far apart, which no hardware foresees.
-// A row's part of `steps` steps:
-void fetch_row(const bfloat16* row, std::int64_t steps) {
-  for (std::int64_t step = 0; step < steps; ++step) {
-    __builtin_prefetch(row + step * kDepth, 0, 2);
+// Asks for `elements` of a row, which hardware continues by itself only where lines follow each
+// other: tiles cross rows that lie far apart.
+void fetch_row(const bfloat16* row, std::int64_t elements) {
+  for (std::int64_t i = 0; i < elements; i += kDepth) {
+    __builtin_prefetch(row + i, 0, 2);
   }
 }
-// The 32 x 32 elements from `data`:
-void fetch_square(const bfloat16* data, std::int64_t ld) {
-  for (std::int64_t row = 0; row < kDepth; ++row) {
-    __builtin_prefetch(data + row * ld);
-  }
-}
-constexpr std::int64_t kStepsAhead = 4;  // along rows
 
-// Loops that for_tiles can use: the threads of a pool, or the calling thread alone.
+// Loops that packing can use: the threads of a pool, or the calling thread alone.
 auto for_each_of(ThreadPool& pool) {
   return [&pool](std::int64_t count, const auto& body) { pool.for_each(count, body); };
 }
@@ -51,18 +44,6 @@ void in_turn(std::int64_t count, const std::function<void(std::int64_t)>& body) 
   for (std::int64_t i = 0; i < count; ++i) {
     body(i);
   }
-}
-
-// Calls pack(strip, step) for all, in the order in which the operand is stored: by steps when its
-// inner extent is the slow one.
-template <class Loop, class Pack>
-void for_tiles(const Loop& loop, std::int64_t num_strips, std::int64_t num_steps, bool by_steps,
-               const Pack& pack) {
-  loop(by_steps ? num_steps : num_strips, [&](std::int64_t i) {
-    for (std::int64_t j = 0; j < (by_steps ? num_strips : num_steps); ++j) {
-      by_steps ? pack(j, i) : pack(i, j);
-    }
-  });
 }
 
 }  // namespace
@@ -91,60 +72,64 @@ AmxProduct::AmxProduct(Stream& stream, const Sizes& sizes, const Operand& a, con
       a_(a),
       b_(b),
       hardware_(tiles == Tiles::hardware) {
-  if (!as_stored(0) && up(s_.n, s_.block_columns) > kOwnCopies) {
-    share_a();
+  const auto share = [&](Side side, std::int64_t extent) {
+    const Region all{0, up(extent, kStrip), 0, num_steps_};
+    Tensor packed = Tensor::empty(stream_, DType::bf16, {all.strips * all.steps * kStripTiles});
+    pack(side, all, for_each_of(stream_.device().pool()), static_cast<bfloat16*>(packed.data()),
+         all.steps * kStripTiles);
+    return packed;
+  };
+  if (a_.transposed && up(s_.n, s_.block_columns) > kOwnCopies) {
+    shared_a_ = share(Side::a, s_.m);
   }
   if (up(s_.m, s_.block_rows) > kOwnCopies) {
-    share_b();
+    shared_b_ = share(Side::b, s_.n);
   }
 }
 
-// Whether the kernel can load the strip that starts at `row` as it stands.
-bool AmxProduct::as_stored(std::int64_t row) const {
-  return !a_.transposed && s_.k % kDepth == 0 && row + kStrip <= s_.m;
-}
-
-void AmxProduct::share_a() {
-  const std::int64_t num_strips = up(s_.m, kStrip);
-  shared_a_ = Tensor::empty(stream_, DType::bf16, {num_strips * num_steps_ * kStripTiles});
-  auto* const to = static_cast<bfloat16*>(shared_a_.data());
-  for_tiles(for_each_of(stream_.device().pool()), num_strips, num_steps_, a_.transposed,
-            [&](std::int64_t strip, std::int64_t step) {
-              pack_a(strip, step, to + (strip * num_steps_ + step) * kStripTiles);
-            });
-}
-
-void AmxProduct::share_b() {
-  const std::int64_t num_strips = up(s_.n, kStrip);
-  shared_b_ = Tensor::empty(stream_, DType::bf16, {num_strips * num_steps_ * kStripTiles});
-  auto* const to = static_cast<bfloat16*>(shared_b_.data());
-  for_tiles(for_each_of(stream_.device().pool()), num_strips, num_steps_, !b_.transposed,
-            [&](std::int64_t strip, std::int64_t step) {
-              pack_b(strip, step, to + (strip * num_steps_ + step) * kStripTiles);
-            });
+// Strip s of the region goes to to + s * stride. Follows the rows in which the operand is stored:
+// those of the inner extent, for a transposed a and a b that is not, or those of a strip.
+template <class Loop>
+void AmxProduct::pack(Side side, const Region& region, const Loop& loop, bfloat16* to,
+                      std::int64_t stride) const {
+  const Operand& from = side == Side::a ? a_ : b_;
+  const bool by_steps = from.transposed == (side == Side::a);
+  loop(by_steps ? region.steps : region.strips, [&](std::int64_t i) {
+    const std::int64_t row =
+        by_steps ? (region.first_step + i) * kDepth : (region.first_strip + i) * kStrip;
+    const std::int64_t column = by_steps ? region.first_strip * kStrip : region.first_step * kDepth;
+    const std::int64_t end = std::min(row + 32, by_steps ? s_.k : side == Side::a ? s_.m : s_.n);
+    const std::int64_t columns = by_steps ? region.strips * kStrip : region.steps * kDepth;
+    for (std::int64_t r = row; r < end; ++r) {
+      fetch_row(from.data + r * from.ld + column, columns);
+    }
+    for (std::int64_t j = 0; j < (by_steps ? region.strips : region.steps); ++j) {
+      const std::int64_t strip = by_steps ? j : i, step = by_steps ? i : j;
+      bfloat16* const at = to + strip * stride + step * kStripTiles;
+      if (side == Side::a) {
+        pack_a(region.first_strip + strip, region.first_step + step, at);
+      } else {
+        pack_b(region.first_strip + strip, region.first_step + step, at);
+      }
+    }
+  });
 }
 
 void AmxProduct::pack_a(std::int64_t strip, std::int64_t step, bfloat16* to) const {
   const std::int64_t k = step * kDepth, depth = std::min(s_.k - k, kDepth);
-  if (a_.transposed) {
-    fetch_square(a_.data + (k + kDepth) * a_.ld + strip * kStrip, a_.ld);
-  }
   for (int half = 0; half < 2; ++half, to += kTile) {
     const std::int64_t row = strip * kStrip + half * kRows;
     const std::int64_t rows = std::clamp<std::int64_t>(s_.m - row, 0, kRows);
     if (a_.transposed) {
       amx::pack_columns({a_.data + k * a_.ld + row, a_.ld, depth, rows}, hardware_, to);
     } else {
-      amx::pack_rows({a_.data + row * a_.ld + k, a_.ld, rows, depth}, to);
+      amx::pack_rows({a_.data + row * a_.ld + k, a_.ld, rows, depth}, hardware_, to);
     }
   }
 }
 
 void AmxProduct::pack_b(std::int64_t strip, std::int64_t step, bfloat16* to) const {
   const std::int64_t k = step * kDepth, depth = std::min(s_.k - k, kDepth);
-  fetch_square(b_.transposed ? b_.data + strip * kStrip * b_.ld + k + kStepsAhead * kDepth
-                             : b_.data + (k + kDepth) * b_.ld + strip * kStrip,
-               b_.ld);
   for (int half = 0; half < 2; ++half, to += kTile) {
     const std::int64_t column = strip * kStrip + half * kRows;
     const std::int64_t columns = std::clamp<std::int64_t>(s_.n - column, 0, kRows);
@@ -157,16 +142,17 @@ void AmxProduct::pack_b(std::int64_t strip, std::int64_t step, bfloat16* to) con
   }
 }
 
-// Steps [first, first + steps) of a block, packed where the operand is not shared.
+// Steps [first, first + steps) of a block, packed where the operand is not shared. Rows of a that
+// is not transposed are cheap to pack: each strip just before its use, kInnerSteps at a time.
 struct AmxProduct::Panel {
-  std::int64_t row_strips, column_strips;            // how many,
-  std::int64_t first_row_strip, first_column_strip;  // from where
+  std::int64_t row_strips, column_strips;
+  std::int64_t first_row_strip, first_column_strip;
   std::int64_t most_steps;
   Tensor own_a, own_b;
   std::int64_t first = 0, steps = 0;
-  // Strip s of the block is at data + s * stride; a.data is null where rows serve as they stand.
+  // Strip s of the block is at data + s * stride.
   struct Strips {
-    const bfloat16* data = nullptr;
+    bfloat16* data = nullptr;
     std::int64_t stride = 0;
   } a, b;
 };
@@ -186,12 +172,16 @@ AmxProduct::Panel AmxProduct::panel_of(std::int64_t i, std::int64_t j) const {
               .first_row_strip = i / kStrip,
               .first_column_strip = j / kStrip,
               .most_steps = steps_per_panel(columns)};
-  const std::int64_t strip_elements = panel.most_steps * kStripTiles;
-  if (!shared_a_ && !as_stored(i + (panel.row_strips - 1) * kStrip)) {
-    panel.own_a = Tensor::empty(stream_, DType::bf16, {panel.row_strips * strip_elements});
+  const auto room_for = [&](std::int64_t strips, std::int64_t steps) {
+    return Tensor::empty(stream_, DType::bf16, {strips * steps * kStripTiles});
+  };
+  if (!a_.transposed) {
+    panel.own_a = room_for(1, kInnerSteps);
+  } else if (!shared_a_) {
+    panel.own_a = room_for(panel.row_strips, panel.most_steps);
   }
   if (!shared_b_) {
-    panel.own_b = Tensor::empty(stream_, DType::bf16, {panel.column_strips * strip_elements});
+    panel.own_b = room_for(panel.column_strips, panel.most_steps);
   }
   return panel;
 }
@@ -201,64 +191,64 @@ void AmxProduct::enter(Panel& panel, std::int64_t first) const {
   panel.steps = std::min(panel.most_steps, num_steps_ - first);
   const auto strips_of = [&](const Tensor& shared, const Tensor& own, std::int64_t first_strip) {
     if (own) {
-      return Panel::Strips{static_cast<const bfloat16*>(own.data()),
-                           panel.most_steps * kStripTiles};
+      return Panel::Strips{static_cast<bfloat16*>(own.data()), panel.most_steps * kStripTiles};
     }
     const std::int64_t stride = num_steps_ * kStripTiles;
     return Panel::Strips{
-        static_cast<const bfloat16*>(shared.data()) + first_strip * stride + first * kStripTiles,
-        stride};
+        static_cast<bfloat16*>(shared.data()) + first_strip * stride + first * kStripTiles, stride};
   };
-  if (panel.own_a || shared_a_) {
-    panel.a = strips_of(shared_a_, panel.own_a, panel.first_row_strip);
-  }
+  panel.a = strips_of(shared_a_, panel.own_a, panel.first_row_strip);
   panel.b = strips_of(shared_b_, panel.own_b, panel.first_column_strip);
-  if (panel.own_a) {
-    for_tiles(in_turn, panel.row_strips, panel.steps, a_.transposed,
-              [&](std::int64_t strip, std::int64_t step) {
-                const std::int64_t from = panel.first_row_strip + strip;
-                if (!as_stored(from * kStrip)) {
-                  pack_a(from, first + step,
-                         static_cast<bfloat16*>(panel.own_a.data()) + strip * panel.a.stride +
-                             step * kStripTiles);
-                }
-              });
+  if (panel.own_a && a_.transposed) {
+    pack(Side::a, {panel.first_row_strip, panel.row_strips, first, panel.steps}, in_turn,
+         panel.a.data, panel.a.stride);
   }
   if (panel.own_b) {
-    for_tiles(in_turn, panel.column_strips, panel.steps, !b_.transposed,
-              [&](std::int64_t strip, std::int64_t step) {
-                pack_b(panel.first_column_strip + strip, first + step,
-                       static_cast<bfloat16*>(panel.own_b.data()) + strip * panel.b.stride +
-                           step * kStripTiles);
-              });
+    pack(Side::b, {panel.first_column_strip, panel.column_strips, first, panel.steps}, in_turn,
+         panel.b.data, panel.b.stride);
   }
+}
+
+// The tiles of one strip of rows for `steps` steps from `step` of the panel.
+const bfloat16* AmxProduct::rows_of(const Panel& panel, std::int64_t row_strip, std::int64_t step,
+                                    std::int64_t steps) const {
+  if (a_.transposed) {
+    return panel.a.data + row_strip * panel.a.stride + step * kStripTiles;
+  }
+  for (std::int64_t i = 0; i < steps; ++i) {
+    pack_a(panel.first_row_strip + row_strip, panel.first + step + i,
+           panel.a.data + i * kStripTiles);
+  }
+  return panel.a.data;
 }
 
 // One strip of rows over the steps of a panel. Its part of a stays in the first cache while b's
 // strips pass.
 void AmxProduct::accumulate(const Panel& panel, std::int64_t row_strip, bool add, float* c,
                             std::int64_t ldc) const {
-  const std::int64_t row = (panel.first_row_strip + row_strip) * kStrip;
-  amx::RowTiles a{panel.a.data + row_strip * panel.a.stride, kDepth, kTile, kStripTiles};
-  const bool in_place = panel.a.data == nullptr || as_stored(row);
-  if (in_place) {
-    a = {a_.data + row * a_.ld + panel.first * kDepth, a_.ld, kRows * a_.ld, kDepth};
-  }
-  const bool fetch = in_place && as_stored(row + kStrip);
   for (std::int64_t step = 0; step < panel.steps; step += kInnerSteps) {
     const std::int64_t steps = std::min(kInnerSteps, panel.steps - step);
+    const amx::RowTiles a{rows_of(panel, row_strip, step, steps), kDepth, kTile, kStripTiles};
     for (std::int64_t strip = 0; strip < panel.column_strips; ++strip) {
-      if (fetch) {
-        for (std::int64_t next = kStrip * strip / panel.column_strips;
-             next < kStrip * (strip + 1) / panel.column_strips; ++next) {
-          fetch_row(a.data + (kStrip + next) * a.stride, steps);
-        }
-      }
+      fetch_next_rows(panel, row_strip, strip, step, steps);
       const bfloat16* b = panel.b.data + strip * panel.b.stride + step * kStripTiles;
-      (hardware_ ? amx::multiply_hardware : amx::multiply_emulated)(a, b, steps, add || step > 0,
-                                                                    c + strip * kStrip, ldc);
+      float* const to = c + strip * kStrip;
+      (hardware_ ? amx::multiply_hardware : amx::multiply_emulated)(
+          a, b, steps, add || step > 0, to, ldc, strip + 1 < panel.column_strips ? to + kStrip : c);
     }
-    a.data += kInnerSteps * a.step;
+  }
+}
+
+// Beside column strip `strip`: its share of the rows that rows_of will pack for the next row strip.
+void AmxProduct::fetch_next_rows(const Panel& panel, std::int64_t row_strip, std::int64_t strip,
+                                 std::int64_t step, std::int64_t steps) const {
+  const std::int64_t next_row = (panel.first_row_strip + row_strip + 1) * kStrip;
+  if (a_.transposed || next_row + kStrip > s_.m) {
+    return;
+  }
+  const std::int64_t end = next_row + kStrip * (strip + 1) / panel.column_strips;
+  for (std::int64_t row = next_row + kStrip * strip / panel.column_strips; row < end; ++row) {
+    fetch_row(a_.data + row * a_.ld + (panel.first + step) * kDepth, steps * kDepth);
   }
 }
 

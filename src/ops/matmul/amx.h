@@ -46,14 +46,23 @@ class AmxProduct {
  private:
   struct Panel;  // a part of the inner extent in one block
 
-  void share_a();
-  void share_b();
+  enum class Side { a, b };
+  struct Region {
+    std::int64_t first_strip, strips, first_step, steps;
+  };
+
+  template <class Loop>
+  void pack(Side side, const Region& region, const Loop& loop, bfloat16* to,
+            std::int64_t stride) const;
   void pack_a(std::int64_t strip, std::int64_t step, bfloat16* to) const;
   void pack_b(std::int64_t strip, std::int64_t step, bfloat16* to) const;
-  bool as_stored(std::int64_t row) const;
   std::int64_t steps_per_panel(std::int64_t columns) const;
   Panel panel_of(std::int64_t i, std::int64_t j) const;
   void enter(Panel& panel, std::int64_t first) const;
+  const bfloat16* rows_of(const Panel& panel, std::int64_t row_strip, std::int64_t step,
+                          std::int64_t steps) const;
+  void fetch_next_rows(const Panel& panel, std::int64_t row_strip, std::int64_t strip,
+                       std::int64_t step, std::int64_t steps) const;
   void accumulate(const Panel& panel, std::int64_t row_strip, bool add, float* c,
                   std::int64_t ldc) const;
 
@@ -62,7 +71,7 @@ class AmxProduct {
   const std::int64_t num_steps_;
   const Operand a_, b_;
   const bool hardware_;
-  Tensor shared_a_, shared_b_;  // null: stored as the kernel needs it, or packed by each block
+  Tensor shared_a_, shared_b_;  // null: packed by each block
 };
 
 }  // namespace bloomery

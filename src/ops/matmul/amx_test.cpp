@@ -118,6 +118,9 @@ TEST(Amx, VectorsPackAsTheDefinitionSays) {
                                     }),
                                     bits([&](bool v, bfloat16*to) {
                                       amx::pack_pairs_transposed({&matrix[2], 40, 16, 32}, v, to);
+                                    }),
+                                    bits([&](bool v, bfloat16*to) {
+                                      amx::pack_rows({&matrix[7], 40, 16, 32}, v, to);
                                     })}) {
     EXPECT_EQ(plain, fast);
   }

@@ -64,6 +64,12 @@ __attribute__((target("avx512f,avx512bw"), always_inline)) inline void store_row
   }
 }
 
+__attribute__((target("avx512f,avx512bw"))) void rows_by_vectors(const Part& from, bfloat16* to) {
+  for (int i = 0; i < 16; ++i) {
+    _mm512_storeu_si512(to + i * kDepth, _mm512_loadu_si512(from.data + i * from.ld));
+  }
+}
+
 __attribute__((target("avx512f,avx512bw"))) void pairs_by_vectors(const Part& from, bfloat16* to) {
   __m512i r[16];
   load_pairs(from, r);
@@ -112,13 +118,13 @@ __attribute__((target("amx-tile"))) void release_tiles() { _tile_release(); }
 
 // Tiles 0 to 3 are c, 4 and 5 are a, 6 and 7 are b: four products for four loads. a is read again
 // for the next columns and belongs in the first cache; b comes from the second and goes past it.
-__attribute__((target("amx-tile,amx-bf16"))) void multiply_hardware(const RowTiles& a,
-                                                                    const bfloat16* b,
-                                                                    std::int64_t num_steps,
-                                                                    bool add, float* c,
-                                                                    std::int64_t ldc) {
+__attribute__((target("amx-tile,amx-bf16"))) void multiply_hardware(
+    const RowTiles& a, const bfloat16* b, std::int64_t num_steps, bool add, float* c,
+    std::int64_t ldc, const float* next_c) {
   const std::int64_t c_stride = ldc * 4, a_stride = a.stride * 2;
   float* const lower = c + kRows * ldc;
+  const float* ahead = next_c != nullptr ? next_c : c;
+  const float* const last_ahead = ahead + (2 * kRows - 2) * ldc;
   if (add) {
     _tile_loadd(0, c, c_stride);
     _tile_loadd(1, c + kRows, c_stride);
@@ -134,6 +140,11 @@ __attribute__((target("amx-tile,amx-bf16"))) void multiply_hardware(const RowTil
   for (std::int64_t step = 0; step < num_steps; ++step, rows += a.step, b += 2 * kTile) {
     BLOOMERY_GAP;
     _tile_stream_loadd(6, b, 64);
+    __builtin_prefetch(ahead, 1);
+    __builtin_prefetch(ahead + kRows, 1);
+    __builtin_prefetch(ahead + ldc, 1);
+    __builtin_prefetch(ahead + ldc + kRows, 1);
+    ahead = ahead < last_ahead ? ahead + 2 * ldc : ahead;
     BLOOMERY_GAP;
     _tile_loadd(4, rows, a_stride);
     BLOOMERY_GAP;
@@ -159,13 +170,13 @@ __attribute__((target("amx-tile,amx-bf16"))) void multiply_hardware(const RowTil
 void configure_tiles() {}
 void release_tiles() {}
 void multiply_hardware(const RowTiles& a, const bfloat16* b, std::int64_t num_steps, bool add,
-                       float* c, std::int64_t ldc) {
-  multiply_emulated(a, b, num_steps, add, c, ldc);
+                       float* c, std::int64_t ldc, const float* next_c) {
+  multiply_emulated(a, b, num_steps, add, c, ldc, next_c);
 }
 #endif
 
 void multiply_emulated(const RowTiles& a, const bfloat16* b, std::int64_t num_steps, bool add,
-                       float* c, std::int64_t ldc) {
+                       float* c, std::int64_t ldc, const float*) {
   for (std::int64_t row = 0; row < 2 * kRows; ++row) {
     for (std::int64_t column = 0; column < 2 * kRows; ++column) {
       float sum = add ? c[row * ldc + column] : 0.0f;
@@ -182,10 +193,13 @@ void multiply_emulated(const RowTiles& a, const bfloat16* b, std::int64_t num_st
   }
 }
 
-void pack_rows(const Part& from, bfloat16* to) {
-  if (!whole(from, kRows, kDepth)) {
-    clear(to);
+void pack_rows(const Part& from, [[maybe_unused]] bool vectors, bfloat16* to) {
+#if defined(__x86_64__)
+  if (vectors && whole(from, kRows, kDepth)) {
+    return rows_by_vectors(from, to);
   }
+#endif
+  clear(to);
   for (std::int64_t r = 0; r < from.rows; ++r) {
     std::memcpy(to + r * kDepth, from.data + r * from.ld, from.columns * sizeof(bfloat16));
   }

@@ -19,7 +19,7 @@ struct Part {
 };
 
 // to[r][c] = from(r, c): a's rows as they stand; rows <= 16, columns <= 32.
-void pack_rows(const Part& from, bfloat16* to);
+void pack_rows(const Part& from, bool vectors, bfloat16* to);
 // to[r][c] = from(c, r): a stored [k, m]; rows (k) <= 32, columns (m) <= 16.
 void pack_columns(const Part& from, bool vectors, bfloat16* to);
 // to[r][c][e] = from(2r + e, c): b stored [k, n]; rows (k) <= 32, columns (n) <= 16.
@@ -39,10 +39,11 @@ struct RowTiles {
 void configure_tiles();
 void release_tiles();
 
-// c [32, 32] (+)= the product over num_steps steps; b's tiles come in pairs, left and right.
+// c [32, 32] (+)= the product over num_steps steps; b's tiles come in pairs, left and right. next_c
+// is where the next call will write, with the same ldc, or null.
 void multiply_hardware(const RowTiles& a, const bfloat16* b, std::int64_t num_steps, bool add,
-                       float* c, std::int64_t ldc);
+                       float* c, std::int64_t ldc, const float* next_c = nullptr);
 void multiply_emulated(const RowTiles& a, const bfloat16* b, std::int64_t num_steps, bool add,
-                       float* c, std::int64_t ldc);
+                       float* c, std::int64_t ldc, const float* next_c = nullptr);
 
 }  // namespace bloomery::amx

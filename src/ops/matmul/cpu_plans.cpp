@@ -73,6 +73,21 @@ std::pair<std::int64_t, std::int64_t> best_blocks(const MatmulKey& key, double s
   return best;
 }
 
+// Our own kernels share what they pack, so that blocks may be small in rows: six strips of the
+// kernel, in a number that most pools divide among themselves evenly. The columns of a block stay
+// in the second level of cache. Where there are few rows, columns are divided instead.
+std::pair<std::int64_t, std::int64_t> own_blocks(const MatmulKey& key) {
+  constexpr std::int64_t kRows = 84, kColumns = 768, kStrip = 32, kEven = 4;
+  const auto parts = [](std::int64_t extent, std::int64_t part) {
+    return (extent + part - 1) / part;
+  };
+  const bool few_rows = key.m <= 2 * kRows;
+  const std::int64_t row_blocks =
+      few_rows ? parts(key.m, kRows) : parts(parts(key.m, kRows), kEven) * kEven;
+  const std::int64_t column_blocks = std::max(few_rows ? 2 * kEven : 1, parts(key.n, kColumns));
+  return {parts(key.m, row_blocks), parts(parts(key.n, column_blocks), kStrip) * kStrip};
+}
+
 std::string text(const CpuMatmulPlan& plan) {
   return concat(kMethodNames[static_cast<std::size_t>(plan.method)], ' ', plan.block_rows, ' ',
                 plan.block_columns);
@@ -99,26 +114,27 @@ CpuMatmulPlans::CpuMatmulPlans(Device& device)
       openblas_(OpenBlas::load()) {}
 
 std::vector<CpuMatmulPlan> CpuMatmulPlans::candidates(const MatmulKey& key) const {
-  // Below this the start of a oneDNN call outweighs its speed.
-  constexpr std::int64_t kSmall = 64 * 64 * 64;
-  std::vector<CpuMethod> methods{openblas_ ? CpuMethod::openblas : CpuMethod::own};
-  if (onednn_ && key.input != DType::fp64 && key.m * key.n * key.k > kSmall) {
-    // On blocks of GPT-2's shapes oneDNN's AVX-512 kernels run at 1.04 to 1.2 times OpenBLAS's
-    // rate; their AVX2 kernels are equal.
-    methods.insert(cpu_level() == 2 ? methods.begin() : methods.end(), CpuMethod::onednn);
-    if (key.input == DType::bf16 && multiplies_bf16()) {
-      methods.insert(methods.begin(), CpuMethod::onednn_bf16);
+  // On GPT shapes our own AVX2 and AVX-512 kernels run at 0.95 to 1.3 times the better library's
+  // rate. Packing must pay, though, and below a size the start of a oneDNN call outweighs its
+  // speed.
+  constexpr std::int64_t kFewRows = 32, kSmall = 64 * 64 * 64;
+  const bool small = key.m * key.n * key.k <= kSmall;
+  std::vector<CpuMethod> order{CpuMethod::amx, CpuMethod::onednn_bf16, CpuMethod::own,
+                               CpuMethod::onednn, CpuMethod::openblas};
+  if (small || key.m < kFewRows || cpu_level() == 0) {
+    std::swap(order[2], order[4]);
+  }
+  std::vector<CpuMethod> methods;
+  for (const CpuMethod method : order) {
+    const bool by_onednn = method == CpuMethod::onednn || method == CpuMethod::onednn_bf16;
+    if (available(method, key) && !(by_onednn && small)) {
+      methods.push_back(method);
     }
-  }
-  if (key.input == DType::bf16 && amx_usable()) {
-    methods.insert(methods.begin(), CpuMethod::amx);
-  }
-  if (openblas_) {
-    methods.push_back(CpuMethod::own);
   }
   std::vector<CpuMatmulPlan> plans;
   for (const CpuMethod method : methods) {
-    const auto [rows, columns] = best_blocks(key, speed_of(method));
+    const auto [rows, columns] =
+        method == CpuMethod::own ? own_blocks(key) : best_blocks(key, speed_of(method));
     plans.push_back({method, rows, columns});
   }
   // Timing also tries other cuts with the method that the rule prefers.
@@ -141,22 +157,29 @@ std::vector<CpuMatmulPlan> CpuMatmulPlans::candidates(const MatmulKey& key) cons
   return plans;
 }
 
-bool CpuMatmulPlans::usable(const CpuMatmulPlan& plan, const MatmulKey& key) const {
-  switch (plan.method) {
+bool CpuMatmulPlans::available(CpuMethod method, const MatmulKey& key) const {
+  switch (method) {
     case CpuMethod::own:
       return true;
     case CpuMethod::openblas:
-      return openblas_ != nullptr;
+      return openblas_ != nullptr && (key.input == DType::fp32 || key.input == DType::fp64);
     case CpuMethod::onednn:
-      return onednn_ != nullptr && key.input != DType::fp64;
+      return onednn_ != nullptr && key.input == DType::fp32;
     case CpuMethod::onednn_bf16:
       return onednn_ != nullptr && key.input == DType::bf16 && multiplies_bf16();
     case CpuMethod::amx:
-      return key.input == DType::bf16 && amx_usable() &&
-             (plan.block_rows % AmxProduct::kStrip == 0 || plan.block_rows >= key.m) &&
-             (plan.block_columns % AmxProduct::kStrip == 0 || plan.block_columns >= key.n);
+      return key.input == DType::bf16 && amx_usable();
   }
   return false;
+}
+
+bool CpuMatmulPlans::usable(const CpuMatmulPlan& plan, const MatmulKey& key) const {
+  const auto whole_strips = [](std::int64_t block, std::int64_t extent) {
+    return block % AmxProduct::kStrip == 0 || block >= extent;
+  };
+  return available(plan.method, key) &&
+         (plan.method != CpuMethod::amx ||
+          (whole_strips(plan.block_rows, key.m) && whole_strips(plan.block_columns, key.n)));
 }
 
 std::optional<CpuMatmulPlan> CpuMatmulPlans::stored(const MatmulKey& key) {

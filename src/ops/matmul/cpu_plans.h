@@ -1,5 +1,6 @@
-// How a product runs on the CPU: which library, and into which blocks it is cut. Each block is one
-// single-threaded library call, so that bits depend on the shape and the plan alone.
+// How a product runs on the CPU: by which library or kernels, and into which blocks it is cut. A
+// block of a library is one single-threaded call, so that bits depend on the shape and the plan
+// alone.
 #pragma once
 
 #include <functional>
@@ -15,11 +16,11 @@
 namespace bloomery {
 
 enum class CpuMethod : std::uint8_t {
-  openblas,     // fp32 and fp64; 16-bit inputs are converted to fp32 by panels
-  onednn,       // fp32; 16-bit inputs likewise
+  openblas,     // fp32 and fp64
+  onednn,       // fp32
   onednn_bf16,  // bf16 inputs as they are
   amx,          // likewise, by our own kernel on the tile multipliers
-  own,          // as openblas, by our own kernels
+  own,          // all, by our own kernels; 16-bit inputs are converted to fp32
 };
 
 struct CpuMatmulPlan {
@@ -44,6 +45,7 @@ class CpuMatmulPlans {
   std::vector<CpuMatmulPlan> candidates(const MatmulKey& key) const;
 
  private:
+  bool available(CpuMethod method, const MatmulKey& key) const;
   bool usable(const CpuMatmulPlan& plan, const MatmulKey& key) const;
   std::optional<CpuMatmulPlan> stored(const MatmulKey& key);
 

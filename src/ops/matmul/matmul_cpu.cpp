@@ -10,9 +10,6 @@
 namespace bloomery {
 namespace {
 
-// Inner extent of the panels that 16-bit inputs are converted by: two panels stay in the cache.
-constexpr std::int64_t kPanelDepth = 512;
-
 // A block of d: rows [i, i + rows), columns [j, j + columns).
 struct Block {
   std::int64_t i, j, rows, columns;
@@ -56,10 +53,35 @@ class BlockedProduct {
         return for_blocks([&](const Block& block) { compute(product, block); });
       }
     }
+    if (plan_.method == CpuMethod::own) {
+      return run_own();
+    }
     for_blocks([&](const Block& block) { compute(block); });
   }
 
  private:
+  // Into d where its dtype is that of sums, finished there while in the cache.
+  void run_own() {
+    OwnProduct product{.shape = shape_of({0, 0, sizes_.m, sizes_.n}, sizes_.n, false),
+                       .a = p_.a.data,
+                       .b = p_.b.data,
+                       .c = nullptr,
+                       .block_rows = plan_.block_rows,
+                       .block_columns = plan_.block_columns,
+                       .finished = {}};
+    if constexpr (std::is_same_v<Out, Sum>) {
+      product.c = p_.d.data;
+      product.shape.add = p_.add;
+    }
+    if (product.c == nullptr || has_epilogue(p_)) {
+      product.finished = [this](const OwnProduct::Part& part) {
+        const Block block{part.i, part.j, part.rows, part.columns};
+        finish(block, bias_of(block), static_cast<Sum*>(part.c), part.ldc);
+      };
+    }
+    launch_cpu(stream_, product);
+  }
+
   template <class Body>
   void for_blocks(const Body& body) {
     const std::int64_t row_blocks = (sizes_.m + plan_.block_rows - 1) / plan_.block_rows;
@@ -143,46 +165,28 @@ class BlockedProduct {
       for (std::int64_t r = 0; r < (add ? 0 : block.rows); ++r) {
         std::fill_n(c + r * ldc, block.columns, Sum(0));
       }
-    } else if constexpr (std::is_same_v<In, Sum>) {
-      multiply_once(shape, a_at(block.i, 0), b_at(0, block.j), c);
-    } else {
-      if (plan_.method != CpuMethod::onednn_bf16 ||
-          !onednn_->multiply(stream_, shape, a_at(block.i, 0), b_at(0, block.j), c)) {
-        multiply_by_panels(block, shape, c);
-      }
+    } else if (!multiply_by_library(shape, a_at(block.i, 0), b_at(0, block.j), c)) {
+      launch_cpu(stream_, OwnProduct{.shape = shape,
+                                     .a = a_at(block.i, 0),
+                                     .b = b_at(0, block.j),
+                                     .c = c,
+                                     .block_rows = block.rows,
+                                     .block_columns = block.columns,
+                                     .finished = {}});
     }
   }
 
-  void multiply_once(const ProductShape& shape, const Sum* a, const Sum* b, Sum* c) {
-    if constexpr (std::is_same_v<Sum, float>) {
-      const bool by_onednn = plan_.method != CpuMethod::openblas && plan_.method != CpuMethod::own;
-      if (by_onednn && onednn_->multiply(stream_, shape, a, b, c)) {
-        return;
+  // False when the library that the plan names cannot.
+  bool multiply_by_library(const ProductShape& shape, const In* a, const In* b, Sum* c) {
+    if (plan_.method == CpuMethod::openblas) {
+      if constexpr (std::is_same_v<In, Sum>) {
+        openblas_->multiply(shape, a, b, c);
+        return true;
       }
+    } else if constexpr (!std::is_same_v<In, double>) {
+      return onednn_->multiply(stream_, shape, a, b, c);
     }
-    if (openblas_ != nullptr && plan_.method != CpuMethod::own) {
-      openblas_->multiply(shape, a, b, c);
-    } else {
-      launch_cpu(stream_, OwnProduct{shape, a, b, c});
-    }
-  }
-
-  void multiply_by_panels(const Block& block, ProductShape shape, Sum* c) {
-    const std::int64_t depth = std::min(sizes_.k, kPanelDepth);
-    const Tensor panels =
-        Tensor::empty(stream_, dtype_of<Sum>, {(block.rows + block.columns) * depth});
-    Sum* const a = static_cast<Sum*>(panels.data());
-    Sum* const b = a + block.rows * depth;
-    shape.input = dtype_of<Sum>;
-    for (std::int64_t k = 0; k < sizes_.k; k += depth) {
-      shape.k = std::min(depth, sizes_.k - k);
-      shape.lda = p_.transpose_a ? block.rows : shape.k;
-      shape.ldb = p_.transpose_b ? shape.k : block.columns;
-      convert_rows(a_at(block.i, k), lda_, p_.transpose_a ? shape.k : block.rows, shape.lda, a);
-      convert_rows(b_at(k, block.j), ldb_, p_.transpose_b ? block.columns : shape.k, shape.ldb, b);
-      multiply_once(shape, a, b, c);
-      shape.add = true;
-    }
+    return false;
   }
 
   std::vector<Sum> bias_of(const Block& block) const {
@@ -213,7 +217,9 @@ class BlockedProduct {
           row[c] += static_cast<Sum>(load(target + c));
         }
       }
-      store_row(row, target, block.columns);
+      if (static_cast<const void*>(row) != target) {  // else it is in place
+        store_row(row, target, block.columns);
+      }
     }
   }
 

@@ -1,6 +1,8 @@
-// A product on the calling thread with kernels of our own: what serves where no library is
-// installed.
+// A matrix product with kernels of our own. b is packed once, so that blocks of rows share it,
+// where each call of a library packs its operands anew.
 #pragma once
+
+#include <functional>
 
 #include "device/launch.h"
 #include "ops/matmul/product_shape.h"
@@ -8,9 +10,20 @@
 namespace bloomery {
 
 struct OwnProduct {
-  ProductShape shape;  // fp32 or fp64, inputs and output alike
+  ProductShape shape;  // inputs of any floating dtype; the output is their accumulation dtype
   const void *a, *b;
-  void* c;
+  void* c;  // null: results go only to `finished`
+  // What one thread computes at a time. Numbers do not depend on it.
+  std::int64_t block_rows, block_columns;
+
+  // Rows [i, i + rows) and columns [j, j + columns) are complete: at c, rows ldc apart. Comes from
+  // the thread that computed them, while they are in its cache. May be empty when c is not null.
+  struct Part {
+    std::int64_t i, j, rows, columns;
+    void* c;
+    std::int64_t ldc;
+  };
+  std::function<void(const Part&)> finished;
 };
 template <int kLevel>
 void run(OnCpu<kLevel>, Stream& stream, const OwnProduct& product);

@@ -1,117 +1,201 @@
 #include <algorithm>
 
-#include "ops/common/tile_product_cpu.h"
+#include "ops/matmul/own_packing_cpu.h"
 #include "ops/matmul/own_product.h"
 #include "tensor/tensor.h"
 
 namespace bloomery {
 namespace {
 
-// Extents of the tiles: 64 columns of the right one lie in the first level of cache, both tiles in
-// the second.
-constexpr std::int64_t kRows = 192, kColumns = 256, kDepth = 128;
+// Columns of b that are packed together: with kPanelDepth rows they fit the last level of cache.
+constexpr std::int64_t kSlabColumns = 4096;
 
-// to [rows, columns] of row length `stride` = the matrix whose element (r, c) is at
-// from[r * row_step + c * column_step]. Columns up to the stride become zero.
-template <class Real>
-void pack(const Real* from, std::int64_t row_step, std::int64_t column_step, std::int64_t rows,
-          std::int64_t columns, Real* to, std::int64_t stride) {
-  if (column_step == 1) {
-    for (std::int64_t r = 0; r < rows; ++r) {
-      std::copy_n(from + r * row_step, columns, to + r * stride);
-    }
-  } else {
-    constexpr std::int64_t kStrip = 16;  // rows of `to` whose lines stay in the cache
-    for (std::int64_t first = 0; first < rows; first += kStrip) {
-      const std::int64_t end = std::min(rows, first + kStrip);
-      for (std::int64_t c = 0; c < columns; ++c) {
-        for (std::int64_t r = first; r < end; ++r) {
-          to[r * stride + c] = from[r * row_step + c * column_step];
-        }
-      }
-    }
-  }
-  for (std::int64_t r = 0; r < rows; ++r) {
-    std::fill(to + r * stride + columns, to + (r + 1) * stride, Real(0));
-  }
+std::int64_t parts_of(std::int64_t extent, std::int64_t part) { return (extent + part - 1) / part; }
+
+// The first of part `index` of `count` parts of [0, extent) that differ by at most one.
+std::int64_t start_of(std::int64_t index, std::int64_t count, std::int64_t extent) {
+  return extent * index / count;
 }
 
-template <class Real>
-class TiledProduct {
+template <class In>
+class PackedProduct {
  public:
-  TiledProduct(Stream& stream, const OwnProduct& product)
-      : s_(product.shape),
-        a_(static_cast<const Real*>(product.a)),
-        b_(static_cast<const Real*>(product.b)),
-        c_(static_cast<Real*>(product.c)),
-        scratch_(Tensor::empty(stream, product.shape.input,
-                               {kRows * kDepth + kDepth * kColumns + kRows * kColumns})),
-        packed_a_(static_cast<Real*>(scratch_.data())),
-        packed_b_(packed_a_ + kRows * kDepth),
-        sums_(packed_b_ + kDepth * kColumns) {}
+  using Real = Accumulator<In>;
+
+  PackedProduct(Stream& stream, const OwnProduct& product)
+      : stream_(stream),
+        p_(product),
+        s_(product.shape),
+        a_{static_cast<const In*>(product.a), product.shape.lda},
+        b_{static_cast<const In*>(product.b), product.shape.ldb},
+        block_columns_(round_up(std::min(product.block_columns, s_.n), kStep)),
+        slab_columns_(std::max<std::int64_t>(1, kSlabColumns / block_columns_) * block_columns_),
+        num_panels_(std::max<std::int64_t>(1, parts_of(s_.k, kPanelDepth))) {}
 
   void run() {
-    for (std::int64_t k = 0; k < s_.k; k += kDepth) {
-      const std::int64_t depth = std::min(kDepth, s_.k - k);
-      for (std::int64_t j = 0; j < s_.n; j += kColumns) {
-        const std::int64_t columns = std::min(kColumns, s_.n - j);
-        pack_b(k, j, depth, columns);
-        for (std::int64_t i = 0; i < s_.m; i += kRows) {
-          multiply(i, j, k, std::min(kRows, s_.m - i), columns, depth);
-        }
+    const std::int64_t widest = round_up(std::min(slab_columns_, s_.n), kStep);
+    packed_b_ =
+        Tensor::empty(stream_, dtype_of<Real>, {std::min<std::int64_t>(s_.k, kPanelDepth), widest});
+    if (p_.c == nullptr) {
+      sums_ = Tensor::empty(stream_, dtype_of<Real>, {s_.m, widest});
+    }
+    for (std::int64_t j = 0; j < s_.n; j += slab_columns_) {
+      const Slab slab{j, std::min(slab_columns_, s_.n - j)};
+      for (std::int64_t panel = 0; panel < num_panels_; ++panel) {
+        const std::int64_t k = start_of(panel, num_panels_, s_.k);
+        const Panel here{k, start_of(panel + 1, num_panels_, s_.k) - k, panel > 0 || s_.add,
+                         panel + 1 == num_panels_};
+        pack_b(slab, here);
+        multiply(slab, here);
       }
     }
   }
 
  private:
-  void pack_b(std::int64_t k, std::int64_t j, std::int64_t depth, std::int64_t columns) {
-    stride_ = round_up(columns, kLanes<Real>);
+  static constexpr std::int64_t kStep = kStripColumns<Real>;
+  struct Slab {
+    std::int64_t j, columns;
+  };
+  struct Panel {
+    std::int64_t k, depth;
+    bool add, last;
+  };
+
+  Real* packed_b(std::int64_t column, const Panel& panel) const {
+    return static_cast<Real*>(packed_b_.data()) + column * panel.depth;
+  }
+
+  // Items follow the order in which b is stored: strips of columns, or a few rows of all strips.
+  void pack_b(const Slab& slab, const Panel& panel) {
+    constexpr std::int64_t kRows = 16;
+    const std::int64_t strips = parts_of(slab.columns, kStep);
+    const std::int64_t items = s_.transpose_b ? strips : parts_of(panel.depth, kRows);
+    stream_.device().pool().for_each(items, [&](std::int64_t item) {
+      if (s_.transpose_b) {
+        return pack_strip_of_b(slab, panel, item, 0, panel.depth);
+      }
+      const std::int64_t first = item * kRows, rows = std::min(kRows, panel.depth - first);
+      for (std::int64_t strip = 0; strip < strips; ++strip) {
+        pack_strip_of_b(slab, panel, strip, first, rows);
+      }
+    });
+  }
+
+  // Rows [first, first + rows) of the panel.
+  void pack_strip_of_b(const Slab& slab, const Panel& panel, std::int64_t strip, std::int64_t first,
+                       std::int64_t rows) {
+    const std::int64_t column = strip * kStep, j = slab.j + column, k = panel.k + first;
+    const std::int64_t columns = std::min(kStep, slab.columns - column);
+    Real* const to = packed_b(column, panel) + first * kStep;
     if (s_.transpose_b) {
-      pack(b_ + j * s_.ldb + k, 1, s_.ldb, depth, columns, packed_b_, stride_);
+      pack_columns_transposed(Stored<In>{b_.at(j, k), b_.ld}, columns, rows, to);
     } else {
-      pack(b_ + k * s_.ldb + j, s_.ldb, 1, depth, columns, packed_b_, stride_);
+      pack_columns(Stored<In>{b_.at(k, j), b_.ld}, columns, rows, to);
     }
   }
 
-  void multiply(std::int64_t i, std::int64_t j, std::int64_t k, std::int64_t rows,
-                std::int64_t columns, std::int64_t depth) {
-    Broadcast<Real> a{a_ + i * s_.lda + k, s_.lda, 1};
-    if (s_.transpose_a) {  // its elements of one row are too far apart
-      pack(a_ + k * s_.lda + i, 1, s_.lda, rows, depth, packed_a_, depth);
-      a = {packed_a_, depth, 1};
-    }
-    const bool add = s_.add || k > 0;
-    Real* const c = c_ + i * s_.ldc + j;
-    if (stride_ == columns) {
-      return tile_product(a, packed_b_, stride_, c, s_.ldc, rows, columns, depth, add);
-    }
-    tile_product(a, packed_b_, stride_, sums_, stride_, rows, stride_, depth, false);
-    for (std::int64_t r = 0; r < rows; ++r) {
-      const Real* sums = sums_ + r * stride_;
-      Real* to = c + r * s_.ldc;
-      for (std::int64_t column = 0; column < columns; ++column) {
-        to[column] = add ? to[column] + sums[column] : sums[column];
+  void multiply(const Slab& slab, const Panel& panel) {
+    const std::int64_t row_blocks = parts_of(s_.m, p_.block_rows);
+    const std::int64_t column_blocks = parts_of(slab.columns, block_columns_);
+    stream_.device().pool().for_each(row_blocks * column_blocks, [&](std::int64_t index) {
+      const std::int64_t i = index % row_blocks * p_.block_rows;
+      const std::int64_t column = index / row_blocks * block_columns_;
+      multiply_block(i, std::min(p_.block_rows, s_.m - i), slab, column,
+                     std::min(block_columns_, slab.columns - column), panel);
+    });
+  }
+
+  void multiply_block(std::int64_t i, std::int64_t rows, const Slab& slab, std::int64_t column,
+                      std::int64_t columns, const Panel& panel) {
+    const Tensor scratch = Tensor::empty(stream_, dtype_of<Real>, {kPackedStrip});
+    Real* const packed = static_cast<Real*>(scratch.data());
+    const std::int64_t strips = parts_of(rows, kStripRows);
+    for (std::int64_t strip = 0; strip < strips; ++strip) {
+      const std::int64_t first = i + start_of(strip, strips, rows);
+      const std::int64_t height = i + start_of(strip + 1, strips, rows) - first;
+      pack_a(first, height, panel, packed);
+      Real* const c = c_at(first, slab, column);
+      sweep(packed, height, column, columns, panel, c, first + height);
+      if (panel.last && p_.finished) {
+        p_.finished({first, slab.j + column, height, columns, c, ldc()});
       }
     }
   }
 
+  std::int64_t ldc() const { return sums_ ? sums_.shape().back() : s_.ldc; }
+  Real* c_at(std::int64_t i, const Slab& slab, std::int64_t column) const {
+    return sums_ ? static_cast<Real*>(sums_.data()) + i * ldc() + column
+                 : static_cast<Real*>(p_.c) + i * ldc() + slab.j + column;
+  }
+
+  void pack_a(std::int64_t i, std::int64_t rows, const Panel& panel, Real* to) {
+    if (s_.transpose_a) {
+      pack_rows_transposed(Stored<In>{a_.at(panel.k, i), a_.ld}, rows, s_.m - i, panel.depth, to);
+    } else {
+      pack_rows(Stored<In>{a_.at(i, panel.k), a_.ld}, rows, panel.depth, to);
+    }
+  }
+
+  // What call number `call` of about `calls` in a sweep fetches of the strip of rows at i.
+  Ahead ahead_of(std::int64_t i, std::int64_t call, std::int64_t calls, const Panel& panel) const {
+    const auto bytes = [&](std::int64_t elements) {
+      return elements * static_cast<std::int64_t>(sizeof(In));
+    };
+    const auto place = [&](const In* at) { return reinterpret_cast<const char*>(at); };
+    i = std::min(i, s_.m - 1);
+    if (s_.transpose_a) {  // the last of its elements in two rows; the first came with strip before
+      const std::int64_t k = panel.k + panel.depth * call / std::max<std::int64_t>(1, calls);
+      return {place(a_.at(k, std::min(i + kStripRows, s_.m) - 1)), bytes(2 * a_.ld), bytes(a_.ld)};
+    }
+    const std::int64_t row = std::min(i + 2 * call, s_.m - 1);
+    return {place(a_.at(row, panel.k)), bytes(Ahead::kGroup), bytes(a_.ld)};
+  }
+
+  // All columns of a block for one strip of rows.
+  void sweep(const Real* a, std::int64_t rows, std::int64_t column, std::int64_t columns,
+             const Panel& panel, Real* c, std::int64_t next) {
+    const StripKernel<Real> kernel = s_.transpose_a ? strip_kernel<StoredByDepth<Real>, Real>(rows)
+                                                    : strip_kernel<StoredByRows<Real>, Real>(rows);
+    for (std::int64_t at = 0; at < columns; at += kStep) {
+      const Ahead ahead = ahead_of(next, at / kStep, columns / kStep, panel);
+      const Real* const b = packed_b(column + at, panel);
+      if (columns - at >= kStep) {
+        kernel(a, b, panel.depth, c + at, ldc(), panel.add, ahead);
+        continue;
+      }
+      Real edge[kStripRows * kStep];
+      kernel(a, b, panel.depth, edge, kStep, false, ahead);
+      for (std::int64_t r = 0; r < rows; ++r) {
+        Real* const to = c + at + r * ldc();
+        for (std::int64_t l = 0; l < columns - at; ++l) {
+          to[l] = panel.add ? to[l] + edge[r * kStep + l] : edge[r * kStep + l];
+        }
+      }
+    }
+  }
+
+  static constexpr std::int64_t kPackedStrip = std::max<std::int64_t>(
+      StoredByRows<Real>::kRowStep * kStripRows, StoredByDepth<Real>::kDepthStep* kPanelDepth);
+
+  Stream& stream_;
+  const OwnProduct& p_;
   const ProductShape& s_;
-  const Real *a_, *b_;
-  Real* c_;
-  Tensor scratch_;
-  Real *packed_a_, *packed_b_, *sums_;
-  std::int64_t stride_ = 0;  // of packed_b_
+  const Stored<In> a_, b_;
+  const std::int64_t block_columns_, slab_columns_, num_panels_;
+  Tensor packed_b_;
+  Tensor sums_;  // of a slab, where there is no c
 };
 
 }  // namespace
 
 template <>
 void run(ThisCpu, Stream& stream, const OwnProduct& product) {
-  if (product.shape.input == DType::fp64) {
-    TiledProduct<double>(stream, product).run();
-  } else {
-    TiledProduct<float>(stream, product).run();
+  if (product.shape.m == 0 || product.shape.n == 0) {
+    return;
   }
+  dispatch_floating(product.shape.input, [&](auto tag) {
+    PackedProduct<typename decltype(tag)::type>(stream, product).run();
+  });
 }
 
 }  // namespace bloomery

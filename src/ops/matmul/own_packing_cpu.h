@@ -1,0 +1,120 @@
+// Packing of operands for own_kernel_cpu.h; 16-bit elements become fp32 on the way. For *_cpu.cpp
+// files only.
+#pragma once
+
+#include <algorithm>
+
+#include "ops/common/convert.h"
+#include "ops/matmul/own_kernel_cpu.h"
+
+namespace bloomery {
+namespace {
+
+// A matrix as it is stored: rows `ld` elements apart.
+template <class In>
+struct Stored {
+  const In* __restrict data;
+  std::int64_t ld;
+  const In* at(std::int64_t row, std::int64_t column) const { return data + row * ld + column; }
+};
+
+template <class In, class Real>
+[[gnu::always_inline]] inline void copy_run(const In* __restrict from, std::int64_t count,
+                                            Real* __restrict to) {
+  if constexpr (std::is_same_v<In, Real>) {
+    std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(Real));
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) {
+      to[i] = load(from + i);
+    }
+  }
+}
+
+// A square of kLanes x kLanes elements with rows and columns exchanged.
+template <class Real>
+[[gnu::always_inline]] inline void transpose_square(Vector<Real> (&rows)[kLanes<Real>]) {
+  using Index = std::conditional_t<sizeof(Real) == 4, std::int32_t, std::int64_t>;
+  constexpr int kCount = kLanes<Real>, kHalf = kCount / 2;
+  Vector<Index> low, high;  // every other element from each of two vectors
+  for (int i = 0; i < kCount; ++i) {
+    low[i] = i / 2 + (i % 2) * kCount;
+    high[i] = low[i] + kHalf;
+  }
+  for (int stage = 1; stage < kCount; stage *= 2) {
+    Vector<Real> merged[kCount];
+    for (int i = 0; i < kHalf; ++i) {
+      merged[2 * i] = __builtin_shuffle(rows[i], rows[i + kHalf], low);
+      merged[2 * i + 1] = __builtin_shuffle(rows[i], rows[i + kHalf], high);
+    }
+    std::copy_n(merged, kCount, rows);
+  }
+}
+
+// to[k * kStripColumns + c] = from(c, k) for a strip of b stored [n, k]; columns beyond `columns`
+// become zero.
+template <class In, class Real>
+void pack_columns_transposed(Stored<In> from, std::int64_t columns, std::int64_t depth,
+                             Real* __restrict to) {
+  constexpr int kCount = kLanes<Real>, kStep = kStripColumns<Real>;
+  for (std::int64_t first = 0; first < kStep; first += kCount) {
+    const std::int64_t used = std::clamp<std::int64_t>(columns - first, 0, kCount);
+    std::int64_t k = 0;
+    for (; used == kCount && k + kCount <= depth; k += kCount) {
+      Vector<Real> square[kCount];
+      for (int c = 0; c < kCount; ++c) {
+        Real row[kCount];
+        copy_run(from.at(first + c, k), kCount, row);
+        square[c] = load_vector(row);
+      }
+      transpose_square<Real>(square);
+      for (int i = 0; i < kCount; ++i) {
+        store_vector(to + (k + i) * kStep + first, square[i]);
+      }
+    }
+    for (; k < depth; ++k) {
+      for (std::int64_t c = 0; c < kCount; ++c) {
+        to[k * kStep + first + c] = c < used ? Real(load(from.at(first + c, k))) : Real(0);
+      }
+    }
+  }
+}
+
+// The same for b stored [k, n].
+template <class In, class Real>
+void pack_columns(Stored<In> from, std::int64_t columns, std::int64_t depth, Real* __restrict to) {
+  constexpr int kStep = kStripColumns<Real>;
+  for (std::int64_t k = 0; k < depth; ++k, to += kStep) {
+    if (columns == kStep) {
+      copy_run(from.at(k, 0), kStep, to);
+    } else {
+      copy_run(from.at(k, 0), columns, to);
+      std::fill(to + columns, to + kStep, Real(0));
+    }
+  }
+}
+
+// A strip of rows of a stored [m, k], in the order StoredByRows.
+template <class In, class Real>
+void pack_rows(Stored<In> from, std::int64_t rows, std::int64_t depth, Real* __restrict to) {
+  for (std::int64_t row = 0; row < rows; ++row) {
+    copy_run(from.at(row, 0), depth, to + row * StoredByRows<Real>::kRowStep);
+  }
+}
+
+// A strip of rows of a stored [k, m], in the order StoredByDepth; `readable` columns follow the
+// first in memory.
+template <class In, class Real>
+void pack_rows_transposed(Stored<In> from, std::int64_t rows, std::int64_t readable,
+                          std::int64_t depth, Real* __restrict to) {
+  constexpr int kStep = StoredByDepth<Real>::kDepthStep;
+  for (std::int64_t k = 0; k < depth; ++k, to += kStep) {
+    if (readable >= kStep) {
+      copy_run(from.at(k, 0), kStep, to);
+    } else {
+      copy_run(from.at(k, 0), rows, to);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace bloomery
