@@ -47,7 +47,7 @@ template <class Real, class Integer>
 [[gnu::always_inline]] inline Real exp_up_to_88(Real x) {
   const ReducedExp<Real> e = reduced_exp<Real>(x);
   // The shift removes the bias. A product, since a sum of bits could turn a NaN into a number.
-  const Integer power = (std::bit_cast<Integer>(e.shifted) << 23) + (127 << 23);
+  const Integer power = (std::bit_cast<Integer>(e.shifted) + 127) << 23;
   const Real result = e.e_to_r * std::bit_cast<Real>(power);
   return x < -87.3f ? Real{} : result;
 }
