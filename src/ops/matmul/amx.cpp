@@ -1,6 +1,8 @@
 #include "ops/matmul/amx.h"
 
 #include <algorithm>
+#include <array>
+#include <type_traits>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <sys/syscall.h>
@@ -8,6 +10,7 @@
 #endif
 
 #include "ops/matmul/amx_guard.h"
+#include "ops/matmul/amx_planes.h"
 
 namespace bloomery {
 namespace {
@@ -16,9 +19,14 @@ using amx::kDepth;
 using amx::kRows;
 using amx::kTile;
 
-constexpr std::int64_t kStripTiles = 2 * kTile;  // elements of a strip per step
+// bf16 numbers for one of In, and of a strip per step.
+template <class In>
+constexpr std::int64_t kPlanesOf = std::is_same_v<In, float> ? amx::kPlanes : 1;
+template <class In>
+constexpr std::int64_t kStripTiles = 2 * kTile* kPlanesOf<In>;
 // Steps between visits of c: 32 rows of a stay in the first cache meanwhile.
-constexpr std::int64_t kInnerSteps = 16;
+template <class In>
+constexpr std::int64_t kInnerSteps = std::is_same_v<In, float> ? 6 : 16;
 // Steps of b that stay in the second cache while all strips of a block pass, by its columns.
 constexpr std::int64_t kPanelBytes = 768 * 1024;
 // An operand that more blocks than this need is packed once for all.
@@ -28,10 +36,18 @@ std::int64_t up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple;
 }
 
+// Packed strips: number s is at data + s * stride.
+struct Strips {
+  bfloat16* data = nullptr;
+  std::int64_t stride = 0;
+};
+
 // Asks for `elements` of a row, which hardware continues by itself only where lines follow each
 // other: tiles cross rows that lie far apart.
-void fetch_row(const bfloat16* row, std::int64_t elements) {
-  for (std::int64_t i = 0; i < elements; i += kDepth) {
+template <class In>
+void fetch_row(const In* row, std::int64_t elements) {
+  constexpr std::int64_t kLine = 64 / sizeof(In);
+  for (std::int64_t i = 0; i < elements; i += kLine) {
     __builtin_prefetch(row + i, 0, 2);
   }
 }
@@ -64,8 +80,9 @@ bool amx_usable() {
 #endif
 }
 
-AmxProduct::AmxProduct(Stream& stream, const Sizes& sizes, const Operand& a, const Operand& b,
-                       Tiles tiles)
+template <class In>
+AmxProduct<In>::AmxProduct(Stream& stream, const Sizes& sizes, const Operand& a, const Operand& b,
+                           Tiles tiles)
     : stream_(stream),
       s_(sizes),
       num_steps_(up(sizes.k, kDepth)),
@@ -74,9 +91,9 @@ AmxProduct::AmxProduct(Stream& stream, const Sizes& sizes, const Operand& a, con
       hardware_(tiles == Tiles::hardware) {
   const auto share = [&](Side side, std::int64_t extent) {
     const Region all{0, up(extent, kStrip), 0, num_steps_};
-    Tensor packed = Tensor::empty(stream_, DType::bf16, {all.strips * all.steps * kStripTiles});
+    Tensor packed = Tensor::empty(stream_, DType::bf16, {all.strips * all.steps * kStripTiles<In>});
     pack(side, all, for_each_of(stream_.device().pool()), static_cast<bfloat16*>(packed.data()),
-         all.steps * kStripTiles);
+         all.steps * kStripTiles<In>);
     return packed;
   };
   if (a_.transposed && up(s_.n, s_.block_columns) > kOwnCopies) {
@@ -89,9 +106,10 @@ AmxProduct::AmxProduct(Stream& stream, const Sizes& sizes, const Operand& a, con
 
 // Strip s of the region goes to to + s * stride. Follows the rows in which the operand is stored:
 // those of the inner extent, for a transposed a and a b that is not, or those of a strip.
+template <class In>
 template <class Loop>
-void AmxProduct::pack(Side side, const Region& region, const Loop& loop, bfloat16* to,
-                      std::int64_t stride) const {
+void AmxProduct<In>::pack(Side side, const Region& region, const Loop& loop, bfloat16* to,
+                          std::int64_t stride) const {
   const Operand& from = side == Side::a ? a_ : b_;
   const bool by_steps = from.transposed == (side == Side::a);
   loop(by_steps ? region.steps : region.strips, [&](std::int64_t i) {
@@ -105,7 +123,7 @@ void AmxProduct::pack(Side side, const Region& region, const Loop& loop, bfloat1
     }
     for (std::int64_t j = 0; j < (by_steps ? region.strips : region.steps); ++j) {
       const std::int64_t strip = by_steps ? j : i, step = by_steps ? i : j;
-      bfloat16* const at = to + strip * stride + step * kStripTiles;
+      bfloat16* const at = to + strip * stride + step * kStripTiles<In>;
       if (side == Side::a) {
         pack_a(region.first_strip + strip, region.first_step + step, at);
       } else {
@@ -115,54 +133,94 @@ void AmxProduct::pack(Side side, const Region& region, const Loop& loop, bfloat1
   });
 }
 
-void AmxProduct::pack_a(std::int64_t strip, std::int64_t step, bfloat16* to) const {
-  const std::int64_t k = step * kDepth, depth = std::min(s_.k - k, kDepth);
-  for (int half = 0; half < 2; ++half, to += kTile) {
-    const std::int64_t row = strip * kStrip + half * kRows;
-    const std::int64_t rows = std::clamp<std::int64_t>(s_.m - row, 0, kRows);
-    if (a_.transposed) {
-      amx::pack_columns({a_.data + k * a_.ld + row, a_.ld, depth, rows}, hardware_, to);
-    } else {
-      amx::pack_rows({a_.data + row * a_.ld + k, a_.ld, rows, depth}, hardware_, to);
+// Calls pack(square, plane's tiles) for every plane of the square of a stored matrix that starts at
+// `data`: at most 32 rows and columns of it, in bf16.
+template <class In, class Pack>
+void for_planes(const In* data, std::int64_t ld, std::int64_t rows, std::int64_t columns,
+                bool vectors, bfloat16* to, const Pack& pack) {
+  if constexpr (std::is_same_v<In, bfloat16>) {
+    pack(amx::Part{data, ld, rows, columns}, to);
+  } else {
+    std::array<bfloat16, amx::kPlanes * amx::kSquare * amx::kSquare> planes;
+    amx::split(data, ld, rows, columns, vectors, planes.data());
+    for (std::int64_t p = 0; p < amx::kPlanes; ++p) {
+      pack(amx::Part{planes.data() + p * amx::kSquare * amx::kSquare, amx::kSquare, rows, columns},
+           to + p * 2 * kTile);
     }
   }
 }
 
-void AmxProduct::pack_b(std::int64_t strip, std::int64_t step, bfloat16* to) const {
+// The part of a square that becomes one of its two tiles.
+amx::Part half_rows(const amx::Part& square, int half) {
+  return {square.data + half * kRows * square.ld, square.ld,
+          std::clamp<std::int64_t>(square.rows - half * kRows, 0, kRows), square.columns};
+}
+amx::Part half_columns(const amx::Part& square, int half) {
+  return {square.data + half * kRows, square.ld, square.rows,
+          std::clamp<std::int64_t>(square.columns - half * kRows, 0, kRows)};
+}
+
+template <class In>
+void AmxProduct<In>::pack_a(std::int64_t strip, std::int64_t step, bfloat16* to) const {
   const std::int64_t k = step * kDepth, depth = std::min(s_.k - k, kDepth);
-  for (int half = 0; half < 2; ++half, to += kTile) {
-    const std::int64_t column = strip * kStrip + half * kRows;
-    const std::int64_t columns = std::clamp<std::int64_t>(s_.n - column, 0, kRows);
-    if (b_.transposed) {
-      amx::pack_pairs_transposed({b_.data + column * b_.ld + k, b_.ld, columns, depth}, hardware_,
-                                 to);
-    } else {
-      amx::pack_pairs({b_.data + k * b_.ld + column, b_.ld, depth, columns}, hardware_, to);
+  const std::int64_t row = strip * kStrip, rows = std::min(s_.m - row, kStrip);
+  const auto pack_square = [&](const amx::Part& square, bfloat16* tiles) {
+    for (int half = 0; half < 2; ++half, tiles += kTile) {
+      if (a_.transposed) {
+        amx::pack_columns(half_columns(square, half), hardware_, tiles);
+      } else {
+        amx::pack_rows(half_rows(square, half), hardware_, tiles);
+      }
     }
+  };
+  if (a_.transposed) {
+    for_planes(a_.data + k * a_.ld + row, a_.ld, depth, rows, hardware_, to, pack_square);
+  } else {
+    for_planes(a_.data + row * a_.ld + k, a_.ld, rows, depth, hardware_, to, pack_square);
+  }
+}
+
+template <class In>
+void AmxProduct<In>::pack_b(std::int64_t strip, std::int64_t step, bfloat16* to) const {
+  const std::int64_t k = step * kDepth, depth = std::min(s_.k - k, kDepth);
+  const std::int64_t column = strip * kStrip, columns = std::min(s_.n - column, kStrip);
+  const auto pack_square = [&](const amx::Part& square, bfloat16* tiles) {
+    for (int half = 0; half < 2; ++half, tiles += kTile) {
+      if (b_.transposed) {
+        amx::pack_pairs_transposed(half_rows(square, half), hardware_, tiles);
+      } else {
+        amx::pack_pairs(half_columns(square, half), hardware_, tiles);
+      }
+    }
+  };
+  if (b_.transposed) {
+    for_planes(b_.data + column * b_.ld + k, b_.ld, columns, depth, hardware_, to, pack_square);
+  } else {
+    for_planes(b_.data + k * b_.ld + column, b_.ld, depth, columns, hardware_, to, pack_square);
   }
 }
 
 // Steps [first, first + steps) of a block, packed where the operand is not shared. Rows of a that
-// is not transposed are cheap to pack: each strip just before its use, kInnerSteps at a time.
-struct AmxProduct::Panel {
+// is not transposed are cheap to pack: each strip just before its use, kInnerSteps<In> at a time.
+template <class In>
+struct AmxProduct<In>::Panel {
   std::int64_t row_strips, column_strips;
   std::int64_t first_row_strip, first_column_strip;
   std::int64_t most_steps;
   Tensor own_a, own_b;
   std::int64_t first = 0, steps = 0;
-  // Strip s of the block is at data + s * stride.
-  struct Strips {
-    bfloat16* data = nullptr;
-    std::int64_t stride = 0;
-  } a, b;
+  Strips a, b;
 };
 
-std::int64_t AmxProduct::panel_depth(std::int64_t columns) {
-  const std::int64_t step_bytes = up(columns, kStrip) * kStrip * kDepth * 2;
-  return std::max(kInnerSteps, kPanelBytes / step_bytes / kInnerSteps * kInnerSteps) * kDepth;
+template <class In>
+std::int64_t AmxProduct<In>::panel_depth(std::int64_t columns) {
+  const std::int64_t step_bytes = up(columns, kStrip) * kStripTiles<In> * 2;
+  return std::max(kInnerSteps<In>, kPanelBytes / step_bytes / kInnerSteps<In> * kInnerSteps<In>) *
+         kDepth;
 }
 
-AmxProduct::Panel AmxProduct::panel_of(std::int64_t i, std::int64_t j) const {
+template <class In>
+typename AmxProduct<In>::Panel AmxProduct<In>::panel_of(std::int64_t i, std::int64_t j) const {
   const std::int64_t rows = std::min(s_.block_rows, s_.m - i);
   const std::int64_t columns = std::min(s_.block_columns, s_.n - j);
   Panel panel{.row_strips = up(rows, kStrip),
@@ -171,10 +229,10 @@ AmxProduct::Panel AmxProduct::panel_of(std::int64_t i, std::int64_t j) const {
               .first_column_strip = j / kStrip,
               .most_steps = std::min(num_steps_, panel_depth(columns) / kDepth)};
   const auto room_for = [&](std::int64_t strips, std::int64_t steps) {
-    return Tensor::empty(stream_, DType::bf16, {strips * steps * kStripTiles});
+    return Tensor::empty(stream_, DType::bf16, {strips * steps * kStripTiles<In>});
   };
   if (!a_.transposed) {
-    panel.own_a = room_for(1, kInnerSteps);
+    panel.own_a = room_for(1, kInnerSteps<In>);
   } else if (!shared_a_) {
     panel.own_a = room_for(panel.row_strips, panel.most_steps);
   }
@@ -184,16 +242,18 @@ AmxProduct::Panel AmxProduct::panel_of(std::int64_t i, std::int64_t j) const {
   return panel;
 }
 
-void AmxProduct::enter(Panel& panel, std::int64_t first) const {
+template <class In>
+void AmxProduct<In>::enter(Panel& panel, std::int64_t first) const {
   panel.first = first;
   panel.steps = std::min(panel.most_steps, num_steps_ - first);
   const auto strips_of = [&](const Tensor& shared, const Tensor& own, std::int64_t first_strip) {
     if (own) {
-      return Panel::Strips{static_cast<bfloat16*>(own.data()), panel.most_steps * kStripTiles};
+      return Strips{static_cast<bfloat16*>(own.data()), panel.most_steps * kStripTiles<In>};
     }
-    const std::int64_t stride = num_steps_ * kStripTiles;
-    return Panel::Strips{
-        static_cast<bfloat16*>(shared.data()) + first_strip * stride + first * kStripTiles, stride};
+    const std::int64_t stride = num_steps_ * kStripTiles<In>;
+    return Strips{
+        static_cast<bfloat16*>(shared.data()) + first_strip * stride + first * kStripTiles<In>,
+        stride};
   };
   panel.a = strips_of(shared_a_, panel.own_a, panel.first_row_strip);
   panel.b = strips_of(shared_b_, panel.own_b, panel.first_column_strip);
@@ -208,38 +268,54 @@ void AmxProduct::enter(Panel& panel, std::int64_t first) const {
 }
 
 // The tiles of one strip of rows for `steps` steps from `step` of the panel.
-const bfloat16* AmxProduct::rows_of(const Panel& panel, std::int64_t row_strip, std::int64_t step,
-                                    std::int64_t steps) const {
+template <class In>
+const bfloat16* AmxProduct<In>::rows_of(const Panel& panel, std::int64_t row_strip,
+                                        std::int64_t step, std::int64_t steps) const {
   if (a_.transposed) {
-    return panel.a.data + row_strip * panel.a.stride + step * kStripTiles;
+    return panel.a.data + row_strip * panel.a.stride + step * kStripTiles<In>;
   }
   for (std::int64_t i = 0; i < steps; ++i) {
     pack_a(panel.first_row_strip + row_strip, panel.first + step + i,
-           panel.a.data + i * kStripTiles);
+           panel.a.data + i * kStripTiles<In>);
   }
   return panel.a.data;
 }
 
 // One strip of rows over the steps of a panel. Its part of a stays in the first cache while b's
 // strips pass.
-void AmxProduct::accumulate(const Panel& panel, std::int64_t row_strip, bool add, float* c,
-                            std::int64_t ldc) const {
-  for (std::int64_t step = 0; step < panel.steps; step += kInnerSteps) {
-    const std::int64_t steps = std::min(kInnerSteps, panel.steps - step);
-    const amx::RowTiles a{rows_of(panel, row_strip, step, steps), kDepth, kTile, kStripTiles};
+template <class In>
+void AmxProduct<In>::accumulate(const Panel& panel, std::int64_t row_strip, bool add, float* c,
+                                std::int64_t ldc) const {
+  for (std::int64_t step = 0; step < panel.steps; step += kInnerSteps<In>) {
+    const std::int64_t steps = std::min(kInnerSteps<In>, panel.steps - step);
+    const bfloat16* const a = rows_of(panel, row_strip, step, steps);
     for (std::int64_t strip = 0; strip < panel.column_strips; ++strip) {
       fetch_next_rows(panel, row_strip, strip, step, steps);
-      const bfloat16* b = panel.b.data + strip * panel.b.stride + step * kStripTiles;
+      const bfloat16* b = panel.b.data + strip * panel.b.stride + step * kStripTiles<In>;
       float* const to = c + strip * kStrip;
-      (hardware_ ? amx::multiply_hardware : amx::multiply_emulated)(
-          a, b, steps, add || step > 0, to, ldc, strip + 1 < panel.column_strips ? to + kStrip : c);
+      multiply(a, b, steps, add || step > 0, to, ldc,
+               strip + 1 < panel.column_strips ? to + kStrip : c);
     }
   }
 }
 
+template <class In>
+void AmxProduct<In>::multiply(const bfloat16* a, const bfloat16* b, std::int64_t steps, bool add,
+                              float* c, std::int64_t ldc, const float* next_c) const {
+  if constexpr (std::is_same_v<In, bfloat16>) {
+    const amx::RowTiles rows{a, kDepth, kTile, 2 * kTile};
+    (hardware_ ? amx::multiply_hardware : amx::multiply_emulated)(rows, b, steps, add, c, ldc,
+                                                                  next_c);
+  } else {
+    (hardware_ ? amx::multiply_planes_hardware : amx::multiply_planes_emulated)(a, b, steps, add, c,
+                                                                                ldc, next_c);
+  }
+}
+
 // Beside column strip `strip`: its share of the rows that rows_of will pack for the next row strip.
-void AmxProduct::fetch_next_rows(const Panel& panel, std::int64_t row_strip, std::int64_t strip,
-                                 std::int64_t step, std::int64_t steps) const {
+template <class In>
+void AmxProduct<In>::fetch_next_rows(const Panel& panel, std::int64_t row_strip, std::int64_t strip,
+                                     std::int64_t step, std::int64_t steps) const {
   const std::int64_t next_row = (panel.first_row_strip + row_strip + 1) * kStrip;
   if (a_.transposed || next_row + kStrip > s_.m) {
     return;
@@ -250,7 +326,8 @@ void AmxProduct::fetch_next_rows(const Panel& panel, std::int64_t row_strip, std
   }
 }
 
-void AmxProduct::block(std::int64_t i, std::int64_t j, const Finished& finished) const {
+template <class In>
+void AmxProduct<In>::block(std::int64_t i, std::int64_t j, const Finished& finished) const {
   const std::int64_t rows = std::min(s_.block_rows, s_.m - i);
   Panel panel = panel_of(i, j);
   const std::int64_t ldc = panel.column_strips * kStrip;
@@ -271,8 +348,9 @@ void AmxProduct::block(std::int64_t i, std::int64_t j, const Finished& finished)
   }
 }
 
-void AmxProduct::block_into(std::int64_t i, std::int64_t j, bool add, float* c,
-                            std::int64_t ldc) const {
+template <class In>
+void AmxProduct<In>::block_into(std::int64_t i, std::int64_t j, bool add, float* c,
+                                std::int64_t ldc) const {
   Panel panel = panel_of(i, j);
   const amx::TilesInUse tiles(hardware_);
   for (std::int64_t first = 0; first < num_steps_; first += panel.most_steps) {
@@ -282,5 +360,8 @@ void AmxProduct::block_into(std::int64_t i, std::int64_t j, bool add, float* c,
     }
   }
 }
+
+template class AmxProduct<bfloat16>;
+template class AmxProduct<float>;
 
 }  // namespace bloomery

@@ -1,6 +1,7 @@
-// bf16 products on the tile multipliers of x86 (AMX). oneDNN's kernels reach a seventh of what the
-// tiles can do on blocks of a GPT, because each call packs its operands anew; here an operand that
-// several blocks share is packed once for all, and any other by its block, into the second cache.
+// Products of bf16 and fp32 matrices on the tile multipliers of x86 (AMX). oneDNN's kernels reach a
+// seventh of what the tiles can do on blocks of a GPT, because each call packs its operands anew;
+// here an operand that several blocks share is packed once for all, and any other by its block,
+// into the second cache.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +16,14 @@ namespace bloomery {
 // Whether the processor has the tiles and the system lets this process use them.
 bool amx_usable();
 
-// c [m, n] = op(a) op(b) in fp32, block by block. The operands live until the object does.
+// c [m, n] = op(a) op(b) in fp32, block by block, for In bfloat16 or float (which takes six
+// products on the tiles, see amx_planes.h, and is still faster than the vector units). The operands
+// live until the object does. Results do not depend on the blocks.
+template <class In>
 class AmxProduct {
  public:
   struct Operand {
-    const bfloat16* data;
+    const In* data;
     std::int64_t ld;
     bool transposed;  // stored [k, m] for a, [n, k] for b
   };
@@ -65,6 +69,8 @@ class AmxProduct {
                           std::int64_t steps) const;
   void fetch_next_rows(const Panel& panel, std::int64_t row_strip, std::int64_t strip,
                        std::int64_t step, std::int64_t steps) const;
+  void multiply(const bfloat16* a, const bfloat16* b, std::int64_t steps, bool add, float* c,
+                std::int64_t ldc, const float* next_c) const;
   void accumulate(const Panel& panel, std::int64_t row_strip, bool add, float* c,
                   std::int64_t ldc) const;
 

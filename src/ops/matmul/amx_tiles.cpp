@@ -111,87 +111,10 @@ __attribute__((target("amx-tile"))) void configure_tiles() {
 
 __attribute__((target("amx-tile"))) void release_tiles() { _tile_release(); }
 
-// Where the other hardware thread of the core is busy, neighbouring tile instructions of this one
-// hold each other up: eight instructions in between make the loop 1.6 times as fast there and cost
-// nothing where the core is ours alone.
-#define BLOOMERY_GAP asm volatile(".rept 8\n\tnop\n\t.endr")
-
-// Tiles 0 to 3 are c, 4 and 5 are a, 6 and 7 are b: four products for four loads. a is read again
-// for the next columns and belongs in the first cache; b comes from the second and goes past it.
-__attribute__((target("amx-tile,amx-bf16"))) void multiply_hardware(
-    const RowTiles& a, const bfloat16* b, std::int64_t num_steps, bool add, float* c,
-    std::int64_t ldc, const float* next_c) {
-  const std::int64_t c_stride = ldc * 4, a_stride = a.stride * 2;
-  float* const lower = c + kRows * ldc;
-  const float* ahead = next_c != nullptr ? next_c : c;
-  const float* const last_ahead = ahead + (2 * kRows - 2) * ldc;
-  if (add) {
-    _tile_loadd(0, c, c_stride);
-    _tile_loadd(1, c + kRows, c_stride);
-    _tile_loadd(2, lower, c_stride);
-    _tile_loadd(3, lower + kRows, c_stride);
-  } else {
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
-  }
-  const bfloat16* rows = a.data;
-  for (std::int64_t step = 0; step < num_steps; ++step, rows += a.step, b += 2 * kTile) {
-    BLOOMERY_GAP;
-    _tile_stream_loadd(6, b, 64);
-    __builtin_prefetch(ahead, 1);
-    __builtin_prefetch(ahead + kRows, 1);
-    __builtin_prefetch(ahead + ldc, 1);
-    __builtin_prefetch(ahead + ldc + kRows, 1);
-    ahead = ahead < last_ahead ? ahead + 2 * ldc : ahead;
-    BLOOMERY_GAP;
-    _tile_loadd(4, rows, a_stride);
-    BLOOMERY_GAP;
-    _tile_stream_loadd(7, b + kTile, 64);
-    BLOOMERY_GAP;
-    _tile_loadd(5, rows + a.second, a_stride);
-    BLOOMERY_GAP;
-    _tile_dpbf16ps(0, 4, 6);
-    BLOOMERY_GAP;
-    _tile_dpbf16ps(1, 4, 7);
-    BLOOMERY_GAP;
-    _tile_dpbf16ps(2, 5, 6);
-    BLOOMERY_GAP;
-    _tile_dpbf16ps(3, 5, 7);
-  }
-  _tile_stored(0, c, c_stride);
-  _tile_stored(1, c + kRows, c_stride);
-  _tile_stored(2, lower, c_stride);
-  _tile_stored(3, lower + kRows, c_stride);
-}
-#undef BLOOMERY_GAP
 #else
 void configure_tiles() {}
 void release_tiles() {}
-void multiply_hardware(const RowTiles& a, const bfloat16* b, std::int64_t num_steps, bool add,
-                       float* c, std::int64_t ldc, const float* next_c) {
-  multiply_emulated(a, b, num_steps, add, c, ldc, next_c);
-}
 #endif
-
-void multiply_emulated(const RowTiles& a, const bfloat16* b, std::int64_t num_steps, bool add,
-                       float* c, std::int64_t ldc, const float*) {
-  for (std::int64_t row = 0; row < 2 * kRows; ++row) {
-    for (std::int64_t column = 0; column < 2 * kRows; ++column) {
-      float sum = add ? c[row * ldc + column] : 0.0f;
-      for (std::int64_t step = 0; step < num_steps; ++step) {
-        const bfloat16* x =
-            a.data + step * a.step + row / kRows * a.second + row % kRows * a.stride;
-        const bfloat16* y = b + (2 * step + column / kRows) * kTile + column % kRows * 2;
-        for (std::int64_t i = 0; i < kDepth; ++i) {
-          sum += static_cast<float>(x[i]) * static_cast<float>(y[i / 2 * kDepth + i % 2]);
-        }
-      }
-      c[row * ldc + column] = sum;
-    }
-  }
-}
 
 void pack_rows(const Part& from, [[maybe_unused]] bool vectors, bfloat16* to) {
 #if defined(__x86_64__)

@@ -46,4 +46,11 @@ void multiply_hardware(const RowTiles& a, const bfloat16* b, std::int64_t num_st
 void multiply_emulated(const RowTiles& a, const bfloat16* b, std::int64_t num_steps, bool add,
                        float* c, std::int64_t ldc, const float* next_c = nullptr);
 
+// The same for fp32 numbers in planes (amx_planes.h): a step has kPlanes pairs of tiles of a and as
+// many of b, plane after plane, and a's tiles lie one after another.
+void multiply_planes_hardware(const bfloat16* a, const bfloat16* b, std::int64_t num_steps,
+                              bool add, float* c, std::int64_t ldc, const float* next_c);
+void multiply_planes_emulated(const bfloat16* a, const bfloat16* b, std::int64_t num_steps,
+                              bool add, float* c, std::int64_t ldc, const float* next_c);
+
 }  // namespace bloomery::amx

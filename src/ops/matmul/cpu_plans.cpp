@@ -98,7 +98,9 @@ double amx_cost(const MatmulKey& key, std::int64_t threads, std::int64_t rows,
   const auto slots = [&](std::int64_t workers) {
     return static_cast<double>((count + workers - 1) / workers * workers * rows * columns);
   };
-  const bool revisits = AmxProduct::panel_depth(columns) < key.k;
+  const std::int64_t depth = key.input == DType::fp32 ? AmxProduct<float>::panel_depth(columns)
+                                                      : AmxProduct<bfloat16>::panel_depth(columns);
+  const bool revisits = depth < key.k;
   return overhead * (slots(threads) + slots(2 * threads)) * (revisits ? kVisits : 1.0);
 }
 
@@ -203,14 +205,14 @@ bool CpuMatmulPlans::available(CpuMethod method, const MatmulKey& key) const {
     case CpuMethod::onednn_bf16:
       return onednn_ != nullptr && key.input == DType::bf16 && multiplies_bf16();
     case CpuMethod::amx:
-      return key.input == DType::bf16 && amx_usable();
+      return (key.input == DType::bf16 || key.input == DType::fp32) && amx_usable();
   }
   return false;
 }
 
 bool CpuMatmulPlans::usable(const CpuMatmulPlan& plan, const MatmulKey& key) const {
   const auto whole_strips = [](std::int64_t block, std::int64_t extent) {
-    return block % AmxProduct::kStrip == 0 || block >= extent;
+    return block % AmxProduct<bfloat16>::kStrip == 0 || block >= extent;
   };
   return available(plan.method, key) &&
          (plan.method != CpuMethod::amx ||

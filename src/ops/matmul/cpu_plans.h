@@ -19,7 +19,7 @@ enum class CpuMethod : std::uint8_t {
   openblas,     // fp32 and fp64
   onednn,       // fp32
   onednn_bf16,  // bf16 inputs as they are
-  amx,          // likewise, by our own kernel on the tile multipliers
+  amx,          // bf16 and fp32, by our own kernels on the tile multipliers
   own,          // all, by our own kernels; 16-bit inputs are converted to fp32
 };
 

@@ -45,9 +45,9 @@ class BlockedProduct {
         ldb_(matmul.transpose_b ? sizes.k : sizes.n) {}
 
   void run() {
-    if constexpr (std::is_same_v<In, bfloat16>) {
+    if constexpr (std::is_same_v<In, bfloat16> || std::is_same_v<In, float>) {
       if (plan_.method == CpuMethod::amx && sizes_.k > 0) {
-        const AmxProduct product(
+        const AmxProduct<In> product(
             stream_, {sizes_.m, sizes_.n, sizes_.k, plan_.block_rows, plan_.block_columns},
             {a_at(0, 0), lda_, p_.transpose_a}, {b_at(0, 0), ldb_, p_.transpose_b});
         return for_blocks([&](const Block& block) { compute(product, block); });
@@ -94,10 +94,11 @@ class BlockedProduct {
     });
   }
 
-  void compute(const AmxProduct& product, const Block& block) {
+  template <class Number>
+  void compute(const AmxProduct<Number>& product, const Block& block) {
     if constexpr (std::is_same_v<Out, float>) {
-      if (!has_epilogue(p_) && block.rows % AmxProduct::kStrip == 0 &&
-          block.columns % AmxProduct::kStrip == 0) {
+      if (!has_epilogue(p_) && block.rows % AmxProduct<Number>::kStrip == 0 &&
+          block.columns % AmxProduct<Number>::kStrip == 0) {
         return product.block_into(block.i, block.j, p_.add,
                                   p_.d.template as<float>() + block.i * sizes_.n + block.j,
                                   sizes_.n);
