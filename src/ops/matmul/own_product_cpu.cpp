@@ -153,8 +153,8 @@ class PackedProduct {
     constexpr auto kBytes = static_cast<std::int64_t>(sizeof(In));
     const auto place = [](const In* at) { return reinterpret_cast<const char*>(at); };
     if (s_.transpose_a) {  // the last elements of two rows; the first came with the strip before
-      const In* const at =
-          a_.at(panel.k + panel.depth * call / calls, std::min(i + kStripRows, s_.m) - 1);
+      const In* const at = a_.at(panel.k + panel.depth * call / calls,
+                                 std::min(i + StoredByDepth<Real>::kDepthStep, s_.m) - 1);
       return {place(at), 2 * a_.ld * kBytes, a_.ld * kBytes};
     }
     const In* const at = a_.at(std::min(i + kStripRows * call / calls, s_.m - 1), panel.k);
