@@ -71,18 +71,21 @@ std::pair<std::int64_t, std::int64_t> best_blocks(const MatmulKey& key, double s
   return best;
 }
 
-// Our own kernels share what they pack, so that blocks may be small in rows: six strips of the
+// Our own kernels share what they pack, so that blocks may be small in rows: seven strips of the
 // kernel, in a number that most pools divide among themselves evenly. The columns of a block stay
 // in the second level of cache. Where there are few rows, columns are divided instead.
 std::pair<std::int64_t, std::int64_t> own_blocks(const MatmulKey& key) {
-  constexpr std::int64_t kRows = 84, kColumns = 768, kStrip = 32, kEven = 4;
+  constexpr std::int64_t kRows = 98, kColumns = 768, kStrip = 32, kEven = 4, kEnough = 8;
   const auto parts = [](std::int64_t extent, std::int64_t part) {
     return (extent + part - 1) / part;
   };
-  const bool few_rows = key.m <= 2 * kRows;
-  const std::int64_t row_blocks =
-      few_rows ? parts(key.m, kRows) : parts(parts(key.m, kRows), kEven) * kEven;
-  const std::int64_t column_blocks = std::max(few_rows ? 2 * kEven : 1, parts(key.n, kColumns));
+  std::int64_t row_blocks = parts(key.m, kRows), column_blocks = parts(key.n, kColumns);
+  if (key.m <= 2 * kRows) {
+    column_blocks = std::max(kEnough, column_blocks);
+  } else {
+    row_blocks = parts(row_blocks, kEven) * kEven;
+    row_blocks *= row_blocks * column_blocks < kEnough ? 2 : 1;
+  }
   return {parts(key.m, row_blocks), parts(parts(key.n, column_blocks), kStrip) * kStrip};
 }
 

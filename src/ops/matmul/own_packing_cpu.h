@@ -30,21 +30,23 @@ template <class In, class Real>
   }
 }
 
-// A square of kLanes x kLanes elements with rows and columns exchanged.
+// Elements from the lower (kFrom = 0) or upper (kFrom = kLanes / 2) halves of a and b in turn.
+template <class Real, int kFrom, int... kIndex>
+[[gnu::always_inline]] inline Vector<Real> interleave(Vector<Real> a, Vector<Real> b,
+                                                      std::integer_sequence<int, kIndex...>) {
+  return __builtin_shufflevector(a, b, (kFrom + kIndex / 2 + kIndex % 2 * kLanes<Real>)...);
+}
+
+// Exchanges rows and columns of a square: each stage doubles the length of the runs in place.
 template <class Real>
 [[gnu::always_inline]] inline void transpose_square(Vector<Real> (&rows)[kLanes<Real>]) {
-  using Index = std::conditional_t<sizeof(Real) == 4, std::int32_t, std::int64_t>;
   constexpr int kCount = kLanes<Real>, kHalf = kCount / 2;
-  Vector<Index> low, high;  // every other element from each of two vectors
-  for (int i = 0; i < kCount; ++i) {
-    low[i] = i / 2 + (i % 2) * kCount;
-    high[i] = low[i] + kHalf;
-  }
+  constexpr std::make_integer_sequence<int, kCount> kAll{};
   for (int stage = 1; stage < kCount; stage *= 2) {
     Vector<Real> merged[kCount];
     for (int i = 0; i < kHalf; ++i) {
-      merged[2 * i] = __builtin_shuffle(rows[i], rows[i + kHalf], low);
-      merged[2 * i + 1] = __builtin_shuffle(rows[i], rows[i + kHalf], high);
+      merged[2 * i] = interleave<Real, 0>(rows[i], rows[i + kHalf], kAll);
+      merged[2 * i + 1] = interleave<Real, kHalf>(rows[i], rows[i + kHalf], kAll);
     }
     std::copy_n(merged, kCount, rows);
   }
@@ -107,7 +109,11 @@ template <class In, class Real>
 void pack_rows_transposed(Stored<In> from, std::int64_t rows, std::int64_t readable,
                           std::int64_t depth, Real* __restrict to) {
   constexpr int kStep = StoredByDepth<Real>::kDepthStep;
+  constexpr std::int64_t kFetched = 12;
   for (std::int64_t k = 0; k < depth; ++k, to += kStep) {
+    __builtin_prefetch(from.at(k + kFetched, 0));
+    __builtin_prefetch(from.at(k + kFetched, kStep - 1));
+    __builtin_prefetch(to + kFetched * kStep, 1);
     if (readable >= kStep) {
       copy_run(from.at(k, 0), kStep, to);
     } else {

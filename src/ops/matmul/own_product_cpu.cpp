@@ -56,6 +56,14 @@ class PackedProduct {
   struct Slab {
     std::int64_t j, columns;
   };
+  // Rows [i, i + count), and where those start that come after them.
+  struct Rows {
+    std::int64_t i, count, next;
+  };
+  // Columns [first, first + count) of the slab that starts at `slab`.
+  struct Columns {
+    std::int64_t slab, first, count;
+  };
   struct Panel {
     std::int64_t k, depth;
     bool add, last;
@@ -97,78 +105,81 @@ class PackedProduct {
   void multiply(const Slab& slab, const Panel& panel) {
     const std::int64_t row_blocks = parts_of(s_.m, p_.block_rows);
     const std::int64_t column_blocks = parts_of(slab.columns, block_columns_);
-    stream_.device().pool().for_each(row_blocks * column_blocks, [&](std::int64_t index) {
-      const std::int64_t i = index % row_blocks * p_.block_rows;
+    ThreadPool& pool = stream_.device().pool();
+    pool.for_each(row_blocks * column_blocks, [&](std::int64_t index) {
       const std::int64_t column = index / row_blocks * block_columns_;
-      multiply_block(i, std::min(p_.block_rows, s_.m - i), slab, column,
-                     std::min(block_columns_, slab.columns - column), panel);
+      const std::int64_t i = index % row_blocks * p_.block_rows;
+      // Most likely this thread's next block: a guess that decides about fetching alone.
+      const std::int64_t next = (index + pool.num_threads()) % row_blocks * p_.block_rows;
+      multiply_block({i, std::min(p_.block_rows, s_.m - i), next},
+                     {slab.j, column, std::min(block_columns_, slab.columns - column)}, panel);
     });
   }
 
-  void multiply_block(std::int64_t i, std::int64_t rows, const Slab& slab, std::int64_t column,
-                      std::int64_t columns, const Panel& panel) {
+  void multiply_block(const Rows& rows, const Columns& columns, const Panel& panel) {
     const Tensor scratch = Tensor::empty(stream_, dtype_of<Real>, {kPackedStrip});
     Real* const packed = static_cast<Real*>(scratch.data());
-    const std::int64_t strips = parts_of(rows, kStripRows);
+    const std::int64_t strips = parts_of(rows.count, kStripRows);
     for (std::int64_t strip = 0; strip < strips; ++strip) {
-      const std::int64_t first = i + start_of(strip, strips, rows);
-      const std::int64_t height = i + start_of(strip + 1, strips, rows) - first;
-      pack_a(first, height, panel, packed);
-      Real* const c = c_at(first, slab, column);
-      sweep(packed, height, column, columns, panel, c, first + height);
+      const std::int64_t i = rows.i + start_of(strip, strips, rows.count);
+      const std::int64_t end = rows.i + start_of(strip + 1, strips, rows.count);
+      const Rows strip_rows{i, end - i, strip + 1 < strips ? end : rows.next};
+      pack_a(strip_rows, panel, packed);
+      Real* const c = c_at(i, columns);
+      sweep(packed, strip_rows, columns, panel, c);
       if (panel.last && p_.finished) {
-        p_.finished({first, slab.j + column, height, columns, c, ldc()});
+        p_.finished({i, columns.slab + columns.first, end - i, columns.count, c, ldc()});
       }
     }
   }
 
   std::int64_t ldc() const { return sums_ ? sums_.shape().back() : s_.ldc; }
-  Real* c_at(std::int64_t i, const Slab& slab, std::int64_t column) const {
-    return sums_ ? static_cast<Real*>(sums_.data()) + i * ldc() + column
-                 : static_cast<Real*>(p_.c) + i * ldc() + slab.j + column;
+  Real* c_at(std::int64_t i, const Columns& columns) const {
+    return sums_ ? static_cast<Real*>(sums_.data()) + i * ldc() + columns.first
+                 : static_cast<Real*>(p_.c) + i * ldc() + columns.slab + columns.first;
   }
 
-  void pack_a(std::int64_t i, std::int64_t rows, const Panel& panel, Real* to) {
+  void pack_a(const Rows& rows, const Panel& panel, Real* to) {
     if (s_.transpose_a) {
-      pack_rows_transposed(Stored<In>{a_.at(panel.k, i), a_.ld}, rows, s_.m - i, panel.depth, to);
+      pack_rows_transposed(Stored<In>{a_.at(panel.k, rows.i), a_.ld}, rows.count, s_.m - rows.i,
+                           panel.depth, to);
     } else {
-      pack_rows(Stored<In>{a_.at(i, panel.k), a_.ld}, rows, panel.depth, to);
+      pack_rows(Stored<In>{a_.at(rows.i, panel.k), a_.ld}, rows.count, panel.depth, to);
     }
   }
 
-  // What call number `call` of about `calls` in a sweep fetches of the strip of rows at i.
+  // What call number `call` of `calls` in a sweep fetches of the strip of rows at i.
   Ahead ahead_of(std::int64_t i, std::int64_t call, std::int64_t calls, const Panel& panel) const {
-    const auto bytes = [&](std::int64_t elements) {
-      return elements * static_cast<std::int64_t>(sizeof(In));
-    };
-    const auto place = [&](const In* at) { return reinterpret_cast<const char*>(at); };
-    i = std::min(i, s_.m - 1);
-    if (s_.transpose_a) {  // the last of its elements in two rows; the first came with strip before
-      const std::int64_t k = panel.k + panel.depth * call / std::max<std::int64_t>(1, calls);
-      return {place(a_.at(k, std::min(i + kStripRows, s_.m) - 1)), bytes(2 * a_.ld), bytes(a_.ld)};
+    constexpr auto kBytes = static_cast<std::int64_t>(sizeof(In));
+    const auto place = [](const In* at) { return reinterpret_cast<const char*>(at); };
+    if (s_.transpose_a) {  // the last elements of two rows; the first came with the strip before
+      const In* const at = a_.at(panel.k + panel.depth * call / calls,
+                                 std::min(i + StoredByDepth<Real>::kDepthStep, s_.m) - 1);
+      return {place(at), 2 * a_.ld * kBytes, a_.ld * kBytes};
     }
-    const std::int64_t row = std::min(i + 2 * call, s_.m - 1);
-    return {place(a_.at(row, panel.k)), bytes(Ahead::kGroup), bytes(a_.ld)};
+    const In* const at = a_.at(std::min(i + kStripRows * call / calls, s_.m - 1), panel.k);
+    return {place(at), Ahead::kGroup * kBytes, a_.ld * kBytes};
   }
 
   // All columns of a block for one strip of rows.
-  void sweep(const Real* a, std::int64_t rows, std::int64_t column, std::int64_t columns,
-             const Panel& panel, Real* c, std::int64_t next) {
-    const StripKernel<Real> kernel = s_.transpose_a ? strip_kernel<StoredByDepth<Real>, Real>(rows)
-                                                    : strip_kernel<StoredByRows<Real>, Real>(rows);
-    for (std::int64_t at = 0; at < columns; at += kStep) {
-      const Ahead ahead = ahead_of(next, at / kStep, columns / kStep, panel);
-      const Real* const b = packed_b(column + at, panel);
-      if (columns - at >= kStep) {
-        kernel(a, b, panel.depth, c + at, ldc(), panel.add, ahead);
+  void sweep(const Real* a, const Rows& rows, const Columns& columns, const Panel& panel, Real* c) {
+    const auto kernel = s_.transpose_a ? strip_kernel<StoredByDepth<Real>, Real>(rows.count)
+                                       : strip_kernel<StoredByRows<Real>, Real>(rows.count);
+    const std::int64_t strips = parts_of(columns.count, kStep);
+    for (std::int64_t strip = 0; strip < strips; ++strip, c += kStep) {
+      const Ahead ahead = ahead_of(rows.next, strip, strips, panel);
+      const Real* const b = packed_b(columns.first + strip * kStep, panel);
+      const std::int64_t used = columns.count - strip * kStep;
+      if (used >= kStep) {
+        kernel(a, b, panel.depth, c, ldc(), panel.add, ahead);
         continue;
       }
       Real edge[kStripRows * kStep];
       kernel(a, b, panel.depth, edge, kStep, false, ahead);
-      for (std::int64_t r = 0; r < rows; ++r) {
-        Real* const to = c + at + r * ldc();
-        for (std::int64_t l = 0; l < columns - at; ++l) {
-          to[l] = panel.add ? to[l] + edge[r * kStep + l] : edge[r * kStep + l];
+      for (std::int64_t r = 0; r < rows.count; ++r) {
+        for (std::int64_t l = 0; l < used; ++l) {
+          Real& to = c[r * ldc() + l];
+          to = panel.add ? to + edge[r * kStep + l] : edge[r * kStep + l];
         }
       }
     }
