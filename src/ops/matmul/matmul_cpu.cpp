@@ -4,16 +4,12 @@
 #include "ops/common/convert.h"
 #include "ops/matmul/amx.h"
 #include "ops/matmul/cpu_plans.h"
+#include "ops/matmul/epilogue_cpu.h"
 #include "ops/matmul/matmul.h"
 #include "ops/matmul/own_product.h"
 
 namespace bloomery {
 namespace {
-
-// A block of d: rows [i, i + rows), columns [j, j + columns).
-struct Block {
-  std::int64_t i, j, rows, columns;
-};
 
 template <class From, class To>
 void convert_rows(const From* from, std::int64_t ld, std::int64_t rows, std::int64_t columns,
@@ -191,61 +187,16 @@ class BlockedProduct {
   }
 
   std::vector<Sum> bias_of(const Block& block) const {
-    std::vector<Sum> bias(static_cast<std::size_t>(p_.bias ? block.columns : 0));
+    std::vector<Sum> bias(static_cast<std::size_t>(block.columns));
     if (p_.bias) {
       convert_rows(p_.bias.template as<In>() + block.j, 0, 1, block.columns, bias.data());
     }
     return bias;
   }
 
-  // Bias, activation or derivative, and the sum with what d holds; row by row.
-  void finish(const Block& block, const std::vector<Sum>& bias, Sum* tile, std::int64_t ld) {
-    for (std::int64_t r = 0; r < block.rows; ++r) {
-      Sum* row = tile + r * ld;
-      const std::int64_t offset = (block.i + r) * sizes_.n + block.j;
-      if (p_.bias) {
-        for (std::int64_t c = 0; c < block.columns; ++c) {
-          row[c] += bias[static_cast<std::size_t>(c)];
-        }
-      }
-      if (p_.before) {
-        store_row(row, p_.before.template as<Out>() + offset, block.columns);
-      }
-      apply_activation(row, offset, block.columns);
-      Out* target = p_.d.template as<Out>() + offset;
-      if (p_.add) {
-        for (std::int64_t c = 0; c < block.columns; ++c) {
-          row[c] += static_cast<Sum>(load(target + c));
-        }
-      }
-      if (static_cast<const void*>(row) != target) {  // else it is in place
-        store_row(row, target, block.columns);
-      }
-    }
-  }
-
-  void apply_activation(Sum* row, std::int64_t offset, std::int64_t columns) {
-    if (p_.activation != Activation::none) {
-      dispatch_activation(p_.activation, [&](auto tag) {
-        for (std::int64_t c = 0; c < columns; ++c) {
-          row[c] = activate<decltype(tag)::value>(row[c]);
-        }
-      });
-    }
-    if (p_.derivative != Activation::none) {
-      const Out* at = p_.derivative_at.template as<Out>() + offset;
-      dispatch_activation(p_.derivative, [&](auto tag) {
-        for (std::int64_t c = 0; c < columns; ++c) {
-          row[c] *= activation_derivative<decltype(tag)::value>(static_cast<Sum>(load(at + c)));
-        }
-      });
-    }
-  }
-
-  static void store_row(const Sum* from, Out* to, std::int64_t columns) {
-    for (std::int64_t c = 0; c < columns; ++c) {
-      store(to + c, static_cast<Accumulator<Out>>(from[c]));
-    }
+  void finish(const Block& block, const std::vector<Sum>& bias, const Sum* sums,
+              std::int64_t ld) const {
+    Epilogue<In, Out>(p_, sizes_.n).finish(block, bias.data(), sums, ld);
   }
 
   Stream& stream_;

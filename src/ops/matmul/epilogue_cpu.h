@@ -1,0 +1,83 @@
+// What follows the sums of a product: bias, activation or derivative, and the sum with what d
+// holds, all in one pass over sums that are still in the cache. For *_cpu.cpp files only.
+#pragma once
+
+#include <cstdint>
+
+#include "ops/common/convert.h"
+#include "ops/matmul/matmul.h"
+
+namespace bloomery {
+namespace {
+
+// A block of d: rows [i, i + rows), columns [j, j + columns).
+struct Block {
+  std::int64_t i, j, rows, columns;
+};
+
+template <class In, class Out>
+class Epilogue {
+ public:
+  using Sum = Accumulator<In>;
+
+  Epilogue(const Matmul& matmul, std::int64_t n) : p_(matmul), n_(n) {}
+
+  // sums [block.rows, block.columns] of row length ld, which may be the block of d itself; bias is
+  // that of its columns, zeros where there is none.
+  void finish(const Block& block, const Sum* bias, const Sum* sums, std::int64_t ld) const {
+    if (p_.add) {
+      const Out* const d = p_.d.template as<Out>();
+      write(block, sums, ld, [=](Sum x, std::int64_t at, std::int64_t c) {
+        return x + bias[c] + static_cast<Sum>(load(d + at));
+      });
+    } else if (p_.derivative != Activation::none) {
+      const Out* const before = p_.derivative_at.template as<Out>();
+      dispatch_activation(p_.derivative, [&](auto tag) {
+        write(block, sums, ld, [=](Sum x, std::int64_t at, std::int64_t c) {
+          const auto slope =
+              activation_derivative<decltype(tag)::value>(static_cast<Sum>(load(before + at)));
+          return (x + bias[c]) * slope;
+        });
+      });
+    } else if (p_.activation != Activation::none) {
+      dispatch_activation(p_.activation, [&](auto tag) { activated(tag, block, bias, sums, ld); });
+    } else {
+      write(block, sums, ld, [=](Sum x, std::int64_t, std::int64_t c) { return x + bias[c]; });
+    }
+  }
+
+ private:
+  template <class Tag>
+  void activated(Tag, const Block& block, const Sum* bias, const Sum* sums, std::int64_t ld) const {
+    if (!p_.before) {
+      return write(block, sums, ld, [=](Sum x, std::int64_t, std::int64_t c) {
+        return activate<Tag::value>(x + bias[c]);
+      });
+    }
+    Out* const before = p_.before.template as<Out>();
+    write(block, sums, ld, [=](Sum x, std::int64_t at, std::int64_t c) {
+      store(before + at, static_cast<Accumulator<Out>>(x + bias[c]));
+      return activate<Tag::value>(x + bias[c]);
+    });
+  }
+
+  // d = value(sum, place in d, column of the block).
+  template <class Value>
+  void write(const Block& block, const Sum* sums, std::int64_t ld, const Value& value) const {
+    Out* const d = p_.d.template as<Out>();
+    for (std::int64_t r = 0; r < block.rows; ++r) {
+      const std::int64_t first = (block.i + r) * n_ + block.j;
+      const Sum* const row = sums + r * ld;
+#pragma GCC ivdep  // each element depends on those of its own place alone
+      for (std::int64_t c = 0; c < block.columns; ++c) {
+        store(d + first + c, static_cast<Accumulator<Out>>(value(row[c], first + c, c)));
+      }
+    }
+  }
+
+  const Matmul& p_;
+  const std::int64_t n_;
+};
+
+}  // namespace
+}  // namespace bloomery
