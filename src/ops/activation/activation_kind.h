@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "base/error.h"
+#include "ops/common/fast_math.h"
 
 namespace bloomery {
 
@@ -46,24 +47,12 @@ namespace smooth {
 }
 [[gnu::always_inline]] inline double exponential(double x) { return std::exp(x); }
 
-// e^x for x <= 0, a third of the instructions: 2^n needs one factor because x stops at -87, where
-// the result is 2e-38. NaN stays NaN.
+// e^x for x <= 0: 0 below -87.3, NaN stays NaN. Two thirds of the instructions of `exponential`.
 [[gnu::always_inline]] constexpr float decay(float x) {
 #ifdef __CUDA_ARCH__
   return ::expf(x);
 #else
-  constexpr float kRounder = 12582912.0f + 127.0f;  // leaves n + 127 in the last bits
-  const float clamped = x < -87.0f ? -87.0f : x;
-  const float shifted = clamped * 1.44269504f + kRounder;
-  const float n = shifted - kRounder;
-  const float r = (clamped - n * 0.693359375f) + n * 2.12194440e-4f;
-  float p = 0.00139013f;
-  p = p * r + 0.00836314f;
-  p = p * r + 0.04166685f;
-  p = p * r + 0.16666577f;
-  p = p * r + 0.5f;
-  p = p * (r * r) + r + 1.0f;
-  return p * std::bit_cast<float>(std::bit_cast<std::int32_t>(shifted) << 23);
+  return exp_up_to_88<float, std::int32_t>(x);
 #endif
 }
 [[gnu::always_inline]] inline double decay(double x) { return std::exp(x); }

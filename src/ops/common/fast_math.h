@@ -7,16 +7,16 @@
 
 namespace bloomery {
 
-// e^x = e^r 2^n with |r| <= ln 2 / 2; n is in the low bits of `shifted`, above kExpBias.
+// e^x = e^r 2^n with |r| <= ln 2 / 2; the last bits of `shifted` are those of n + 127.
 template <class Real>
 struct ReducedExp {
   Real e_to_r, shifted;
 };
-constexpr std::int32_t kExpBias = 0x4B400000;  // the bits of 1.5 * 2^23
+constexpr std::int32_t kExpBias = 0x4B40007F;  // the bits of kRound below
 
 template <class Real>
-[[gnu::always_inline]] inline ReducedExp<Real> reduced_exp(Real x) {
-  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding and subtracting it rounds
+[[gnu::always_inline]] constexpr ReducedExp<Real> reduced_exp(Real x) {
+  constexpr float kRound = 12582912.0f + 127.0f;  // 1.5 * 2^23: adding and subtracting it rounds
   const Real shifted = x * 1.44269504f + kRound;
   const Real n = shifted - kRound;
   const Real r = (x - n * 0.693145752f) - n * 1.42860677e-6f;
@@ -32,8 +32,9 @@ template <class Real>
 // the same width). Below -87.3 the result is 0, so that no result is subnormal; above 88.72 it is
 // +inf; NaN stays NaN.
 template <class Real, class Integer>
-[[gnu::always_inline]] inline Real exp_of(Real x) {
-  const ReducedExp<Real> e = reduced_exp<Real>(x > 89.0f ? Real{} + 89.0f : x);
+[[gnu::always_inline]] constexpr Real exp_of(Real x) {
+  const Real low = x < -88.0f ? Real{} - 88.0f : x;
+  const ReducedExp<Real> e = reduced_exp<Real>(low > 89.0f ? Real{} + 89.0f : low);
   // 2^n as two factors, because n = 128 has no representation of its own.
   const Integer exponent = std::bit_cast<Integer>(e.shifted) - kExpBias;
   const Integer half = exponent >> 1;
@@ -44,15 +45,15 @@ template <class Real, class Integer>
 
 // The same bits in two thirds of the instructions, for x of at most 88 (or NaN).
 template <class Real, class Integer>
-[[gnu::always_inline]] inline Real exp_up_to_88(Real x) {
+[[gnu::always_inline]] constexpr Real exp_up_to_88(Real x) {
   const ReducedExp<Real> e = reduced_exp<Real>(x);
-  // The shift removes the bias. A product, since a sum of bits could turn a NaN into a number.
-  const Integer power = (std::bit_cast<Integer>(e.shifted) + 127) << 23;
-  const Real result = e.e_to_r * std::bit_cast<Real>(power);
+  // 2^n: the shift leaves n + 127 in the place of an exponent. A product, since a sum of bits could
+  // turn a NaN into a number.
+  const Real result = e.e_to_r * std::bit_cast<Real>(std::bit_cast<Integer>(e.shifted) << 23);
   return x < -87.3f ? Real{} : result;
 }
 
-[[gnu::always_inline]] inline float fast_exp(float x) { return exp_of<float, std::int32_t>(x); }
+[[gnu::always_inline]] constexpr float fast_exp(float x) { return exp_of<float, std::int32_t>(x); }
 
 struct SinCos {
   float sin, cos;
