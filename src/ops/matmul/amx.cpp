@@ -1,7 +1,6 @@
 #include "ops/matmul/amx.h"
 
 #include <algorithm>
-#include <array>
 #include <type_traits>
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -10,24 +9,17 @@
 #endif
 
 #include "ops/matmul/amx_guard.h"
-#include "ops/matmul/amx_planes.h"
 
 namespace bloomery {
 namespace {
 
 using amx::kDepth;
-using amx::kRows;
 using amx::kTile;
 
-// bf16 numbers for one of In, and of a strip per step.
-template <class In>
-constexpr std::int64_t kPlanesOf = std::is_same_v<In, float> ? amx::kPlanes : 1;
-template <class In>
-constexpr std::int64_t kStripTiles = 2 * kTile* kPlanesOf<In>;
 // Steps between visits of c: 32 rows of a stay in the first cache meanwhile.
 template <class In>
 constexpr std::int64_t kInnerSteps = std::is_same_v<In, float> ? 6 : 16;
-// Steps of b that stay in the second cache while all strips of a block pass, by its columns.
+// Of b, which stay in the second cache while all strips of a block pass.
 constexpr std::int64_t kPanelBytes = 768 * 1024;
 // An operand that more blocks than this need is packed once for all.
 constexpr std::int64_t kOwnCopies = 2;
@@ -42,20 +34,7 @@ struct Strips {
   std::int64_t stride = 0;
 };
 
-// Asks for `elements` of a row, which hardware continues by itself only where lines follow each
-// other: tiles cross rows that lie far apart.
-template <class In>
-void fetch_row(const In* row, std::int64_t elements) {
-  constexpr std::int64_t kLine = 64 / sizeof(In);
-  for (std::int64_t i = 0; i < elements; i += kLine) {
-    __builtin_prefetch(row + i, 0, 2);
-  }
-}
-
-// Loops that packing can use: the threads of a pool, or the calling thread alone.
-auto for_each_of(ThreadPool& pool) {
-  return [&pool](std::int64_t count, const auto& body) { pool.for_each(count, body); };
-}
+// A loop of packing on the calling thread alone.
 void in_turn(std::int64_t count, const std::function<void(std::int64_t)>& body) {
   for (std::int64_t i = 0; i < count; ++i) {
     body(i);
@@ -70,8 +49,8 @@ bool amx_usable() {
     constexpr unsigned kBf16 = 1u << 22, kTiles = 1u << 24;
     constexpr int kRequestPermission = 0x1023, kTileData = 18;
     unsigned a = 0, b = 0, c = 0, d = 0;
-    return __builtin_cpu_supports("avx512bw") > 0 && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 &&
-           (d & kBf16) != 0 && (d & kTiles) != 0 &&
+    return __builtin_cpu_supports("avx512bw") > 0 && __builtin_cpu_supports("avx512bf16") > 0 &&
+           __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kBf16) != 0 && (d & kTiles) != 0 &&
            syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
   }();
   return usable;
@@ -86,117 +65,23 @@ AmxProduct<In>::AmxProduct(Stream& stream, const Sizes& sizes, const Operand& a,
     : stream_(stream),
       s_(sizes),
       num_steps_(up(sizes.k, kDepth)),
-      a_(a),
-      b_(b),
+      a_(Packing::Side::a, a, sizes.m, sizes.k, tiles == Tiles::hardware),
+      b_(Packing::Side::b, b, sizes.n, sizes.k, tiles == Tiles::hardware),
       hardware_(tiles == Tiles::hardware) {
-  const auto share = [&](Side side, std::int64_t extent) {
-    const Region all{0, up(extent, kStrip), 0, num_steps_};
-    Tensor packed = Tensor::empty(stream_, DType::bf16, {all.strips * all.steps * kStripTiles<In>});
-    pack(side, all, for_each_of(stream_.device().pool()), static_cast<bfloat16*>(packed.data()),
-         all.steps * kStripTiles<In>);
+  const auto share = [&](const Packing& operand, std::int64_t extent) {
+    const std::int64_t strips = up(extent, kStrip), stride = num_steps_ * kStepSize;
+    Tensor packed = Tensor::empty(stream_, DType::bf16, {strips * stride});
+    const auto by_all = [&](std::int64_t count, const auto& body) {
+      stream_.device().pool().for_each(count, body);
+    };
+    operand.pack({0, strips, 0, num_steps_}, by_all, static_cast<bfloat16*>(packed.data()), stride);
     return packed;
   };
-  if (a_.transposed && up(s_.n, s_.block_columns) > kOwnCopies) {
-    shared_a_ = share(Side::a, s_.m);
+  if (a_.transposed() && up(s_.n, s_.block_columns) > kOwnCopies) {
+    shared_a_ = share(a_, s_.m);
   }
   if (up(s_.m, s_.block_rows) > kOwnCopies) {
-    shared_b_ = share(Side::b, s_.n);
-  }
-}
-
-// Strip s of the region goes to to + s * stride. Follows the rows in which the operand is stored:
-// those of the inner extent, for a transposed a and a b that is not, or those of a strip.
-template <class In>
-template <class Loop>
-void AmxProduct<In>::pack(Side side, const Region& region, const Loop& loop, bfloat16* to,
-                          std::int64_t stride) const {
-  const Operand& from = side == Side::a ? a_ : b_;
-  const bool by_steps = from.transposed == (side == Side::a);
-  loop(by_steps ? region.steps : region.strips, [&](std::int64_t i) {
-    const std::int64_t row =
-        by_steps ? (region.first_step + i) * kDepth : (region.first_strip + i) * kStrip;
-    const std::int64_t column = by_steps ? region.first_strip * kStrip : region.first_step * kDepth;
-    const std::int64_t end = std::min(row + 32, by_steps ? s_.k : side == Side::a ? s_.m : s_.n);
-    const std::int64_t columns = by_steps ? region.strips * kStrip : region.steps * kDepth;
-    for (std::int64_t r = row; r < end; ++r) {
-      fetch_row(from.data + r * from.ld + column, columns);
-    }
-    for (std::int64_t j = 0; j < (by_steps ? region.strips : region.steps); ++j) {
-      const std::int64_t strip = by_steps ? j : i, step = by_steps ? i : j;
-      bfloat16* const at = to + strip * stride + step * kStripTiles<In>;
-      if (side == Side::a) {
-        pack_a(region.first_strip + strip, region.first_step + step, at);
-      } else {
-        pack_b(region.first_strip + strip, region.first_step + step, at);
-      }
-    }
-  });
-}
-
-// Calls pack(square, plane's tiles) for every plane of the square of a stored matrix that starts at
-// `data`: at most 32 rows and columns of it, in bf16.
-template <class In, class Pack>
-void for_planes(const In* data, std::int64_t ld, std::int64_t rows, std::int64_t columns,
-                bool vectors, bfloat16* to, const Pack& pack) {
-  if constexpr (std::is_same_v<In, bfloat16>) {
-    pack(amx::Part{data, ld, rows, columns}, to);
-  } else {
-    std::array<bfloat16, amx::kPlanes * amx::kSquare * amx::kSquare> planes;
-    amx::split(data, ld, rows, columns, vectors, planes.data());
-    for (std::int64_t p = 0; p < amx::kPlanes; ++p) {
-      pack(amx::Part{planes.data() + p * amx::kSquare * amx::kSquare, amx::kSquare, rows, columns},
-           to + p * 2 * kTile);
-    }
-  }
-}
-
-// The part of a square that becomes one of its two tiles.
-amx::Part half_rows(const amx::Part& square, int half) {
-  return {square.data + half * kRows * square.ld, square.ld,
-          std::clamp<std::int64_t>(square.rows - half * kRows, 0, kRows), square.columns};
-}
-amx::Part half_columns(const amx::Part& square, int half) {
-  return {square.data + half * kRows, square.ld, square.rows,
-          std::clamp<std::int64_t>(square.columns - half * kRows, 0, kRows)};
-}
-
-template <class In>
-void AmxProduct<In>::pack_a(std::int64_t strip, std::int64_t step, bfloat16* to) const {
-  const std::int64_t k = step * kDepth, depth = std::min(s_.k - k, kDepth);
-  const std::int64_t row = strip * kStrip, rows = std::min(s_.m - row, kStrip);
-  const auto pack_square = [&](const amx::Part& square, bfloat16* tiles) {
-    for (int half = 0; half < 2; ++half, tiles += kTile) {
-      if (a_.transposed) {
-        amx::pack_columns(half_columns(square, half), hardware_, tiles);
-      } else {
-        amx::pack_rows(half_rows(square, half), hardware_, tiles);
-      }
-    }
-  };
-  if (a_.transposed) {
-    for_planes(a_.data + k * a_.ld + row, a_.ld, depth, rows, hardware_, to, pack_square);
-  } else {
-    for_planes(a_.data + row * a_.ld + k, a_.ld, rows, depth, hardware_, to, pack_square);
-  }
-}
-
-template <class In>
-void AmxProduct<In>::pack_b(std::int64_t strip, std::int64_t step, bfloat16* to) const {
-  const std::int64_t k = step * kDepth, depth = std::min(s_.k - k, kDepth);
-  const std::int64_t column = strip * kStrip, columns = std::min(s_.n - column, kStrip);
-  const auto pack_square = [&](const amx::Part& square, bfloat16* tiles) {
-    for (int half = 0; half < 2; ++half, tiles += kTile) {
-      if (b_.transposed) {
-        amx::pack_pairs_transposed(half_rows(square, half), hardware_, tiles);
-      } else {
-        amx::pack_pairs(half_columns(square, half), hardware_, tiles);
-      }
-    }
-  };
-  if (b_.transposed) {
-    for_planes(b_.data + column * b_.ld + k, b_.ld, columns, depth, hardware_, to, pack_square);
-  } else {
-    for_planes(b_.data + k * b_.ld + column, b_.ld, depth, columns, hardware_, to, pack_square);
+    shared_b_ = share(b_, s_.n);
   }
 }
 
@@ -214,7 +99,7 @@ struct AmxProduct<In>::Panel {
 
 template <class In>
 std::int64_t AmxProduct<In>::panel_depth(std::int64_t columns) {
-  const std::int64_t step_bytes = up(columns, kStrip) * kStripTiles<In> * 2;
+  const std::int64_t step_bytes = up(columns, kStrip) * kStepSize * 2;
   return std::max(kInnerSteps<In>, kPanelBytes / step_bytes / kInnerSteps<In> * kInnerSteps<In>) *
          kDepth;
 }
@@ -229,9 +114,9 @@ typename AmxProduct<In>::Panel AmxProduct<In>::panel_of(std::int64_t i, std::int
               .first_column_strip = j / kStrip,
               .most_steps = std::min(num_steps_, panel_depth(columns) / kDepth)};
   const auto room_for = [&](std::int64_t strips, std::int64_t steps) {
-    return Tensor::empty(stream_, DType::bf16, {strips * steps * kStripTiles<In>});
+    return Tensor::empty(stream_, DType::bf16, {strips * steps * kStepSize});
   };
-  if (!a_.transposed) {
+  if (!a_.transposed()) {
     panel.own_a = room_for(1, kInnerSteps<In>);
   } else if (!shared_a_) {
     panel.own_a = room_for(panel.row_strips, panel.most_steps);
@@ -248,22 +133,21 @@ void AmxProduct<In>::enter(Panel& panel, std::int64_t first) const {
   panel.steps = std::min(panel.most_steps, num_steps_ - first);
   const auto strips_of = [&](const Tensor& shared, const Tensor& own, std::int64_t first_strip) {
     if (own) {
-      return Strips{static_cast<bfloat16*>(own.data()), panel.most_steps * kStripTiles<In>};
+      return Strips{static_cast<bfloat16*>(own.data()), panel.most_steps * kStepSize};
     }
-    const std::int64_t stride = num_steps_ * kStripTiles<In>;
-    return Strips{
-        static_cast<bfloat16*>(shared.data()) + first_strip * stride + first * kStripTiles<In>,
-        stride};
+    const std::int64_t stride = num_steps_ * kStepSize;
+    return Strips{static_cast<bfloat16*>(shared.data()) + first_strip * stride + first * kStepSize,
+                  stride};
   };
   panel.a = strips_of(shared_a_, panel.own_a, panel.first_row_strip);
   panel.b = strips_of(shared_b_, panel.own_b, panel.first_column_strip);
-  if (panel.own_a && a_.transposed) {
-    pack(Side::a, {panel.first_row_strip, panel.row_strips, first, panel.steps}, in_turn,
-         panel.a.data, panel.a.stride);
+  if (panel.own_a && a_.transposed()) {
+    a_.pack({panel.first_row_strip, panel.row_strips, first, panel.steps}, in_turn, panel.a.data,
+            panel.a.stride);
   }
   if (panel.own_b) {
-    pack(Side::b, {panel.first_column_strip, panel.column_strips, first, panel.steps}, in_turn,
-         panel.b.data, panel.b.stride);
+    b_.pack({panel.first_column_strip, panel.column_strips, first, panel.steps}, in_turn,
+            panel.b.data, panel.b.stride);
   }
 }
 
@@ -271,12 +155,12 @@ void AmxProduct<In>::enter(Panel& panel, std::int64_t first) const {
 template <class In>
 const bfloat16* AmxProduct<In>::rows_of(const Panel& panel, std::int64_t row_strip,
                                         std::int64_t step, std::int64_t steps) const {
-  if (a_.transposed) {
-    return panel.a.data + row_strip * panel.a.stride + step * kStripTiles<In>;
+  if (a_.transposed()) {
+    return panel.a.data + row_strip * panel.a.stride + step * kStepSize;
   }
   for (std::int64_t i = 0; i < steps; ++i) {
-    pack_a(panel.first_row_strip + row_strip, panel.first + step + i,
-           panel.a.data + i * kStripTiles<In>);
+    a_.pack(panel.first_row_strip + row_strip, panel.first + step + i,
+            panel.a.data + i * kStepSize);
   }
   return panel.a.data;
 }
@@ -291,7 +175,7 @@ void AmxProduct<In>::accumulate(const Panel& panel, std::int64_t row_strip, bool
     const bfloat16* const a = rows_of(panel, row_strip, step, steps);
     for (std::int64_t strip = 0; strip < panel.column_strips; ++strip) {
       fetch_next_rows(panel, row_strip, strip, step, steps);
-      const bfloat16* b = panel.b.data + strip * panel.b.stride + step * kStripTiles<In>;
+      const bfloat16* b = panel.b.data + strip * panel.b.stride + step * kStepSize;
       float* const to = c + strip * kStrip;
       multiply(a, b, steps, add || step > 0, to, ldc,
                strip + 1 < panel.column_strips ? to + kStrip : c);
@@ -317,12 +201,13 @@ template <class In>
 void AmxProduct<In>::fetch_next_rows(const Panel& panel, std::int64_t row_strip, std::int64_t strip,
                                      std::int64_t step, std::int64_t steps) const {
   const std::int64_t next_row = (panel.first_row_strip + row_strip + 1) * kStrip;
-  if (a_.transposed || next_row + kStrip > s_.m) {
+  if (a_.transposed() || next_row + kStrip > s_.m) {
     return;
   }
   const std::int64_t end = next_row + kStrip * (strip + 1) / panel.column_strips;
+  const std::int64_t first = (panel.first + step) * kDepth;
   for (std::int64_t row = next_row + kStrip * strip / panel.column_strips; row < end; ++row) {
-    fetch_row(a_.data + row * a_.ld + (panel.first + step) * kDepth, steps * kDepth);
+    a_.fetch(row, first, first + steps * kDepth);
   }
 }
 

@@ -8,29 +8,30 @@
 #include <functional>
 
 #include "device/stream.h"
+#include "ops/matmul/amx_operand.h"
 #include "tensor/dtype.h"
 #include "tensor/tensor.h"
 
 namespace bloomery {
 
-// Whether the processor has the tiles and the system lets this process use them.
+// Whether the processor has the tiles (and the vector instructions on bf16 that come with them) and
+// the system lets this process use them.
 bool amx_usable();
 
 // c [m, n] = op(a) op(b) in fp32, block by block, for In bfloat16 or float (which takes six
-// products on the tiles, see amx_planes.h, and is still faster than the vector units). The operands
-// live until the object does. Results do not depend on the blocks.
+// products on the tiles, see amx_planes.h: on some machines still faster than vectors). m, n and k
+// are at least 1; the operands must live as long as the object. Sums of an element are taken in one
+// order, whatever the blocks and the number of threads.
 template <class In>
 class AmxProduct {
+  using Packing = AmxOperand<In>;
+
  public:
-  struct Operand {
-    const In* data;
-    std::int64_t ld;
-    bool transposed;  // stored [k, m] for a, [n, k] for b
-  };
+  using Operand = typename Packing::Stored;
   // Emulated: the same steps without tile instructions, for tests on other processors.
   enum class Tiles { hardware, emulated };
 
-  static constexpr std::int64_t kStrip = 32;  // rows and columns of one step of the kernel
+  static constexpr std::int64_t kStrip = Packing::kStrip;  // rows and columns that tiles cover
 
   struct Sizes {
     std::int64_t m, n, k;
@@ -46,23 +47,16 @@ class AmxProduct {
   // num_rows, c, ldc) receives the results strip by strip.
   using Finished = std::function<void(std::int64_t, std::int64_t, float*, std::int64_t)>;
   void block(std::int64_t i, std::int64_t j, const Finished& finished) const;
-  // The same straight into c, which is element (i, j) of [m, n], or added to it, for blocks whose
-  // extents are multiples of kStrip.
+  // Whether m and n are multiples of kStrip. Not a matter of single blocks: sums that start from c
+  // round in another way than sums that are added to it, so one product must not mix the two.
+  bool goes_straight_into_c() const { return s_.m % kStrip == 0 && s_.n % kStrip == 0; }
+  // Then: the same straight into c, which is element (i, j) of [m, n], or added to it.
   void block_into(std::int64_t i, std::int64_t j, bool add, float* c, std::int64_t ldc) const;
 
  private:
+  static constexpr std::int64_t kStepSize = Packing::kStepSize;
   struct Panel;  // a part of the inner extent in one block
 
-  enum class Side { a, b };
-  struct Region {
-    std::int64_t first_strip, strips, first_step, steps;
-  };
-
-  template <class Loop>
-  void pack(Side side, const Region& region, const Loop& loop, bfloat16* to,
-            std::int64_t stride) const;
-  void pack_a(std::int64_t strip, std::int64_t step, bfloat16* to) const;
-  void pack_b(std::int64_t strip, std::int64_t step, bfloat16* to) const;
   Panel panel_of(std::int64_t i, std::int64_t j) const;
   void enter(Panel& panel, std::int64_t first) const;
   const bfloat16* rows_of(const Panel& panel, std::int64_t row_strip, std::int64_t step,
@@ -77,7 +71,7 @@ class AmxProduct {
   Stream& stream_;
   const Sizes s_;
   const std::int64_t num_steps_;
-  const Operand a_, b_;
+  const Packing a_, b_;
   const bool hardware_;
   Tensor shared_a_, shared_b_;  // null: packed by each block
 };

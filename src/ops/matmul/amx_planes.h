@@ -1,7 +1,8 @@
-// fp32 numbers as sums of bf16 numbers, so that the tile multipliers serve fp32 as well: x = x0 +
-// x1
-// + x2, each the nearest bf16 to what is left. Of the nine products of two such sums the three
-// smallest together stay below half a unit in the last place of fp32 and are left out.
+// fp32 numbers as sums of three bf16 numbers (x0, x1, x2, each the nearest to what is left), so
+// that the tile multipliers serve fp32 as well. Of the nine products of two such sums the three
+// smallest together stay below half a unit in the last place of fp32 and are left out. Two limits:
+// tiles take numbers below 2^-126 for zeros, so that numbers below about 2^-110 lose their last
+// bits; and an infinity times the zeros of a short number gives NaN where fp32 would give infinity.
 #pragma once
 
 #include <cstdint>

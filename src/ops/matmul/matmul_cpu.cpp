@@ -93,8 +93,7 @@ class BlockedProduct {
   template <class Number>
   void compute(const AmxProduct<Number>& product, const Block& block) {
     if constexpr (std::is_same_v<Out, float>) {
-      if (!has_epilogue(p_) && block.rows % AmxProduct<Number>::kStrip == 0 &&
-          block.columns % AmxProduct<Number>::kStrip == 0) {
+      if (!has_epilogue(p_) && product.goes_straight_into_c()) {
         return product.block_into(block.i, block.j, p_.add,
                                   p_.d.template as<float>() + block.i * sizes_.n + block.j,
                                   sizes_.n);
