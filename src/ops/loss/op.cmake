@@ -1,4 +1,5 @@
 add_op(
   loss
   CPU loss_cpu.cpp
-  CUDA loss_cuda.cu)
+  CUDA loss_cuda.cu
+  TESTS loss_test.cpp)

@@ -26,6 +26,8 @@ MatmulSizes checked_sizes(const Matmul& p) {
         p.bias.dtype, p.bias.shape);
   check(fits(p.before, p.d.dtype, m * n) && fits(p.derivative_at, p.d.dtype, m * n),
         "matmul: `before` and `derivative_at` must look like d, ", p.d.dtype, p.d.shape);
+  check(!p.before || p.activation != Activation::none,
+        "matmul: `before` is what an activation is applied to, and there is none");
   check(p.derivative == Activation::none || p.derivative_at,
         "matmul: a derivative needs the point at which to take it");
   check(!(p.add && has_epilogue(p)) &&

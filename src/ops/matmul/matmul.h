@@ -24,7 +24,7 @@ struct Matmul {
   // activation, in the dtype of d. Not together with `add`.
   ConstView bias;  // [n], or null
   Activation activation = Activation::none;
-  View before;  // [m, n], or null when no backward pass will need it
+  View before;  // [m, n], or null when no backward pass will need it or nothing is activated
 
   // Backward epilogue: d = (op(a) op(b)) * derivative(`derivative_at`). Not together with `add`.
   Activation derivative = Activation::none;

@@ -13,10 +13,12 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-Numbers random_numbers(const std::string& purpose, std::int64_t count) {
+// Exact in every dtype, as are sums of their products; `rounded` ones are not.
+Numbers random_numbers(const std::string& purpose, std::int64_t count, bool rounded = false) {
   Numbers values(static_cast<std::size_t>(count));
-  for (std::size_t i = 0; i < values.size(); ++i) {  // exact in every dtype
-    values[i] = std::floor(random_uniform(random_key(1, purpose), i) * 17.0 - 8.0) / 8.0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double value = random_uniform(random_key(1, purpose), i) * 17.0 - 8.0;
+    values[i] = rounded ? value : std::floor(value) / 8.0;
   }
   return values;
 }
@@ -55,10 +57,11 @@ struct Problem {
   std::int64_t m = 1, n = 1, k = 1;
   bool transpose_a = false, transpose_b = false, add = false;
   DType input = DType::fp32, output = DType::fp32;
+  bool rounded = false;
 
-  Numbers a() const { return random_numbers("a", m * k); }
-  Numbers b() const { return random_numbers("b", k * n); }
-  Numbers earlier() const { return random_numbers("d", m * n); }
+  Numbers a() const { return random_numbers("a", m * k, rounded); }
+  Numbers b() const { return random_numbers("b", k * n, rounded); }
+  Numbers earlier() const { return random_numbers("d", m * n, rounded); }
 
   Numbers expected() const {
     const Numbers left = a(), right = b();
@@ -264,6 +267,8 @@ TEST_P(MatmulTest, RefusesWhatDoesNotFit) {
   const Tensor half = Tensor::zeros(bench.stream, DType::bf16, {6, 3});
   EXPECT_THROW(launch(bench.stream, Matmul{.a = a, .b = b, .d = d}), Error);
   EXPECT_THROW(launch(bench.stream, Matmul{.a = a, .b = half, .d = d}), Error);
+  const Tensor c = Tensor::zeros(bench.stream, DType::fp32, {6, 3});
+  EXPECT_THROW(launch(bench.stream, Matmul{.a = a, .b = c, .d = d, .before = d}), Error);
 }
 
 // Every method and block size gives the same numbers, whatever a machine would choose.
@@ -292,10 +297,16 @@ TEST(CpuMatmul, EveryMethodAgrees) {
   }
 }
 
-// Products of a pool of any size have the same bits.
+// Products of a pool of any size have the same bits, also where every sum is rounded.
 TEST(CpuMatmul, BitsDoNotDependOnThreads) {
   for (const DType dtype : {DType::fp32, DType::bf16, DType::fp16}) {
-    const Problem problem{300, 410, 330, true, false, true, dtype, DType::fp32};
+    const Problem problem{.m = 300,
+                          .n = 410,
+                          .k = 330,
+                          .transpose_a = true,
+                          .add = true,
+                          .input = dtype,
+                          .rounded = true};
     Bench one(DeviceKind::cpu, 1);
     const Numbers expected = problem.actual(one);
     for (const int threads : {2, 5}) {
