@@ -57,8 +57,8 @@ namespace smooth {
 }
 [[gnu::always_inline]] inline double decay(double x) { return std::exp(x); }
 
-// 1 / x for 1 <= x <= 2, to one unit in the last place: a parabola and two steps of Newton, since
-// a vector division takes as long as all the rest of a logistic function.
+// 1 / x for 1 <= x <= 2, to about one unit in the last place: a parabola and two steps of Newton,
+// since a vector division takes as long as all the rest of a logistic function.
 [[gnu::always_inline]] constexpr float reciprocal(float x) {
 #ifdef __CUDA_ARCH__
   return 1.0f / x;

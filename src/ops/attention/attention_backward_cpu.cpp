@@ -67,10 +67,13 @@ class BackwardTask {
   }
 
  private:
-  // The block after this one, while this one is computed.
+  // The block of this head after this one, while this one is computed.
   void prefetch_next(std::int64_t head, std::int64_t query) const {
     group_.prefetch_next();
     const std::int64_t next = query + kQueryBlock;
+    if (next >= problem_.query_length) {
+      return;
+    }
     const std::int64_t rows = std::min(kQueryBlock, problem_.query_length - next);
     const std::int64_t token = sequence_ * problem_.query_length + next;
     const std::int64_t dim = problem_.head_dim, width = problem_.num_heads * dim;

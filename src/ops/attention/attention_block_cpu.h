@@ -127,14 +127,16 @@ class GroupKeys {
     }
   }
   void prefetch_next() const {
-    prefetch_rows(next_rows(k_), problem_.head_dim);
-    prefetch_rows(next_rows(v_), problem_.head_dim);
+    if (packed_ < problem_.key_length) {
+      prefetch_rows(next_rows(k_), problem_.head_dim);
+      prefetch_rows(next_rows(v_), problem_.head_dim);
+    }
   }
 
   const typename Products::Keys keys, values;
 
  private:
-  // The tile after those that are packed; none (a count below 1) after the last.
+  // The tile after those that are packed, which must not be all.
   auto next_rows(const HeadView& view) const {
     return rows_of<typename Products::Element>(view, problem_, token_ + packed_, head_,
                                                std::min(kKeyTile, problem_.key_length - packed_));

@@ -9,6 +9,8 @@ namespace {
 using amx::kDepth;
 using amx::kRows;
 using amx::kTile;
+constexpr std::int64_t kSide = amx::kSquare;  // of a strip and of a step
+static_assert(kSide == 2 * kRows && kSide == kDepth);
 
 // Calls pack(square, plane's tiles) for every plane of the square of a stored matrix that starts at
 // `data`: at most 32 rows and columns of it, in bf16.
@@ -75,34 +77,23 @@ void AmxOperand<In>::pack(std::int64_t strip, std::int64_t step, bfloat16* to) c
 template <class In>
 void AmxOperand<In>::pack(const Region& region, const Loop& loop, bfloat16* to,
                           std::int64_t stride) const {
-  const std::int64_t strips = region.strips * kStrip, steps = region.steps * kDepth;
-  const std::int64_t first_strip = region.first_strip * kStrip;
-  const std::int64_t first_step = region.first_step * kDepth;
-  const auto pack_one = [&](std::int64_t strip, std::int64_t step) {
-    pack(region.first_strip + strip, region.first_step + step,
-         to + strip * stride + step * kStepSize);
-  };
-  if (rows_are_inner_) {
-    loop(region.steps, [&](std::int64_t step) {
-      const std::int64_t row = first_step + step * kDepth;
-      for (std::int64_t r = row; r < std::min(row + kDepth, inner_); ++r) {
-        fetch(r, first_strip, first_strip + strips);
-      }
-      for (std::int64_t strip = 0; strip < region.strips; ++strip) {
-        pack_one(strip, step);
-      }
-    });
-  } else {
-    loop(region.strips, [&](std::int64_t strip) {
-      const std::int64_t row = first_strip + strip * kStrip;
-      for (std::int64_t r = row; r < std::min(row + kStrip, extent_); ++r) {
-        fetch(r, first_step, first_step + steps);
-      }
-      for (std::int64_t step = 0; step < region.steps; ++step) {
-        pack_one(strip, step);
-      }
-    });
-  }
+  const std::int64_t down = rows_are_inner_ ? region.steps : region.strips;
+  const std::int64_t across = rows_are_inner_ ? region.strips : region.steps;
+  const std::int64_t first_row = (rows_are_inner_ ? region.first_step : region.first_strip) * kSide;
+  const std::int64_t first_column =
+      (rows_are_inner_ ? region.first_strip : region.first_step) * kSide;
+  loop(down, [&](std::int64_t i) {
+    const std::int64_t row = first_row + i * kSide;
+    const std::int64_t end = std::min(row + kSide, rows_are_inner_ ? inner_ : extent_);
+    for (std::int64_t r = row; r < end; ++r) {
+      fetch(r, first_column, first_column + across * kSide);
+    }
+    for (std::int64_t j = 0; j < across; ++j) {
+      const std::int64_t strip = rows_are_inner_ ? j : i, step = rows_are_inner_ ? i : j;
+      pack(region.first_strip + strip, region.first_step + step,
+           to + strip * stride + step * kStepSize);
+    }
+  });
 }
 
 // Hardware continues a row by itself only where lines follow each other: tiles cross rows that lie

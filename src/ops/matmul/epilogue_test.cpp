@@ -62,6 +62,23 @@ struct Combination {
   bool before = false, add = false, bias = false, in_place = false;
 };
 
+struct Expected {
+  double value, size;  // size: of what is rounded on the way
+};
+Expected expected_of(const Combination& k, double x, double d, double at) {
+  if (k.add) {
+    return {x + d, std::abs(x) + std::abs(d)};
+  }
+  double y = x;
+  if (k.derivative != Activation::none) {
+    dispatch_activation(k.derivative,
+                        [&](auto tag) { y = x * activation_derivative<decltype(tag)::value>(at); });
+    return {y, std::max(std::abs(x), std::abs(y))};
+  }
+  dispatch_activation(k.activation, [&](auto tag) { y = activate<decltype(tag)::value>(x); });
+  return {y, std::abs(y)};
+}
+
 template <class In, class Out>
 void check(const Combination& k) {
   SCOPED_TRACE(concat("activation ", name(k.activation), " derivative ", name(k.derivative),
@@ -111,21 +128,8 @@ void check(const Combination& k) {
     }
     const double x =
         scratch[static_cast<std::size_t>(r * ld + c)] + bias[static_cast<std::size_t>(c)];
-    double expected = x, size = std::abs(x);
-    if (k.add) {
-      expected = x + number(old_d[place]);
-      size += std::abs(number(old_d[place]));
-    } else if (k.derivative != Activation::none) {
-      dispatch_activation(k.derivative, [&](auto tag) {
-        expected = x * activation_derivative<decltype(tag)::value>(number(at[place]));
-      });
-      size = std::max(size, std::abs(expected));
-    } else {
-      dispatch_activation(k.activation,
-                          [&](auto tag) { expected = activate<decltype(tag)::value>(x); });
-      size = std::abs(expected);
-    }
-    expect_near(d[place], expected, size);
+    const Expected expected = expected_of(k, x, number(old_d[place]), number(at[place]));
+    expect_near(d[place], expected.value, expected.size);
     if (k.before) {
       expect_near(before[place], x, std::abs(x));
     }
