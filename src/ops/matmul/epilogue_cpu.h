@@ -68,7 +68,9 @@ class Epilogue {
     for (std::int64_t r = 0; r < block.rows; ++r) {
       const std::int64_t first = (block.i + r) * n_ + block.j;
       const Sum* const row = sums + r * ld;
+#if !defined(__clang__)
 #pragma GCC ivdep  // each element depends on those of its own place alone
+#endif
       for (std::int64_t c = 0; c < block.columns; ++c) {
         store(d + first + c, static_cast<Accumulator<Out>>(value(row[c], first + c, c)));
       }
