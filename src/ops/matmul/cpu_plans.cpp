@@ -84,7 +84,9 @@ std::pair<std::int64_t, std::int64_t> own_blocks(const MatmulKey& key) {
     column_blocks = std::max(kEnough, column_blocks);
   } else {
     row_blocks = parts(row_blocks, kEven) * kEven;
-    row_blocks *= row_blocks * column_blocks < kEnough ? 2 : 1;
+    if (row_blocks * column_blocks < kEnough) {
+      (key.m >= row_blocks * kRows * 7 / 8 ? row_blocks : column_blocks) *= 2;
+    }
   }
   return {parts(key.m, row_blocks), parts(parts(key.n, column_blocks), kStrip) * kStrip};
 }
