@@ -1,6 +1,6 @@
 add_op(
   matmul
-  SOURCES amx.cpp amx_kernels.cpp amx_planes.cpp amx_tiles.cpp matmul.cpp choices.cpp cpu_plans.cpp onednn.cpp
+  SOURCES amx.cpp amx_kernels.cpp amx_planes.cpp amx_tiles.cpp matmul.cpp choices.cpp cpu_blocks.cpp cpu_plans.cpp onednn.cpp
           openblas.cpp
   CPU matmul_cpu.cpp own_product_cpu.cpp column_sum_cpu.cpp
   CUDA matmul_cuda.cpp cublaslt.cpp add_bias_cuda.cu column_sum_cuda.cu
