@@ -80,14 +80,18 @@ CpuMatmulPlans::CpuMatmulPlans(Device& device)
 
 std::vector<CpuMatmulPlan> CpuMatmulPlans::candidates(const MatmulKey& key) const {
   // On GPT shapes our own AVX2 and AVX-512 kernels run at 0.95 to 1.3 times the better library's
-  // rate. Packing must pay, though, and below a size the start of a oneDNN call outweighs its
-  // speed.
+  // rate. Packing must pay, though: few rows are left to the libraries, of which OpenBLAS adds up
+  // long rows less exactly but starts at once.
   constexpr std::int64_t kFewRows = 32, kSmall = 64 * 64 * 64;
   const bool small = key.m * key.n * key.k <= kSmall;
   std::vector<CpuMethod> order{CpuMethod::amx, CpuMethod::onednn_bf16, CpuMethod::own,
                                CpuMethod::onednn, CpuMethod::openblas};
-  if (small || key.m < kFewRows || cpu_level() == 0) {
-    std::swap(order[2], order[4]);
+  if (small || cpu_level() == 0) {
+    order = {CpuMethod::amx, CpuMethod::onednn_bf16, CpuMethod::openblas, CpuMethod::onednn,
+             CpuMethod::own};
+  } else if (key.m < kFewRows) {
+    order = {CpuMethod::amx, CpuMethod::onednn_bf16, CpuMethod::onednn, CpuMethod::openblas,
+             CpuMethod::own};
   }
   if (key.input == DType::fp32) {  // six products on the tiles for one: only where timing says so
     std::rotate(order.begin(), order.begin() + 1, order.end());
