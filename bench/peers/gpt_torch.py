@@ -4,8 +4,10 @@
 A GPT-2 written the usual fast way (fused QKV, scaled_dot_product_attention, tanh GELU, tied head, fused AdamW,
 clipping at 1.0), random tokens, one micro-batch per step.
 Usage: gpt_torch.py --size 124M|10M --device cpu|cuda --dtype fp32|bf16 [--compile] [--micro-batch N] [--length N]
-                    [--steps N] [--threads N]"""
+                    [--steps N] [--threads N] [--on-request]
+With --on-request it prints "ready" after two steps and measures once for every line on its input (bench/gpt_ratio.py)."""
 import argparse
+import sys
 import time
 
 import torch
@@ -61,6 +63,7 @@ def main():
     parser.add_argument("--length", type=int)
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--on-request", action="store_true")
     o = parser.parse_args()
     torch.manual_seed(1)
     if o.device == "cpu":
@@ -81,19 +84,28 @@ def main():
         optimizer.zero_grad(set_to_none=True)
         return loss
 
-    times = []
-    for i in range(o.steps + 2):
-        start = time.perf_counter()
-        loss = step()
-        if o.device == "cuda":
-            torch.cuda.synchronize()
-        times.append(time.perf_counter() - start)
-    times = sorted(times[2:])
-    seconds = times[len(times) // 2]
-    memory = torch.cuda.max_memory_reserved() / 2**30 if o.device == "cuda" else float("nan")
-    mode = "compiled" if o.compile else "eager"
-    print(f"torch {torch.__version__} {o.device} {o.size} {o.dtype} {mode}: {micro_batch * length / seconds:.0f} tokens/s, "
-          f"{seconds * 1e3:.1f} ms/step, peak {memory:.2f} GiB, loss {loss.item():.4f}")
+    def measure(steps):
+        times = []
+        for _ in range(steps):
+            start = time.perf_counter()
+            loss = step()
+            if o.device == "cuda":
+                torch.cuda.synchronize()
+            times.append(time.perf_counter() - start)
+        seconds = sorted(times)[len(times) // 2]
+        memory = torch.cuda.max_memory_reserved() / 2**30 if o.device == "cuda" else float("nan")
+        mode = "compiled" if o.compile else "eager"
+        print(f"torch {torch.__version__} {o.device} {o.size} {o.dtype} {mode}: {micro_batch * length / seconds:.0f} tokens/s, "
+              f"{seconds * 1e3:.1f} ms/step, peak {memory:.2f} GiB, loss {loss.item():.4f}", flush=True)
+
+    for _ in range(2):
+        step()
+    if o.on_request:
+        print("ready", flush=True)
+        for _ in sys.stdin:
+            measure(o.steps)
+    else:
+        measure(o.steps)
 
 
 if __name__ == "__main__":

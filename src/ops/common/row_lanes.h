@@ -131,17 +131,20 @@ template <class Sum>
   return result;
 }
 
-// Sum of the lanes, pairwise.
+// Sum of the lanes, pairwise: the upper half to the lower one, again and again.
 template <class Sum>
 [[gnu::always_inline]] static inline Sum sum_of_lanes(const Lanes<Sum>& lanes) {
-  Sum sums[kRowLanes<Sum>];
-  std::memcpy(sums, &lanes, sizeof sums);
-  for (int half = kRowLanes<Sum> / 2; half > 0; half /= 2) {
-    for (int i = 0; i < half; ++i) {
-      sums[i] += sums[i + half];
-    }
+  if constexpr (kRowLanes<Sum> == 16) {
+    const auto eight = __builtin_shufflevector(lanes, lanes, 0, 1, 2, 3, 4, 5, 6, 7) +
+                       __builtin_shufflevector(lanes, lanes, 8, 9, 10, 11, 12, 13, 14, 15);
+    const auto four = __builtin_shufflevector(eight, eight, 0, 1, 2, 3) +
+                      __builtin_shufflevector(eight, eight, 4, 5, 6, 7);
+    return (four[0] + four[2]) + (four[1] + four[3]);
+  } else {
+    const auto four = __builtin_shufflevector(lanes, lanes, 0, 1, 2, 3) +
+                      __builtin_shufflevector(lanes, lanes, 4, 5, 6, 7);
+    return (four[0] + four[2]) + (four[1] + four[3]);
   }
-  return sums[0];
 }
 
 }  // namespace bloomery

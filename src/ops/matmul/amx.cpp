@@ -16,9 +16,10 @@ namespace {
 using amx::kDepth;
 using amx::kTile;
 
-// Steps between visits of c: 32 rows of a stay in the first cache meanwhile.
+// Steps between visits of c, at most: 32 rows of a stay in the first cache meanwhile. Sums of fp32
+// come in groups of exactly so many steps, which therefore must not depend on the blocks.
 template <class In>
-constexpr std::int64_t kInnerSteps = std::is_same_v<In, float> ? 6 : 16;
+constexpr std::int64_t kInnerSteps = std::is_same_v<In, float> ? 6 : 24;
 // Of b, which stay in the second cache while all strips of a block pass.
 constexpr std::int64_t kPanelBytes = 768 * 1024;
 // An operand that more blocks than this need is packed once for all.
@@ -26,6 +27,12 @@ constexpr std::int64_t kOwnCopies = 2;
 
 std::int64_t up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple;
+}
+
+// How many of `steps` steps come at a time, at most `most`: in even parts for bf16.
+template <class In>
+std::int64_t part_of(std::int64_t steps, std::int64_t most) {
+  return std::is_same_v<In, float> ? std::min(steps, most) : up(steps, up(steps, most));
 }
 
 // Packed strips: number s is at data + s * stride.
@@ -86,7 +93,7 @@ AmxProduct<In>::AmxProduct(Stream& stream, const Sizes& sizes, const Operand& a,
 }
 
 // Steps [first, first + steps) of a block, packed where the operand is not shared. Rows of a that
-// is not transposed are cheap to pack: each strip just before its use, kInnerSteps<In> at a time.
+// is not transposed are cheap to pack: each strip just before its use, a few steps at a time.
 template <class In>
 struct AmxProduct<In>::Panel {
   std::int64_t row_strips, column_strips;
@@ -100,8 +107,8 @@ struct AmxProduct<In>::Panel {
 template <class In>
 std::int64_t AmxProduct<In>::panel_depth(std::int64_t columns) {
   const std::int64_t step_bytes = up(columns, kStrip) * kStepSize * 2;
-  return std::max(kInnerSteps<In>, kPanelBytes / step_bytes / kInnerSteps<In> * kInnerSteps<In>) *
-         kDepth;
+  const std::int64_t steps = std::max(kInnerSteps<In>, kPanelBytes / step_bytes);
+  return (std::is_same_v<In, float> ? steps / kInnerSteps<In> * kInnerSteps<In> : steps) * kDepth;
 }
 
 template <class In>
@@ -112,7 +119,7 @@ typename AmxProduct<In>::Panel AmxProduct<In>::panel_of(std::int64_t i, std::int
               .column_strips = up(columns, kStrip),
               .first_row_strip = i / kStrip,
               .first_column_strip = j / kStrip,
-              .most_steps = std::min(num_steps_, panel_depth(columns) / kDepth)};
+              .most_steps = part_of<In>(num_steps_, panel_depth(columns) / kDepth)};
   const auto room_for = [&](std::int64_t strips, std::int64_t steps) {
     return Tensor::empty(stream_, DType::bf16, {strips * steps * kStepSize});
   };
@@ -170,8 +177,9 @@ const bfloat16* AmxProduct<In>::rows_of(const Panel& panel, std::int64_t row_str
 template <class In>
 void AmxProduct<In>::accumulate(const Panel& panel, std::int64_t row_strip, bool add, float* c,
                                 std::int64_t ldc) const {
-  for (std::int64_t step = 0; step < panel.steps; step += kInnerSteps<In>) {
-    const std::int64_t steps = std::min(kInnerSteps<In>, panel.steps - step);
+  const std::int64_t inner = part_of<In>(panel.steps, kInnerSteps<In>);
+  for (std::int64_t step = 0; step < panel.steps; step += inner) {
+    const std::int64_t steps = std::min(inner, panel.steps - step);
     const bfloat16* const a = rows_of(panel, row_strip, step, steps);
     for (std::int64_t strip = 0; strip < panel.column_strips; ++strip) {
       fetch_next_rows(panel, row_strip, strip, step, steps);

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "ops/matmul/amx.h"
+#include "ops/matmul/cpu_blocks.h"
 
 namespace bloomery {
 namespace {
@@ -33,96 +34,6 @@ double speed_of(CpuMethod method) {
   }
 }
 
-// Relative time of a product cut into blocks, averaged over pools of 2 to 16 threads. Blocks cost
-// what their library call copies (proportional to rows + columns where the product is to
-// rows * columns) and a fixed start; threads idle in the last round.
-double block_cost(const MatmulKey& key, double speed, std::int64_t rows, std::int64_t columns) {
-  constexpr double kCopyCost = 4, kStartOperations = 1e6;
-  const double copy = kCopyCost * speed;
-  const double start =
-      kStartOperations * speed / (2.0 * static_cast<double>(rows * columns * key.k));
-  const double overhead =
-      1 + copy / static_cast<double>(rows) + copy / static_cast<double>(columns) + start;
-  const std::int64_t count = ((key.m + rows - 1) / rows) * ((key.n + columns - 1) / columns);
-  const double wasted = static_cast<double>(count * rows * columns) /
-                        static_cast<double>(key.m * key.n);  // by smaller blocks at the edges
-  double rounds = 0;
-  for (const std::int64_t threads : {2, 3, 4, 6, 8, 12, 16}) {
-    const std::int64_t slots = (count + threads - 1) / threads * threads;
-    rounds += static_cast<double>(slots) / static_cast<double>(count);
-  }
-  return overhead * wasted * rounds;
-}
-
-std::pair<std::int64_t, std::int64_t> best_blocks(const MatmulKey& key, double speed) {
-  constexpr std::array<std::int64_t, 10> kExtents{64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048};
-  std::pair<std::int64_t, std::int64_t> best{key.m, key.n};
-  double least = block_cost(key, speed, key.m, key.n);
-  for (const std::int64_t rows : kExtents) {
-    for (const std::int64_t columns : kExtents) {
-      const std::int64_t used_rows = std::min(rows, key.m), used_columns = std::min(columns, key.n);
-      const double cost = block_cost(key, speed, used_rows, used_columns);
-      if (cost < least) {
-        least = cost;
-        best = {used_rows, used_columns};
-      }
-    }
-  }
-  return best;
-}
-
-// Our own kernels share what they pack, so that blocks may be small in rows: seven strips of the
-// kernel, in a number that most pools divide among themselves evenly. The columns of a block stay
-// in the second level of cache. Where there are few rows, columns are divided instead.
-std::pair<std::int64_t, std::int64_t> own_blocks(const MatmulKey& key) {
-  constexpr std::int64_t kRows = 98, kColumns = 768, kStrip = 32, kEven = 4, kEnough = 8;
-  const auto parts = [](std::int64_t extent, std::int64_t part) {
-    return (extent + part - 1) / part;
-  };
-  std::int64_t row_blocks = parts(key.m, kRows), column_blocks = parts(key.n, kColumns);
-  if (key.m <= 2 * kRows) {
-    column_blocks = std::max(kEnough, column_blocks);
-  } else {
-    row_blocks = parts(row_blocks, kEven) * kEven;
-    row_blocks *= row_blocks * column_blocks < kEnough ? 2 : 1;
-  }
-  return {parts(key.m, row_blocks), parts(parts(key.n, column_blocks), kStrip) * kStrip};
-}
-
-// Blocks on the tile registers change no bit of the result, so they may depend on the number of
-// threads: enough of them for twice as many, since neighbours slow down some cores and not others.
-// Rows and columns cost as measured on GPT shapes; more than one panel costs visits to c.
-double amx_cost(const MatmulKey& key, std::int64_t threads, std::int64_t rows,
-                std::int64_t columns) {
-  constexpr double kRowCost = 100, kColumnCost = 120, kVisits = 1.15;
-  const double overhead =
-      1 + kRowCost / static_cast<double>(rows) + kColumnCost / static_cast<double>(columns);
-  const std::int64_t count = ((key.m + rows - 1) / rows) * ((key.n + columns - 1) / columns);
-  const auto slots = [&](std::int64_t workers) {
-    return static_cast<double>((count + workers - 1) / workers * workers * rows * columns);
-  };
-  const std::int64_t depth = key.input == DType::fp32 ? AmxProduct<float>::panel_depth(columns)
-                                                      : AmxProduct<bfloat16>::panel_depth(columns);
-  const bool revisits = depth < key.k;
-  return overhead * (slots(threads) + slots(2 * threads)) * (revisits ? kVisits : 1.0);
-}
-
-std::pair<std::int64_t, std::int64_t> amx_blocks(const MatmulKey& key, std::int64_t threads) {
-  std::pair<std::int64_t, std::int64_t> best{key.m, key.n};
-  double least = std::numeric_limits<double>::infinity();
-  for (const std::int64_t row_limit : {128, 192, 256, 384, 512, 768, 1024, 2048}) {
-    for (const std::int64_t column_limit : {128, 192, 256, 384, 512, 768, 1024, 1536}) {
-      const std::int64_t rows = std::min(row_limit, key.m), columns = std::min(column_limit, key.n);
-      const double cost = amx_cost(key, threads, rows, columns);
-      if (cost < least) {
-        least = cost;
-        best = {rows, columns};
-      }
-    }
-  }
-  return best;
-}
-
 std::string text(const CpuMatmulPlan& plan) {
   return concat(kMethodNames[static_cast<std::size_t>(plan.method)], ' ', plan.block_rows, ' ',
                 plan.block_columns);
@@ -141,6 +52,24 @@ std::optional<CpuMatmulPlan> parse(const std::string& line) {
   return plan;
 }
 
+// The best of three runs each, in turns, since a shared machine changes its speed by the moment.
+// The first run also compiles.
+CpuMatmulPlan fastest(const std::vector<CpuMatmulPlan>& candidates,
+                      const std::function<void(const CpuMatmulPlan&)>& trial) {
+  constexpr int kRounds = 3;
+  std::vector<double> best(candidates.size(), std::numeric_limits<double>::infinity());
+  for (int round = 0; round < kRounds; ++round) {
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      trial(candidates[i]);
+      const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+      best[i] = std::min(best[i], elapsed.count());
+    }
+  }
+  return candidates[static_cast<std::size_t>(std::min_element(best.begin(), best.end()) -
+                                             best.begin())];
+}
+
 }  // namespace
 
 CpuMatmulPlans::CpuMatmulPlans(Device& device)
@@ -151,14 +80,18 @@ CpuMatmulPlans::CpuMatmulPlans(Device& device)
 
 std::vector<CpuMatmulPlan> CpuMatmulPlans::candidates(const MatmulKey& key) const {
   // On GPT shapes our own AVX2 and AVX-512 kernels run at 0.95 to 1.3 times the better library's
-  // rate. Packing must pay, though, and below a size the start of a oneDNN call outweighs its
-  // speed.
+  // rate. Packing must pay, though: few rows are left to the libraries, of which OpenBLAS adds up
+  // long rows less exactly but starts at once.
   constexpr std::int64_t kFewRows = 32, kSmall = 64 * 64 * 64;
   const bool small = key.m * key.n * key.k <= kSmall;
   std::vector<CpuMethod> order{CpuMethod::amx, CpuMethod::onednn_bf16, CpuMethod::own,
                                CpuMethod::onednn, CpuMethod::openblas};
-  if (small || key.m < kFewRows || cpu_level() == 0) {
-    std::swap(order[2], order[4]);
+  if (small || cpu_level() == 0) {
+    order = {CpuMethod::amx, CpuMethod::onednn_bf16, CpuMethod::openblas, CpuMethod::onednn,
+             CpuMethod::own};
+  } else if (key.m < kFewRows) {
+    order = {CpuMethod::amx, CpuMethod::onednn_bf16, CpuMethod::onednn, CpuMethod::openblas,
+             CpuMethod::own};
   }
   if (key.input == DType::fp32) {  // six products on the tiles for one: only where timing says so
     std::rotate(order.begin(), order.begin() + 1, order.end());
@@ -174,7 +107,7 @@ std::vector<CpuMatmulPlan> CpuMatmulPlans::candidates(const MatmulKey& key) cons
   for (const CpuMethod method : methods) {
     const auto [rows, columns] = method == CpuMethod::own   ? own_blocks(key)
                                  : method == CpuMethod::amx ? amx_blocks(key, num_threads_)
-                                                            : best_blocks(key, speed_of(method));
+                                                            : library_blocks(key, speed_of(method));
     plans.push_back({method, rows, columns});
   }
   // Timing also tries other cuts with the method that the rule prefers.
@@ -248,19 +181,8 @@ const CpuMatmulPlan& CpuMatmulPlans::plan(const MatmulKey& key,
   if (!plan) {
     const std::vector<CpuMatmulPlan> all = candidates(key);
     plan = all.front();
-    double least = std::numeric_limits<double>::infinity();
-    for (const CpuMatmulPlan& candidate : choices_.timing ? all : std::vector<CpuMatmulPlan>{}) {
-      double best = std::numeric_limits<double>::infinity();
-      for (int i = 0; i < 3; ++i) {  // the first also compiles
-        const auto start = std::chrono::steady_clock::now();
-        trial(candidate);
-        const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-        best = std::min(best, elapsed.count());
-      }
-      if (best < least) {
-        least = best;
-        plan = candidate;
-      }
+    if (choices_.timing) {
+      plan = fastest(all, trial);
     }
   }
   choices_.store(key, text(*plan));

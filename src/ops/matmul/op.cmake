@@ -7,6 +7,7 @@ add_op(
           amx_tiles.cpp
           matmul.cpp
           choices.cpp
+          cpu_blocks.cpp
           cpu_plans.cpp
           onednn.cpp
           openblas.cpp

@@ -1,0 +1,106 @@
+#include "ops/matmul/cpu_blocks.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "ops/matmul/amx.h"
+
+namespace bloomery {
+namespace {
+
+// Relative time of a product cut into blocks, averaged over pools of 2 to 16 threads. Blocks cost
+// what their library call copies (proportional to rows + columns where the product is to
+// rows * columns) and a fixed start; threads idle in the last round.
+double block_cost(const MatmulKey& key, double speed, std::int64_t rows, std::int64_t columns) {
+  constexpr double kCopyCost = 4, kStartOperations = 1e6;
+  const double copy = kCopyCost * speed;
+  const double start =
+      kStartOperations * speed / (2.0 * static_cast<double>(rows * columns * key.k));
+  const double overhead =
+      1 + copy / static_cast<double>(rows) + copy / static_cast<double>(columns) + start;
+  const std::int64_t count = ((key.m + rows - 1) / rows) * ((key.n + columns - 1) / columns);
+  const double wasted = static_cast<double>(count * rows * columns) /
+                        static_cast<double>(key.m * key.n);  // by smaller blocks at the edges
+  double rounds = 0;
+  for (const std::int64_t threads : {2, 3, 4, 6, 8, 12, 16}) {
+    const std::int64_t slots = (count + threads - 1) / threads * threads;
+    rounds += static_cast<double>(slots) / static_cast<double>(count);
+  }
+  return overhead * wasted * rounds;
+}
+
+// Blocks on the tile registers change no bit of the result, so they may depend on the number of
+// threads: enough of them for twice as many, since neighbours slow down some cores and not others.
+// Rows and columns cost as measured on GPT shapes; more than one panel costs visits to c.
+double amx_cost(const MatmulKey& key, std::int64_t threads, std::int64_t rows,
+                std::int64_t columns) {
+  constexpr double kRowCost = 100, kColumnCost = 120, kVisits = 1.15;
+  const double overhead =
+      1 + kRowCost / static_cast<double>(rows) + kColumnCost / static_cast<double>(columns);
+  const std::int64_t count = ((key.m + rows - 1) / rows) * ((key.n + columns - 1) / columns);
+  const auto slots = [&](std::int64_t workers) {
+    return static_cast<double>((count + workers - 1) / workers * workers * rows * columns);
+  };
+  const std::int64_t depth = key.input == DType::fp32 ? AmxProduct<float>::panel_depth(columns)
+                                                      : AmxProduct<bfloat16>::panel_depth(columns);
+  const bool revisits = depth < key.k;
+  return overhead * (slots(threads) + slots(2 * threads)) * (revisits ? kVisits : 1.0);
+}
+
+}  // namespace
+
+BlockSizes library_blocks(const MatmulKey& key, double speed) {
+  constexpr std::array<std::int64_t, 10> kExtents{64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048};
+  BlockSizes best{key.m, key.n};
+  double least = block_cost(key, speed, key.m, key.n);
+  for (const std::int64_t rows : kExtents) {
+    for (const std::int64_t columns : kExtents) {
+      const std::int64_t used_rows = std::min(rows, key.m), used_columns = std::min(columns, key.n);
+      const double cost = block_cost(key, speed, used_rows, used_columns);
+      if (cost < least) {
+        least = cost;
+        best = {used_rows, used_columns};
+      }
+    }
+  }
+  return best;
+}
+
+// Our own kernels share what they pack, so that blocks may be small in rows: seven strips of the
+// kernel, in a number that most pools divide among themselves evenly. The columns of a block stay
+// in the second level of cache. Where there are few rows, columns are divided instead.
+BlockSizes own_blocks(const MatmulKey& key) {
+  constexpr std::int64_t kRows = 98, kColumns = 768, kStrip = 32, kEven = 4, kEnough = 8;
+  const auto parts = [](std::int64_t extent, std::int64_t part) {
+    return (extent + part - 1) / part;
+  };
+  std::int64_t row_blocks = parts(key.m, kRows), column_blocks = parts(key.n, kColumns);
+  if (key.m <= 2 * kRows) {
+    column_blocks = std::max(kEnough, column_blocks);
+  } else {
+    row_blocks = parts(row_blocks, kEven) * kEven;
+    if (row_blocks * column_blocks < kEnough) {
+      (key.m >= row_blocks * kRows * 7 / 8 ? row_blocks : column_blocks) *= 2;
+    }
+  }
+  return {parts(key.m, row_blocks), parts(parts(key.n, column_blocks), kStrip) * kStrip};
+}
+
+BlockSizes amx_blocks(const MatmulKey& key, std::int64_t threads) {
+  BlockSizes best{key.m, key.n};
+  double least = std::numeric_limits<double>::infinity();
+  for (const std::int64_t row_limit : {128, 192, 256, 384, 512, 768, 1024, 2048}) {
+    for (const std::int64_t column_limit : {128, 192, 256, 384, 512, 768, 1024, 1536}) {
+      const std::int64_t rows = std::min(row_limit, key.m), columns = std::min(column_limit, key.n);
+      const double cost = amx_cost(key, threads, rows, columns);
+      if (cost < least) {
+        least = cost;
+        best = {rows, columns};
+      }
+    }
+  }
+  return best;
+}
+
+}  // namespace bloomery
