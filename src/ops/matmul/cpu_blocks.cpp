@@ -40,7 +40,8 @@ double amx_cost(const MatmulKey& key, std::int64_t threads, std::int64_t rows,
       1 + kRowCost / static_cast<double>(rows) + kColumnCost / static_cast<double>(columns);
   const std::int64_t count = ((key.m + rows - 1) / rows) * ((key.n + columns - 1) / columns);
   const auto slots = [&](std::int64_t workers) {
-    return static_cast<double>((count + workers - 1) / workers * workers * rows * columns);
+    const std::int64_t filled = (count + workers - 1) / workers * workers;
+    return static_cast<double>(filled * rows * columns);
   };
   const std::int64_t depth = key.input == DType::fp32 ? AmxProduct<float>::panel_depth(columns)
                                                       : AmxProduct<bfloat16>::panel_depth(columns);
