@@ -8,16 +8,23 @@ Usage: gpt_ratio.py --program build/cpu/bloomery --size 10M --dtype bf16 [--roun
 import argparse
 import pathlib
 import re
+import shutil
 import statistics
 import subprocess
+import sys
 
 PEER = pathlib.Path(__file__).resolve().parent / "peers" / "gpt_torch.py"
+
+
+def fail(message):
+    print(f"gpt_ratio.py: {message}", file=sys.stderr)
+    sys.exit(2)
 
 
 def tokens_per_second(line):
     found = re.search(r"(\d+) tokens/s", line)
     if not found:
-        raise SystemExit(f"no tokens/s in: {line!r}")
+        fail(f"no tokens/s in: {line!r}")
     return int(found.group(1))
 
 
@@ -28,7 +35,7 @@ class Peer:
         self.process = subprocess.Popen(command + (["--compile"] if mode == "compiled" else []), text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         if self.process.stdout.readline().strip() != "ready":
-            raise SystemExit(f"{mode} PyTorch did not start")
+            fail(f"{mode} PyTorch did not start; does {o.python} have it (--python)?")
 
     def measure(self):
         self.process.stdin.write("\n")
@@ -39,7 +46,10 @@ class Peer:
 def measure_program(o):
     command = [o.program, "bench", "gpt", "--size", o.size, "--dtype", o.dtype, "--device", o.device, "--num-threads",
                str(o.threads), "--steps", str(o.steps)]
-    return tokens_per_second(subprocess.run(command, check=True, text=True, capture_output=True).stdout)
+    done = subprocess.run(command, text=True, capture_output=True)
+    if done.returncode != 0:
+        fail(done.stderr.strip())
+    return tokens_per_second(done.stdout)
 
 
 def main():
@@ -54,6 +64,10 @@ def main():
     parser.add_argument("--modes", default="eager")
     parser.add_argument("--python", default="python3")
     o = parser.parse_args()
+    if shutil.which(o.program) is None:
+        fail(f"no program at {o.program}: build it (make PRESET=cpu) or give --program")
+    if o.rounds < 1 or not set(o.modes.split(",")) <= {"eager", "compiled"}:
+        fail("--rounds is at least 1, and --modes are eager, compiled, or both with a comma")
     peers = {mode: Peer(o, mode) for mode in o.modes.split(",")}
     rounds = []
     for number in range(o.rounds):

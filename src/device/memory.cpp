@@ -174,7 +174,7 @@ void* allocate(DeviceKind kind, int index, std::size_t bytes) {
   if (available > 0 && bytes > available) {
     return nullptr;
   }
-  // Large pages: with small ones half of the time of a product can go into address translation.
+  // Large pages: with small ones a third of the time of a product can go into address translation.
   void* const memory = std::aligned_alloc(kHugePage, round_up(bytes, kHugePage));
 #if defined(__linux__)
   if (memory != nullptr) {

@@ -67,19 +67,14 @@ class BackwardTask {
   }
 
  private:
-  // The block of this head after this one, while this one is computed.
   void prefetch_next(std::int64_t head, std::int64_t query) const {
     group_.prefetch_next();
-    const std::int64_t next = query + kQueryBlock;
-    if (next >= problem_.query_length) {
-      return;
-    }
-    const std::int64_t rows = std::min(kQueryBlock, problem_.query_length - next);
-    const std::int64_t token = sequence_ * problem_.query_length + next;
-    const std::int64_t dim = problem_.head_dim, width = problem_.num_heads * dim;
-    prefetch_rows(rows_of<T>(k_.q, problem_, token, head, rows), dim);
-    prefetch_rows(Rows<T>{k_.grad_out.as<T>() + token * width + head * dim, width, rows}, dim);
-    prefetch_rows(Rows<T>{k_.out.as<T>() + token * width + head * dim, width, rows}, dim);
+    with_next_block(problem_, sequence_, query, [&](std::int64_t token, std::int64_t rows) {
+      const std::int64_t dim = problem_.head_dim, width = problem_.num_heads * dim;
+      prefetch_rows(rows_of<T>(k_.q, problem_, token, head, rows), dim);
+      prefetch_rows(Rows<T>{k_.grad_out.as<T>() + token * width + head * dim, width, rows}, dim);
+      prefetch_rows(Rows<T>{k_.out.as<T>() + token * width + head * dim, width, rows}, dim);
+    });
   }
 
   void read(std::int64_t head, std::int64_t query, std::int64_t rows) {

@@ -149,6 +149,17 @@ class GroupKeys {
   std::int64_t packed_ = 0;
 };
 
+// Calls fetch(first token, rows) for the block of queries after the one at `query`, if its head has
+// one: what it will need is asked for while this one is computed.
+template <class Fetch>
+void with_next_block(const AttentionProblem& p, std::int64_t sequence, std::int64_t query,
+                     const Fetch& fetch) {
+  const std::int64_t next = query + kQueryBlock;
+  if (next < p.query_length) {
+    fetch(sequence * p.query_length + next, std::min(kQueryBlock, p.query_length - next));
+  }
+}
+
 // Calls body(tag) with the products for the dtype: decltype(tag)::type.
 template <class Body>
 void dispatch_products(const AttentionProblem& p, AttentionTiles tiles, const Body& body) {

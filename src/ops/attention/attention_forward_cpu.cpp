@@ -96,16 +96,11 @@ class ForwardTask {
   }
 
  private:
-  // The block of this head after this one, while this one is computed.
   void prefetch_next(std::int64_t head, std::int64_t query) const {
     group_.prefetch_next();
-    const std::int64_t next = query + kQueryBlock;
-    if (next >= problem_.query_length) {
-      return;
-    }
-    const std::int64_t rows = std::min(kQueryBlock, problem_.query_length - next);
-    const std::int64_t token = sequence_ * problem_.query_length + next;
-    prefetch_rows(rows_of<T>(k_.q, problem_, token, head, rows), problem_.head_dim);
+    with_next_block(problem_, sequence_, query, [&](std::int64_t token, std::int64_t rows) {
+      prefetch_rows(rows_of<T>(k_.q, problem_, token, head, rows), problem_.head_dim);
+    });
   }
 
   void write(const OnlineSoftmax<Real>& softmax, std::int64_t head, std::int64_t query,

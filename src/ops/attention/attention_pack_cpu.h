@@ -6,8 +6,7 @@
 
 #include "ops/attention/attention.h"
 #include "ops/attention/attention_settings.h"
-#include "ops/common/convert.h"
-#include "ops/common/simd.h"
+#include "ops/common/vector_lanes.h"
 
 namespace bloomery {
 namespace {
@@ -56,16 +55,6 @@ T* head_at(const HeadView& view, const AttentionProblem& problem, std::int64_t t
   const std::int64_t per_group = problem.heads_per_group();
   return static_cast<T*>(view.data) + token * view.token_stride +
          head / per_group * view.group_stride + head % per_group * problem.head_dim;
-}
-
-// One vector of numbers, converted.
-template <class T>
-[[gnu::always_inline]] inline Vector<Accumulator<T>> load_lanes(const T* from) {
-  alignas(64) Accumulator<T> lanes[kLanes<Accumulator<T>>];
-  for (int lane = 0; lane < kLanes<Accumulator<T>>; ++lane) {
-    lanes[lane] = load(from + lane);
-  }
-  return load_vector(lanes);
 }
 
 // Asks for one row to be brought into the cache.

@@ -44,7 +44,6 @@ class TileProducts {
       : head_dim_(problem.head_dim),
         padded_(padded_head(problem)),
         hardware_(tiles != AttentionTiles::emulated),
-        round_by_vectors_(hardware_ && amx::can_round_by_vectors()),
         in_use_(hardware_),
         scratch_(scratch),
         rounded_(scratch.take<bfloat16>(kQueryBlock * kQueryBlock)) {}
@@ -123,7 +122,7 @@ class TileProducts {
   void add_over_queries(const float* weights, std::int64_t num_keys, const Queries& queries,
                         std::int64_t num_queries, float* sums) const {
     amx::round_rows(weights, kQueryBlock, padded_keys(num_keys), padded_queries(num_queries),
-                    round_by_vectors_, rounded_);
+                    hardware_, rounded_);
     const std::int64_t steps = padded_queries(num_queries) / kStep;
     for (std::int64_t key = 0; key < num_keys; key += kStrip) {
       const amx::RowTiles a{rounded_ + key * kQueryBlock, kQueryBlock, amx::kRows * kQueryBlock,
@@ -152,7 +151,7 @@ class TileProducts {
     }
     void add(const float* weights, const Keys& keys, std::int64_t first, std::int64_t num_keys) {
       const TileProducts& p = products_;
-      amx::round_pairs(weights, kQueryBlock, padded_keys(num_keys), columns_, p.round_by_vectors_,
+      amx::round_pairs(weights, kQueryBlock, padded_keys(num_keys), columns_, p.hardware_,
                        p.rounded_);
       const std::int64_t steps = padded_keys(num_keys) / kStep;
       for (std::int64_t channel = 0; channel < p.padded_; channel += kStrip) {
@@ -196,7 +195,7 @@ class TileProducts {
   }
 
   const std::int64_t head_dim_, padded_;
-  const bool hardware_, round_by_vectors_;
+  const bool hardware_;
   const amx::TilesInUse in_use_;
   Scratch& scratch_;
   bfloat16* const rounded_;  // weights of one product

@@ -9,7 +9,7 @@
 
 namespace bloomery::amx {
 
-// Whether the functions below may be called with `vectors`.
+// Whether the functions below may be called with `vectors`; so where amx_usable().
 bool can_round_by_vectors();
 
 // to[row][column] = from[row][column], both with rows of `ld` numbers: a's rows.

@@ -4,23 +4,12 @@
 #include <limits>
 
 #include "ops/cache/cached_attention.h"
-#include "ops/common/convert.h"
-#include "ops/common/simd.h"
+#include "ops/common/vector_lanes.h"
 
 namespace bloomery {
 namespace {
 
 constexpr std::int64_t kKeyTile = 64;
-
-template <class T>
-[[gnu::always_inline]] inline Vector<Accumulator<T>> load_lanes(const T* from) {
-  using Real = Accumulator<T>;
-  alignas(kVectorBytes) Real numbers[kLanes<Real>];
-  for (int i = 0; i < kLanes<Real>; ++i) {
-    numbers[i] = load(from + i);
-  }
-  return load_vector(numbers);
-}
 
 template <class T>
 Accumulator<T> dot(const Accumulator<T>* a, const T* b, std::int64_t count) {

@@ -49,23 +49,33 @@ double amx_cost(const MatmulKey& key, std::int64_t threads, std::int64_t rows,
   return overhead * (slots(threads) + slots(2 * threads)) * (revisits ? kVisits : 1.0);
 }
 
-}  // namespace
-
-BlockSizes library_blocks(const MatmulKey& key, double speed) {
-  constexpr std::array<std::int64_t, 10> kExtents{64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048};
+// The blocks of least cost among the given extents, cut off where the product ends.
+template <class Extents, class Cost>
+BlockSizes cheapest(const MatmulKey& key, const Extents& rows, const Extents& columns,
+                    const Cost& cost) {
   BlockSizes best{key.m, key.n};
-  double least = block_cost(key, speed, key.m, key.n);
-  for (const std::int64_t rows : kExtents) {
-    for (const std::int64_t columns : kExtents) {
-      const std::int64_t used_rows = std::min(rows, key.m), used_columns = std::min(columns, key.n);
-      const double cost = block_cost(key, speed, used_rows, used_columns);
-      if (cost < least) {
-        least = cost;
-        best = {used_rows, used_columns};
+  double least = std::numeric_limits<double>::infinity();
+  for (const std::int64_t row_limit : rows) {
+    for (const std::int64_t column_limit : columns) {
+      const BlockSizes cut{std::min(row_limit, key.m), std::min(column_limit, key.n)};
+      if (const double here = cost(cut.first, cut.second); here < least) {
+        least = here;
+        best = cut;
       }
     }
   }
   return best;
+}
+
+}  // namespace
+
+BlockSizes library_blocks(const MatmulKey& key, double speed) {
+  constexpr std::array<std::int64_t, 10> kExtents{64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048};
+  const auto cost = [&](std::int64_t rows, std::int64_t columns) {
+    return block_cost(key, speed, rows, columns);
+  };
+  const BlockSizes cut = cheapest(key, kExtents, kExtents, cost);
+  return cost(key.m, key.n) <= cost(cut.first, cut.second) ? BlockSizes{key.m, key.n} : cut;
 }
 
 // Our own kernels share what they pack, so that blocks may be small in rows: seven strips of the
@@ -89,19 +99,11 @@ BlockSizes own_blocks(const MatmulKey& key) {
 }
 
 BlockSizes amx_blocks(const MatmulKey& key, std::int64_t threads) {
-  BlockSizes best{key.m, key.n};
-  double least = std::numeric_limits<double>::infinity();
-  for (const std::int64_t row_limit : {128, 192, 256, 384, 512, 768, 1024, 2048}) {
-    for (const std::int64_t column_limit : {128, 192, 256, 384, 512, 768, 1024, 1536}) {
-      const std::int64_t rows = std::min(row_limit, key.m), columns = std::min(column_limit, key.n);
-      const double cost = amx_cost(key, threads, rows, columns);
-      if (cost < least) {
-        least = cost;
-        best = {rows, columns};
-      }
-    }
-  }
-  return best;
+  constexpr std::array<std::int64_t, 8> kRows{128, 192, 256, 384, 512, 768, 1024, 2048};
+  constexpr std::array<std::int64_t, 8> kColumns{128, 192, 256, 384, 512, 768, 1024, 1536};
+  return cheapest(key, kRows, kColumns, [&](std::int64_t rows, std::int64_t columns) {
+    return amx_cost(key, threads, rows, columns);
+  });
 }
 
 }  // namespace bloomery

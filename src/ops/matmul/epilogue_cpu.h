@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "ops/common/convert.h"
 #include "ops/matmul/matmul.h"
@@ -20,11 +21,17 @@ class Epilogue {
  public:
   using Sum = Accumulator<In>;
 
-  Epilogue(const Matmul& matmul, std::int64_t n) : p_(matmul), n_(n) {}
+  Epilogue(const Matmul& matmul, std::int64_t n)
+      : p_(matmul), n_(n), bias_(static_cast<std::size_t>(n)) {
+    for (std::int64_t c = 0; matmul.bias && c < n; ++c) {
+      bias_[static_cast<std::size_t>(c)] =
+          static_cast<Sum>(load(matmul.bias.template as<In>() + c));
+    }
+  }
 
-  // sums [block.rows, block.columns] of row length ld, which may be the block of d itself; bias is
-  // that of its columns, zeros where there is none.
-  void finish(const Block& block, const Sum* bias, const Sum* sums, std::int64_t ld) const {
+  // sums [block.rows, block.columns] of row length ld, which may be the block of d itself.
+  void finish(const Block& block, const Sum* sums, std::int64_t ld) const {
+    const Sum* const bias = bias_.data() + block.j;
     if (p_.add) {
       const Out* const d = p_.d.template as<Out>();
       write(block, sums, ld, [=](Sum x, std::int64_t at, std::int64_t c) {
@@ -79,6 +86,7 @@ class Epilogue {
 
   const Matmul& p_;
   const std::int64_t n_;
+  std::vector<Sum> bias_;  // zeros where there is none
 };
 
 }  // namespace

@@ -95,8 +95,8 @@ void check(const Combination& k) {
   if (k.derivative == Activation::none) {
     place_specials(scratch, 0, 3e38f);
   }
-  const std::vector<Sum> bias =
-      k.bias ? numbers<Sum>("bias", kBlock.columns, 1) : std::vector<Sum>(kBlock.columns, Sum(0));
+  const std::vector<In> bias =
+      k.bias ? numbers<In>("bias", kColumns, 1) : std::vector<In>(kColumns, In(0.0f));
   if (k.in_place) {
     for (std::int64_t i = 0; i < kBlock.rows * kBlock.columns; ++i) {
       const std::int64_t r = i / kBlock.columns, c = i % kBlock.columns;
@@ -108,6 +108,7 @@ void check(const Combination& k) {
   const Matmul matmul{
       .d = {d.data(), dtype_of<Out>, {kRows, kColumns}},
       .add = k.add,
+      .bias = {k.bias ? bias.data() : nullptr, dtype_of<In>, {kColumns}},
       .activation = k.activation,
       .before = {k.before ? before.data() : nullptr, dtype_of<Out>, {kRows, kColumns}},
       .derivative = k.derivative,
@@ -116,7 +117,7 @@ void check(const Combination& k) {
   if constexpr (std::is_same_v<Out, Sum>) {
     sums = k.in_place ? d.data() + first : sums;
   }
-  Epilogue<In, Out>(matmul, kColumns).finish(kBlock, bias.data(), sums, ld);
+  Epilogue<In, Out>(matmul, kColumns).finish(kBlock, sums, ld);
   for (std::int64_t i = 0; i < count; ++i) {
     const auto place = static_cast<std::size_t>(i);
     const std::int64_t r = i / kColumns - kBlock.i, c = i % kColumns - kBlock.j;
@@ -126,8 +127,8 @@ void check(const Combination& k) {
       ASSERT_EQ(number(before[place]), number(old_before[place]));
       continue;
     }
-    const double x =
-        scratch[static_cast<std::size_t>(r * ld + c)] + bias[static_cast<std::size_t>(c)];
+    const double x = scratch[static_cast<std::size_t>(r * ld + c)] +
+                     static_cast<Sum>(load(&bias[static_cast<std::size_t>(kBlock.j + c)]));
     const Expected expected = expected_of(k, x, number(old_d[place]), number(at[place]));
     expect_near(d[place], expected.value, expected.size);
     if (k.before) {

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "ops/common/convert.h"
 #include "ops/matmul/amx.h"
 #include "ops/matmul/cpu_plans.h"
 #include "ops/matmul/epilogue_cpu.h"
@@ -10,18 +9,6 @@
 
 namespace bloomery {
 namespace {
-
-template <class From, class To>
-void convert_rows(const From* from, std::int64_t ld, std::int64_t rows, std::int64_t columns,
-                  To* to) {
-  for (std::int64_t r = 0; r < rows; ++r) {
-    const From* source = from + r * ld;
-    To* target = to + r * columns;
-    for (std::int64_t c = 0; c < columns; ++c) {
-      target[c] = load(source + c);
-    }
-  }
-}
 
 // One product: how its blocks are computed and finished.
 template <class In, class Out>
@@ -34,6 +21,7 @@ class BlockedProduct {
       : stream_(stream),
         p_(matmul),
         sizes_(sizes),
+        epilogue_(matmul, sizes.n),
         plan_(plan),
         onednn_(stream.device().service<CpuMatmulPlans>().onednn()),
         openblas_(stream.device().service<CpuMatmulPlans>().openblas()),
@@ -71,8 +59,8 @@ class BlockedProduct {
     }
     if (product.c == nullptr || has_epilogue(p_)) {
       product.finished = [this](const OwnProduct::Part& part) {
-        const Block block{part.i, part.j, part.rows, part.columns};
-        finish(block, bias_of(block), static_cast<Sum*>(part.c), part.ldc);
+        epilogue_.finish({part.i, part.j, part.rows, part.columns}, static_cast<Sum*>(part.c),
+                         part.ldc);
       };
     }
     launch_cpu(stream_, product);
@@ -99,10 +87,9 @@ class BlockedProduct {
                                   sizes_.n);
       }
     }
-    const std::vector<Sum> bias = bias_of(block);
     product.block(block.i, block.j,
                   [&](std::int64_t row, std::int64_t rows, float* c, std::int64_t ldc) {
-                    finish({row, block.j, rows, block.columns}, bias, c, ldc);
+                    epilogue_.finish({row, block.j, rows, block.columns}, c, ldc);
                   });
   }
 
@@ -120,7 +107,7 @@ class BlockedProduct {
     }
     const Tensor tile = Tensor::empty(stream_, dtype_of<Sum>, {block.rows, block.columns});
     multiply(block, static_cast<Sum*>(tile.data()), block.columns, false);
-    finish(block, bias_of(block), static_cast<Sum*>(tile.data()), block.columns);
+    epilogue_.finish(block, static_cast<Sum*>(tile.data()), block.columns);
   }
 
   bool multiply_to_bf16(const Block& block) {
@@ -185,22 +172,10 @@ class BlockedProduct {
     return false;
   }
 
-  std::vector<Sum> bias_of(const Block& block) const {
-    std::vector<Sum> bias(static_cast<std::size_t>(block.columns));
-    if (p_.bias) {
-      convert_rows(p_.bias.template as<In>() + block.j, 0, 1, block.columns, bias.data());
-    }
-    return bias;
-  }
-
-  void finish(const Block& block, const std::vector<Sum>& bias, const Sum* sums,
-              std::int64_t ld) const {
-    Epilogue<In, Out>(p_, sizes_.n).finish(block, bias.data(), sums, ld);
-  }
-
   Stream& stream_;
   const Matmul& p_;
   const MatmulSizes& sizes_;
+  const Epilogue<In, Out> epilogue_;
   const CpuMatmulPlan plan_;
   OneDnn* const onednn_;
   const OpenBlas* const openblas_;
