@@ -37,10 +37,8 @@ std::string field_of(const char* file, std::string_view key) {
 }
 
 std::string instruction_sets() {
-  constexpr const char* kLevels[] = {"baseline", "AVX2", "AVX-512"};
-  std::string sets = kLevels[cpu_level()];
+  std::string sets = cpu_level_name();
 #if defined(__x86_64__)
-  sets += __builtin_cpu_supports("avx512bf16") ? ", bf16" : "";
   sets += field_of("/proc/cpuinfo", "flags").find(" amx_bf16") != std::string::npos ? ", AMX" : "";
 #endif
   return sets;

@@ -62,7 +62,8 @@ endif()
 # CPU kernels are compiled once per instruction-set level, see device/launch.h.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND NOT BLOOMERY_SANITIZE)
   set(BLOOMERY_CPU_LEVELS "0:-march=x86-64-v2" "1:-march=x86-64-v3"
-      "2:-march=x86-64-v4 -mprefer-vector-width=512")
+      "2:-march=x86-64-v4 -mprefer-vector-width=512"
+      "3:-march=x86-64-v4 -mavx512bf16 -mprefer-vector-width=512")
 else()
   set(BLOOMERY_CPU_LEVELS "0:")
 endif()

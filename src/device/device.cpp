@@ -1,5 +1,7 @@
 #include "device/device.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <fstream>
 
 #include "base/error.h"
@@ -15,7 +17,7 @@ int detect_cpu_level() {
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512cd")) {
-    return 2;
+    return __builtin_cpu_supports("avx512bf16") ? 3 : 2;
   }
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
       __builtin_cpu_supports("bmi2")) {
@@ -28,8 +30,19 @@ int detect_cpu_level() {
 }  // namespace
 
 int cpu_level() {
-  static const int level = detect_cpu_level();
+  static const int level = [] {
+    const char* const most = std::getenv("BLOOMERY_CPU_LEVEL");
+    const std::string text = most == nullptr ? "" : most;
+    check(text.size() <= 1 && text.find_first_not_of("0123") == std::string::npos,
+          "BLOOMERY_CPU_LEVEL is '", text, "': set it to 0, 1, 2 or 3, or not at all");
+    return text.empty() ? detect_cpu_level() : std::min(text[0] - '0', detect_cpu_level());
+  }();
   return level;
+}
+
+const char* cpu_level_name() {
+  constexpr const char* kNames[] = {"baseline", "AVX2", "AVX-512", "AVX-512 with bf16"};
+  return kNames[cpu_level()];
 }
 
 int num_cuda_devices() {
@@ -55,9 +68,8 @@ std::string Device::description() const {
       return concat(cuda::device_name(options_.index), " (GPU ", options_.index, ")");
     }
   }
-  constexpr const char* kLevels[] = {"baseline", "AVX2", "AVX-512"};
   return concat("CPU, ", pool_.num_threads(), pool_.num_threads() == 1 ? " thread, " : " threads, ",
-                kLevels[cpu_level()]);
+                cpu_level_name());
 }
 
 namespace raw {

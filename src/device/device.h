@@ -57,8 +57,10 @@ class Device {
 int num_cuda_devices();
 
 // What the CPU kernels of this program may use here, decided once from the processor:
-// 0 baseline, 1 AVX2 with FMA, 2 AVX-512. Other architectures have level 0 only.
+// 0 baseline, 1 AVX2 with FMA, 2 AVX-512, 3 AVX-512 with its conversions to bf16, but no more than
+// the environment variable BLOOMERY_CPU_LEVEL says. Other architectures have level 0 only.
 int cpu_level();
+const char* cpu_level_name();
 
 // Raw memory and copies of one device kind, under the caching pool (see memory.h).
 namespace raw {

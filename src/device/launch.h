@@ -26,11 +26,13 @@ using ThisCpu = OnCpu<BLOOMERY_CPU_LEVEL>;
 template <class Kernel>
 void launch_cpu(Stream& stream, const Kernel& kernel) {
   if constexpr (build::num_cpu_levels > 1) {
-    if (cpu_level() == 2) {
-      return run(OnCpu<2>{}, stream, kernel);
-    }
-    if (cpu_level() == 1) {
-      return run(OnCpu<1>{}, stream, kernel);
+    switch (cpu_level()) {
+      case 3:
+        return run(OnCpu<3>{}, stream, kernel);
+      case 2:
+        return run(OnCpu<2>{}, stream, kernel);
+      case 1:
+        return run(OnCpu<1>{}, stream, kernel);
     }
   }
   run(OnCpu<0>{}, stream, kernel);

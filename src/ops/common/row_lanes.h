@@ -8,7 +8,7 @@
 
 #include "tensor/dtype.h"
 
-#if defined(__F16C__)
+#if defined(__F16C__) || defined(__AVX512BF16__)
 #include <immintrin.h>
 #endif
 
@@ -71,13 +71,18 @@ template <class T>
   return lanes;
 }
 
-// Rounds to nearest even, exactly as the storage types do.
+// Rounds to nearest even as the storage types do. Where the processor itself converts to bf16,
+// numbers below the normal range become zeros and a NaN keeps its sign and upper bits.
 template <class T>
 [[gnu::always_inline]] static inline void store_lanes(T* to, const Lanes<Accumulator<T>>& lanes,
                                                       AllLanes = {}) {
   if constexpr (std::is_same_v<T, Accumulator<T>>) {
     std::memcpy(to, &lanes, sizeof lanes);
   } else if constexpr (std::is_same_v<T, bfloat16>) {
+#if defined(__AVX512BF16__)
+    const __m256bh halves = _mm512_cvtneps_pbh(std::bit_cast<__m512>(lanes));
+    std::memcpy(to, &halves, sizeof halves);
+#else
     typedef std::uint16_t Halves __attribute__((vector_size(32)));
     Lanes<std::uint32_t> words;
     std::memcpy(&words, &lanes, sizeof words);
@@ -86,6 +91,7 @@ template <class T>
     const Lanes<std::uint32_t> result = nan ? Lanes<std::uint32_t>{} + 0x7FFFu : rounded;
     const auto halves = __builtin_convertvector(result, Halves);
     std::memcpy(to, &halves, sizeof halves);
+#endif
   } else {
 #if defined(__F16C__)
     __m256 wide[2];
@@ -115,6 +121,13 @@ template <class T>
   unsigned char buffer[kRowLanes<Accumulator<T>> * sizeof(T)];
   store_lanes(reinterpret_cast<T*>(buffer), lanes);
   std::memcpy(to, buffer, static_cast<std::size_t>(part.count) * sizeof(T));
+}
+
+template <class T>
+static inline void store_row(const Accumulator<T>* from, std::int64_t columns, T* to) {
+  for_lanes<Accumulator<T>>(columns, [=](std::int64_t c, auto part) {
+    store_lanes(to + c, load_lanes(from + c, part), part);
+  });
 }
 
 // Zero in the lanes outside the row.
