@@ -12,7 +12,7 @@ namespace bloomery {
 namespace {
 
 // Sums that fill the registers of the level: rows x kStripVectors vectors, with two vectors of b
-// and a broadcast element of a beside them.
+// and, where it needs one, a broadcast element of a beside them.
 constexpr int kStripVectors = 2;
 #if defined(__AVX512F__)
 constexpr int kStripRows = 14;
@@ -30,18 +30,24 @@ constexpr int kStripColumns = kStripVectors* kLanes<Real>;
 // columns pass.
 constexpr int kPanelDepth = 384;
 
-// Where element (row, k) of a packed strip of rows is: strips keep the order in which a is stored,
-// so that packing copies runs.
+// A packed strip of rows of a keeps the elements of one k together: element (row, k) is at
+// k * kDepthStep + row.
 template <class Real>
-struct StoredByRows {
-  static constexpr int kRowStep = kPanelDepth + 64 / sizeof(Real),
-                       kDepthStep = 1;  // spreads rows over cache sets
-};
+constexpr int kDepthStep = static_cast<int>(round_up(kStripRows, kLanes<Real>));
+
+// sum + factor * lanes. With AVX-512 the factor is read by the multiplication itself: fewer
+// instructions, of which a core that another thread shares has half.
 template <class Real>
-struct StoredByDepth {
-  static constexpr int kRowStep = 1;
-  static constexpr int kDepthStep = static_cast<int>(round_up(kStripRows, kLanes<Real>));
-};
+[[gnu::always_inline]] inline Vector<Real> sum_with(Vector<Real> sum, const Real* factor,
+                                                    Vector<Real> lanes) {
+#if defined(__AVX512F__)
+  if constexpr (std::is_same_v<Real, float>) {
+    asm("vfmadd231ps %1%{1to16%}, %2, %0" : "+v"(sum) : "m"(*factor), "v"(lanes));
+    return sum;
+  }
+#endif
+  return sum + *factor * lanes;
+}
 
 // Lines that the next strip of rows will be packed from. The kernel asks for two of them in every
 // kGroup steps, `step` bytes after the last two and `other` bytes apart.
@@ -51,11 +57,28 @@ struct Ahead {
   static constexpr int kGroup = 16;
 };
 
-// c [kRows, kStripColumns] (+)= a b; a packed as Order says, b [depth, kStripColumns].
-template <int kRows, class Order, class Real>
+// One step: sums += a [kRows] times b [kStripColumns].
+template <int kRows, class Real>
+[[gnu::always_inline]] inline void add_step(const Real* a, const Real* b,
+                                            Vector<Real> (&sums)[kRows][kStripVectors]) {
+  Vector<Real> lanes[kStripVectors];
+#pragma GCC unroll 2
+  for (int v = 0; v < kStripVectors; ++v) {
+    lanes[v] = load_vector(b + v * kLanes<Real>);
+  }
+#pragma GCC unroll 16
+  for (int row = 0; row < kRows; ++row) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kStripVectors; ++v) {
+      sums[row][v] = sum_with(sums[row][v], a + row, lanes[v]);
+    }
+  }
+}
+
+// c [kRows, kStripColumns] (+)= a b; a packed, b [depth, kStripColumns].
+template <int kRows, class Real>
 [[gnu::noinline]] void multiply_strips(const Real* a, const Real* b, std::int64_t depth, Real* c,
                                        std::int64_t ldc, bool add, Ahead ahead) {
-  constexpr std::int64_t kFetched = 8;  // steps of b between its way to the first cache and its use
   Vector<Real> sums[kRows][kStripVectors];
 #pragma GCC unroll 16
   for (int row = 0; row < kRows; ++row) {
@@ -64,10 +87,9 @@ template <int kRows, class Order, class Real>
       sums[row][v] = Vector<Real>{};
     }
   }
-  const Real* const end = b + depth * kStripColumns<Real>;
   const char* row_of_c = reinterpret_cast<const char*>(c);
   const char* const last_row_of_c = row_of_c + (kRows - 1) * ldc * sizeof(Real);
-  while (b != end) {
+  while (depth > 0) {
     // A little at a time: more would hold up the loads of b.
     __builtin_prefetch(row_of_c, 1);
     __builtin_prefetch(row_of_c + kVectorBytes, 1);
@@ -75,25 +97,19 @@ template <int kRows, class Order, class Real>
     __builtin_prefetch(ahead.first, 0, 2);
     __builtin_prefetch(ahead.first + ahead.other, 0, 2);
     ahead.first += ahead.step;
-    const Real* const group = std::min(end, b + Ahead::kGroup * kStripColumns<Real>);
-    do {
-      Vector<Real> lanes[kStripVectors];
-#pragma GCC unroll 2
-      for (int v = 0; v < kStripVectors; ++v) {
-        lanes[v] = load_vector(b + v * kLanes<Real>);
-        __builtin_prefetch(b + kFetched * kStripColumns<Real> + v * kLanes<Real>);
-      }
-#pragma GCC unroll 16
-      for (int row = 0; row < kRows; ++row) {
-        const Real factor = a[row * Order::kRowStep];
-#pragma GCC unroll 2
-        for (int v = 0; v < kStripVectors; ++v) {
-          sums[row][v] += factor * lanes[v];
-        }
-      }
-      a += Order::kDepthStep;
+    const std::int64_t group = std::min<std::int64_t>(depth, Ahead::kGroup);
+    depth -= group;
+    if (group % 2 == 1) {
+      add_step<kRows>(a, b, sums);
+      a += kDepthStep<Real>;
       b += kStripColumns<Real>;
-    } while (b != group);
+    }
+    for (std::int64_t pair = group / 2; pair > 0; --pair) {
+      add_step<kRows>(a, b, sums);
+      add_step<kRows>(a + kDepthStep<Real>, b + kStripColumns<Real>, sums);
+      a += 2 * kDepthStep<Real>;
+      b += 2 * kStripColumns<Real>;
+    }
   }
   const auto store_all = [&](auto adds) {
 #pragma GCC unroll 16
@@ -113,10 +129,10 @@ using StripKernel = void (*)(const Real*, const Real*, std::int64_t, Real*, std:
                              Ahead);
 
 // The kernel for a strip of 1 to kStripRows rows.
-template <class Order, class Real>
+template <class Real>
 StripKernel<Real> strip_kernel(std::int64_t rows) {
   static constexpr auto kKernels = []<int... kBelow>(std::integer_sequence<int, kBelow...>) {
-    return std::array<StripKernel<Real>, kStripRows>{multiply_strips<kBelow + 1, Order, Real>...};
+    return std::array<StripKernel<Real>, kStripRows>{multiply_strips<kBelow + 1, Real>...};
   }
   (std::make_integer_sequence<int, kStripRows>{});
   return kKernels[static_cast<std::size_t>(rows - 1)];

@@ -95,20 +95,37 @@ void pack_columns(Stored<In> from, std::int64_t columns, std::int64_t depth, Rea
   }
 }
 
-// A strip of rows of a stored [m, k], in the order StoredByRows.
+// A strip of rows of a stored [m, k].
 template <class In, class Real>
 void pack_rows(Stored<In> from, std::int64_t rows, std::int64_t depth, Real* __restrict to) {
-  for (std::int64_t row = 0; row < rows; ++row) {
-    copy_run(from.at(row, 0), depth, to + row * StoredByRows<Real>::kRowStep);
+  constexpr int kCount = kLanes<Real>, kStep = kDepthStep<Real>;
+  std::int64_t k = 0;
+  for (; k + kCount <= depth; k += kCount) {
+    for (std::int64_t first = 0; first < rows; first += kCount) {
+      Vector<Real> square[kCount];
+      for (int r = 0; r < kCount; ++r) {  // rows beyond the last repeat it
+        Real row[kCount];
+        copy_run(from.at(std::min(first + r, rows - 1), k), kCount, row);
+        square[r] = load_vector(row);
+      }
+      transpose_square<Real>(square);
+      for (int i = 0; i < kCount; ++i) {
+        store_vector(to + (k + i) * kStep + first, square[i]);
+      }
+    }
+  }
+  for (; k < depth; ++k) {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      to[k * kStep + row] = load(from.at(row, k));
+    }
   }
 }
 
-// A strip of rows of a stored [k, m], in the order StoredByDepth; `readable` columns follow the
-// first in memory.
+// A strip of rows of a stored [k, m]; `readable` columns follow the first in memory.
 template <class In, class Real>
 void pack_rows_transposed(Stored<In> from, std::int64_t rows, std::int64_t readable,
                           std::int64_t depth, Real* __restrict to) {
-  constexpr int kStep = StoredByDepth<Real>::kDepthStep;
+  constexpr int kStep = kDepthStep<Real>;
   constexpr std::int64_t kFetched = 12;
   for (std::int64_t k = 0; k < depth; ++k, to += kStep) {
     __builtin_prefetch(from.at(k + kFetched, 0));

@@ -154,7 +154,7 @@ class PackedProduct {
     const auto place = [](const In* at) { return reinterpret_cast<const char*>(at); };
     if (s_.transpose_a) {  // the last elements of two rows; the first came with the strip before
       const In* const at = a_.at(panel.k + panel.depth * call / calls,
-                                 std::min(i + StoredByDepth<Real>::kDepthStep, s_.m) - 1);
+                                 std::min<std::int64_t>(i + kDepthStep<Real>, s_.m) - 1);
       return {place(at), 2 * a_.ld * kBytes, a_.ld * kBytes};
     }
     const In* const at = a_.at(std::min(i + kStripRows * call / calls, s_.m - 1), panel.k);
@@ -163,8 +163,7 @@ class PackedProduct {
 
   // All columns of a block for one strip of rows.
   void sweep(const Real* a, const Rows& rows, const Columns& columns, const Panel& panel, Real* c) {
-    const auto kernel = s_.transpose_a ? strip_kernel<StoredByDepth<Real>, Real>(rows.count)
-                                       : strip_kernel<StoredByRows<Real>, Real>(rows.count);
+    const auto kernel = strip_kernel<Real>(rows.count);
     const std::int64_t strips = parts_of(columns.count, kStep);
     for (std::int64_t strip = 0; strip < strips; ++strip, c += kStep) {
       const Ahead ahead = ahead_of(rows.next, strip, strips, panel);
@@ -185,8 +184,7 @@ class PackedProduct {
     }
   }
 
-  static constexpr std::int64_t kPackedStrip = std::max<std::int64_t>(
-      StoredByRows<Real>::kRowStep * kStripRows, StoredByDepth<Real>::kDepthStep* kPanelDepth);
+  static constexpr std::int64_t kPackedStrip = kDepthStep<Real> * kPanelDepth;
 
   Stream& stream_;
   const OwnProduct& p_;

@@ -125,6 +125,9 @@ TEST(OwnProduct, IsExactOnEveryInstructionSetOfThisMachine) {
     if (cpu_level() >= 2) {
       expect_exact_everywhere(multiply_at<2>);
     }
+    if (cpu_level() >= 3) {
+      expect_exact_everywhere(multiply_at<3>);
+    }
   }
 }
 
