@@ -9,14 +9,15 @@ constexpr std::int64_t kGrain = 8192;
 template <Activation kActivation, class T>
 void forward(const T* x, T* y, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
-    store(y + i, activate<kActivation>(load(x + i)));
+    store(y + i, activate<kActivation, kAccuracyFor<T>>(load(x + i)));
   }
 }
 
 template <Activation kActivation, bool kAdd, class T>
 void backward(const T* grad_y, const T* x, T* grad_x, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
-    const Accumulator<T> grad = load(grad_y + i) * activation_derivative<kActivation>(load(x + i));
+    const Accumulator<T> grad =
+        load(grad_y + i) * activation_derivative<kActivation, kAccuracyFor<T>>(load(x + i));
     store(grad_x + i, kAdd ? load(grad_x + i) + grad : grad);
   }
 }
@@ -24,7 +25,7 @@ void backward(const T* grad_y, const T* x, T* grad_x, std::int64_t count) {
 template <Activation kActivation, class T>
 void gated_forward(const T* gate, const T* up, T* y, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
-    store(y + i, activate<kActivation>(load(gate + i)) * load(up + i));
+    store(y + i, activate<kActivation, kAccuracyFor<T>>(load(gate + i)) * load(up + i));
   }
 }
 
@@ -43,8 +44,9 @@ void gated_backward(const GatedRow<T>& row, std::int64_t count) {
   T* __restrict__ grad_up = row.grad_up;
   for (std::int64_t i = 0; i < count; ++i) {
     const Accumulator<T> grad = load(grad_y + i), gate = load(gates + i);
-    const Accumulator<T> for_gate = grad * load(ups + i) * activation_derivative<kActivation>(gate);
-    const Accumulator<T> for_up = grad * activate<kActivation>(gate);
+    const Accumulator<T> for_gate =
+        grad * load(ups + i) * activation_derivative<kActivation, kAccuracyFor<T>>(gate);
+    const Accumulator<T> for_up = grad * activate<kActivation, kAccuracyFor<T>>(gate);
     store(grad_gate + i, kAdd ? load(grad_gate + i) + for_gate : for_gate);
     store(grad_up + i, kAdd ? load(grad_up + i) + for_up : for_up);
   }

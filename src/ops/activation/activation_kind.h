@@ -18,36 +18,17 @@ enum class Activation : std::uint8_t { none, gelu_tanh, gelu_erf, silu, relu, sq
 
 const char* name(Activation activation);
 
+// How exact a result in fp32 must be: to about one unit in the last place, or, where it will be
+// rounded to 16 bits, within 2^-16 of itself, and derivatives within 2^-16 (on the CPU; kernels of
+// a GPU have time for the first). Far below zero, where the gate would not be a normal number, both
+// are zero.
+enum class Accuracy : std::uint8_t { full, brief };
+template <class Stored>
+inline constexpr Accuracy kAccuracyFor = sizeof(Stored) == 2 ? Accuracy::brief : Accuracy::full;
+
 namespace smooth {
 
-// e^x over the whole range: 0 below, infinity above, NaN stays NaN. x = n ln 2 + r with
-// |r| <= ln 2 / 2, and 2^n in two factors so that neither end of the exponent range is special.
-[[gnu::always_inline]] constexpr float exponential(float x) {
-#ifdef __CUDA_ARCH__
-  return ::expf(x);
-#else
-  constexpr float kRounder = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
-  const float low = x < -104.0f ? -104.0f : x;
-  const float clamped = low > 89.0f ? 89.0f : low;
-  const float shifted = clamped * 1.44269504f + kRounder;
-  const float n = shifted - kRounder;
-  const float r = (clamped - n * 0.693359375f) + n * 2.12194440e-4f;
-  const std::int32_t exponent =
-      std::bit_cast<std::int32_t>(shifted) - std::bit_cast<std::int32_t>(kRounder);
-  const std::int32_t half = exponent >> 1;
-  float p = 0.00139013f;
-  p = p * r + 0.00836314f;
-  p = p * r + 0.04166685f;
-  p = p * r + 0.16666577f;
-  p = p * r + 0.5f;
-  p = p * (r * r) + r + 1.0f;
-  return p * std::bit_cast<float>((half + 127) << 23) *
-         std::bit_cast<float>((exponent - half + 127) << 23);
-#endif
-}
-[[gnu::always_inline]] inline double exponential(double x) { return std::exp(x); }
-
-// e^x for x <= 0: 0 below -87.3, NaN stays NaN. Two thirds of the instructions of `exponential`.
+// e^x for x <= 0: 0 below -87.3, NaN stays NaN.
 [[gnu::always_inline]] constexpr float decay(float x) {
 #ifdef __CUDA_ARCH__
   return ::expf(x);
@@ -70,6 +51,12 @@ namespace smooth {
 }
 [[gnu::always_inline]] constexpr double reciprocal(double x) { return 1 / x; }
 
+// -|x|
+[[gnu::always_inline]] constexpr float minus_size(float x) {
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) | 0x80000000u);
+}
+[[gnu::always_inline]] constexpr double minus_size(double x) { return x < 0 ? x : -x; }
+
 // s = 1 / (1 + e^-x) and its derivative s (1 - s), both without cancellation.
 template <class Real>
 struct Logistic {
@@ -77,10 +64,31 @@ struct Logistic {
 };
 template <class Real>
 [[gnu::always_inline]] constexpr Logistic<Real> logistic(Real x) {
-  const Real e = decay(x < Real(0) ? x : -x);
+  const Real e = decay(minus_size(x));
   const Real larger = reciprocal(Real(1) + e);
   const Real smaller = e * larger;
   return {x < Real(0) ? smaller : larger, smaller * larger};
+}
+
+// The same of x ln 2, within 2^-17.
+[[gnu::always_inline]] constexpr Logistic<float> brief_logistic(float x) {
+  const float e = brief_exp2<float, std::int32_t>(minus_size(x));
+  const float sum = 1.0f + e;
+  float larger = -0.221837088f * sum + 1.33102253f;  // 1 / sum: a cubic and one step of Newton
+  larger = larger * sum - 2.93934142f;
+  larger = larger * sum + 2.82842288f;
+  larger = larger * (1.0f - sum * larger) + larger;
+  const float smaller = e * larger;
+  return {x < 0.0f ? smaller : larger, smaller * larger};
+}
+
+template <Accuracy kAccuracy, class Real>
+[[gnu::always_inline]] constexpr Logistic<Real> logistic_within(Real x) {
+  if constexpr (kAccuracy == Accuracy::brief && std::is_same_v<Real, float>) {
+    return brief_logistic(x * 1.44269504f);
+  } else {
+    return logistic(x);
+  }
 }
 
 // Distribution function and density of the standard normal distribution. fp32: the upper tail at
@@ -92,7 +100,7 @@ struct Normal {
 };
 [[gnu::always_inline]] constexpr Normal<float> normal(float x) {
   const float size = x < 0.0f ? -x : x;
-  const float bell = exponential(-0.5f * x * x);
+  const float bell = decay(-0.5f * x * x);
   const float t = 1.0f / (1.0f + 0.25f * size);
   float p = 0.01689269609692742f;
   p = p * t - 0.06453874636807377f;
@@ -114,25 +122,33 @@ struct Normal {
 
 // (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2 is the logistic function of twice the argument of
 // tanh; the slope is with respect to x.
-template <class Real>
+template <Accuracy kAccuracy, class Real>
 [[gnu::always_inline]] constexpr Logistic<Real> tanh_gate(Real x) {
   constexpr Real kTwiceRoot = Real(1.59576912160573071176);  // 2 sqrt(2/pi)
+  constexpr Real kCubic = Real(0.044715), kOctaves = Real(1.44269504088896340736);
   const Real square = x * x;
-  const auto s = logistic(kTwiceRoot * x * (Real(1) + Real(0.044715) * square));
-  return {s.value, s.slope * kTwiceRoot * (Real(1) + Real(3 * 0.044715) * square)};
+  const Real rise = kTwiceRoot + Real(3) * kTwiceRoot * kCubic * square;
+  if constexpr (kAccuracy == Accuracy::brief && std::is_same_v<Real, float>) {
+    const auto s =
+        brief_logistic(x * (kOctaves * kTwiceRoot + kOctaves * kTwiceRoot * kCubic * square));
+    return {s.value, s.slope * rise};
+  } else {
+    const auto s = logistic(kTwiceRoot * x * (Real(1) + kCubic * square));
+    return {s.value, s.slope * rise};
+  }
 }
 
 }  // namespace smooth
 
 // y = f(x).
-template <Activation kActivation, class Real>
+template <Activation kActivation, Accuracy kAccuracy = Accuracy::full, class Real>
 [[gnu::always_inline]] constexpr Real activate(Real x) {
   if constexpr (kActivation == Activation::gelu_tanh) {
-    return x * smooth::tanh_gate(x).value;
+    return x * smooth::tanh_gate<kAccuracy>(x).value;
   } else if constexpr (kActivation == Activation::gelu_erf) {
     return x * smooth::normal(x).distribution;
   } else if constexpr (kActivation == Activation::silu) {
-    return x * smooth::logistic(x).value;
+    return x * smooth::logistic_within<kAccuracy>(x).value;
   } else if constexpr (kActivation == Activation::relu) {
     return x < Real(0) ? Real(0) : x;
   } else if constexpr (kActivation == Activation::squared_relu) {
@@ -148,16 +164,16 @@ template <Activation kActivation, class Real>
 //   silu          s + x s (1 - s), s the logistic function
 //   relu          1 for x > 0, else 0
 //   squared_relu  2 max(x, 0)
-template <Activation kActivation, class Real>
+template <Activation kActivation, Accuracy kAccuracy = Accuracy::full, class Real>
 [[gnu::always_inline]] constexpr Real activation_derivative(Real x) {
   if constexpr (kActivation == Activation::gelu_tanh) {
-    const auto gate = smooth::tanh_gate(x);
+    const auto gate = smooth::tanh_gate<kAccuracy>(x);
     return gate.value + x * gate.slope;
   } else if constexpr (kActivation == Activation::gelu_erf) {
     const auto normal = smooth::normal(x);
     return normal.distribution + x * normal.density;
   } else if constexpr (kActivation == Activation::silu) {
-    const auto gate = smooth::logistic(x);
+    const auto gate = smooth::logistic_within<kAccuracy>(x);
     return gate.value + x * gate.slope;
   } else if constexpr (kActivation == Activation::relu) {
     return x > Real(0) ? Real(1) : Real(0);

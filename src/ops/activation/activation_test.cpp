@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <cmath>
+
 #include "comm/mesh.h"
 #include "harness/op_harness.h"
 
@@ -91,6 +95,43 @@ TEST(Activation, HandlesNoTokens) {
   const Value none = context.output(DType::fp32, {0, 2, 8});
   EXPECT_EQ(gated_activation(context, none, Activation::silu).shape(), (Shape{0, 8}));
   EXPECT_EQ(activation(context, none, Activation::silu).shape(), none.shape());
+}
+
+// The largest errors of what is computed for 16-bit results, in units of 2^-16: of y relative to
+// y, of dy/dx relative to 1.
+template <Activation kActivation>
+std::array<double, 2> brief_errors() {
+  std::array<double, 2> worst{};
+  for (int i = -80000; i <= 80000; ++i) {
+    const float x = static_cast<float>(i) * 1e-4f;
+    const double y = activate<kActivation>(double{x});
+    const double slope = activation_derivative<kActivation>(double{x});
+    const double brief = activate<kActivation, Accuracy::brief>(x);
+    const double brief_slope = activation_derivative<kActivation, Accuracy::brief>(x);
+    worst[0] = std::max(worst[0], 65536 * std::abs(brief - y) / std::max(std::abs(y), 1e-30));
+    worst[1] = std::max(worst[1], 65536 * std::abs(brief_slope - slope));
+  }
+  return worst;
+}
+
+TEST(Activation, ForSixteenBitsIsExactEnough) {
+  for (const auto& errors :
+       {brief_errors<Activation::gelu_tanh>(), brief_errors<Activation::silu>()}) {
+    EXPECT_LT(errors[0], 1.0);
+    EXPECT_LT(errors[1], 1.0);
+  }
+}
+
+TEST(Activation, ForSixteenBitsTakesExtremeNumbers) {
+  constexpr auto gelu = activate<Activation::gelu_tanh, Accuracy::brief, float>;
+  constexpr auto slope = activation_derivative<Activation::gelu_tanh, Accuracy::brief, float>;
+  EXPECT_EQ(bfloat16(gelu(3e38f)).bits, bfloat16(3e38f).bits);
+  EXPECT_EQ(gelu(-3e38f), 0.0f);
+  EXPECT_EQ(gelu(INFINITY), INFINITY);
+  EXPECT_EQ(bfloat16(slope(1e10f)).bits, bfloat16(1.0f).bits);
+  EXPECT_EQ(slope(-1e10f), 0.0f);
+  EXPECT_TRUE(std::isnan(gelu(NAN)));
+  EXPECT_TRUE(std::isnan(slope(NAN)));
 }
 
 }  // namespace

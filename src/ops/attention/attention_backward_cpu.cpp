@@ -97,21 +97,23 @@ class BackwardTask {
   template <bool kDropout>
   void differentiate_softmax(const VisibleKeys& visible, std::int64_t tile, std::int64_t keys,
                              std::int64_t columns) {
-    const auto scale = static_cast<Real>(problem_.scale);
+    constexpr Real kUnit = Exponential<T>::kUnit;
+    const auto scale = static_cast<Real>(problem_.scale), scale_in_units = scale * kUnit;
     for (std::int64_t i = 0; i < columns; i += kLanes<Real>) {
       // Own variables, which the stores below cannot change.
       Real *const probabilities = probabilities_ + i, *const score_grads = score_grads_ + i;
       const Real* const factors = factors_ + i;
       const Vector<Real> lse = load_vector(lse_ + i), delta = load_vector(deltas_ + i);
       // A query without keys has lse = -inf; its scores are all -inf and -inf - 0 gives P = 0.
-      const Vector<Real> base = lse == kMinusInfinity<Real> ? Vector<Real>{} : lse;
+      const Vector<Real> base = lse == kMinusInfinity<Real> ? Vector<Real>{} : lse * kUnit;
       const SeenRows seen = visible.rows(tile, keys, i);
       visible.hide(seen, tile, i, probabilities);
       clear_unseen(seen, keys, probabilities);
       clear_unseen(seen, keys, score_grads);
       for (std::int64_t at = seen.begin * kQueryBlock; at < seen.end * kQueryBlock;
            at += kQueryBlock) {
-        const Vector<Real> p = exponential<Real>(load_vector(probabilities + at) * scale - base);
+        const Vector<Real> p =
+            Exponential<T>::of(load_vector(probabilities + at) * scale_in_units - base);
         Vector<Real> grad = load_vector(score_grads + at);
         if constexpr (kDropout) {
           const Vector<Real> factor = load_vector(factors + at);

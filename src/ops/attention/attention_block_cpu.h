@@ -19,18 +19,27 @@
 namespace bloomery {
 namespace {
 
-// Of a score less the maximum or the log-sum-exp of its query: not above 0, but for rounding.
-template <class Real>
-[[gnu::always_inline]] inline Vector<Real> exponential(Vector<Real> x) {
-  if constexpr (std::is_same_v<Real, float>) {
-    return exp_up_to_88<Vector<float>, Vector<std::int32_t>>(x);
-  } else {
-    for (int lane = 0; lane < kLanes<Real>; ++lane) {
-      x[lane] = std::exp(x[lane]);
+// e^(x / kUnit) of scores less the maximum or the log-sum-exp of their query, in units that the
+// dtype T of the probabilities chooses; x is not above 0, but for rounding.
+template <class T>
+struct Exponential {
+  using Real = Accumulator<T>;
+  static constexpr bool kBrief = sizeof(T) == 2;
+  static constexpr Real kUnit = kBrief ? Real(1.44269504088896340736) : Real(1);
+
+  [[gnu::always_inline]] static Vector<Real> of(Vector<Real> x) {
+    if constexpr (kBrief) {
+      return brief_exp2<Vector<float>, Vector<std::int32_t>>(x);
+    } else if constexpr (std::is_same_v<Real, float>) {
+      return exp_up_to_88<Vector<float>, Vector<std::int32_t>>(x);
+    } else {
+      for (int lane = 0; lane < kLanes<Real>; ++lane) {
+        x[lane] = std::exp(x[lane]);
+      }
+      return x;
     }
-    return x;
   }
-}
+};
 
 // What the probabilities of one head and block of queries are multiplied by: 0 or 1 / (1 - p).
 struct DropoutTile {

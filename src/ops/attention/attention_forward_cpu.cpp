@@ -4,9 +4,10 @@ namespace bloomery {
 namespace {
 
 // Softmax over the keys of one block of queries, tile after tile: running maxima of the scaled
-// scores and sums of exp(score - maximum).
-template <class Real>
+// scores, in the units of Exponential, and sums of exp(score - maximum).
+template <class T>
 struct OnlineSoftmax {
+  using Real = Accumulator<T>;
   alignas(64) Real maxima[kQueryBlock];
   alignas(64) Real sums[kQueryBlock];
   alignas(64) Real rescale[kQueryBlock];  // of what was accumulated before the last tile
@@ -20,6 +21,7 @@ struct OnlineSoftmax {
   // where a query does not see the key.
   void add_tile(const VisibleKeys& visible, std::int64_t tile, std::int64_t keys,
                 std::int64_t columns, Real scale, Real* scores) {
+    scale *= Exponential<T>::kUnit;
     for (std::int64_t i = 0; i < columns; i += kLanes<Real>) {
       const SeenRows seen = visible.rows(tile, keys, i);
       visible.hide(seen, tile, i, scores + i);
@@ -35,11 +37,11 @@ struct OnlineSoftmax {
       store_vector(maxima + i, highest);
       // A query that has seen no key yet: exp(-inf - 0) is 0.
       const Vector<Real> base = highest == kMinusInfinity<Real> ? Vector<Real>{} : highest;
-      const Vector<Real> factor = exponential<Real>(before - base);
+      const Vector<Real> factor = Exponential<T>::of(before - base);
       Vector<Real> sum = load_vector(sums + i) * factor;
       for (std::int64_t j = seen.begin; j < seen.end; ++j) {
         Real* at = scores + j * kQueryBlock + i;
-        const Vector<Real> p = exponential<Real>(load_vector(at) * scale - base);
+        const Vector<Real> p = Exponential<T>::of(load_vector(at) * scale - base);
         sum += p;
         store_vector(at, p);
       }
@@ -77,7 +79,7 @@ class ForwardTask {
     group_.pack_until(visible.last);
     prefetch_next(head, query);
     const DropoutTile dropout(problem_, sequence_, head, query, rows);
-    OnlineSoftmax<Real> softmax;
+    OnlineSoftmax<T> softmax;
     out_.start(rows);
     for (std::int64_t tile = visible.first; tile < visible.last; tile += kKeyTile) {
       const std::int64_t keys = std::min(kKeyTile, Products::padded_keys(visible.last - tile));
@@ -103,7 +105,7 @@ class ForwardTask {
     });
   }
 
-  void write(const OnlineSoftmax<Real>& softmax, std::int64_t head, std::int64_t query,
+  void write(const OnlineSoftmax<T>& softmax, std::int64_t head, std::int64_t query,
              std::int64_t rows) {
     const std::int64_t width = problem_.num_heads * problem_.head_dim;
     const std::int64_t dim = problem_.head_dim, padded = Products::padded_head(problem_);
@@ -117,7 +119,8 @@ class ForwardTask {
       for (std::int64_t c = 0; c < dim; ++c) {
         store(out + i * width + c, sums[i * padded + c] * inverse);
       }
-      lse[i] = sum > 0 ? softmax.maxima[i] + std::log(sum) : kMinusInfinity<Real>;
+      lse[i] = sum > 0 ? softmax.maxima[i] / Exponential<T>::kUnit + std::log(sum)
+                       : kMinusInfinity<Real>;
     }
   }
 

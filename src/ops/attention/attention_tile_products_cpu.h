@@ -46,7 +46,7 @@ class TileProducts {
         hardware_(tiles != AttentionTiles::emulated),
         in_use_(hardware_),
         scratch_(scratch),
-        rounded_(scratch.take<bfloat16>(kQueryBlock * kQueryBlock)) {}
+        rounded_(scratch.take<bfloat16>(kKeyTile * kQueryBlock)) {}
 
   struct Keys {
     bfloat16* rows;     // [padded keys][padded head]

@@ -48,14 +48,6 @@ BLOOMERY_ROUNDING void pairs_by_vectors(const float* from, std::int64_t ld, std:
 
 }  // namespace
 
-bool can_round_by_vectors() {
-#if defined(__x86_64__)
-  return __builtin_cpu_supports("avx512bw") > 0 && __builtin_cpu_supports("avx512bf16") > 0;
-#else
-  return false;
-#endif
-}
-
 void round_rows(const float* from, std::int64_t ld, std::int64_t rows, std::int64_t columns,
                 [[maybe_unused]] bool vectors, bfloat16* to) {
 #if defined(__x86_64__)

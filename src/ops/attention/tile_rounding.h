@@ -1,6 +1,7 @@
 // Weights [key, query] in fp32 as operands of products on tiles (ops/matmul/amx_tiles.h): rounded
 // to bf16, to nearest, ties to even; NaN stays NaN. Rows and columns are multiples of 32. With
-// `vectors` numbers below the normal range become zeros, as they would inside the products.
+// `vectors` (which need cpu_level() 3) numbers below the normal range become zeros, as they would
+// inside the products.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +9,6 @@
 #include "tensor/dtype.h"
 
 namespace bloomery::amx {
-
-// Whether the functions below may be called with `vectors`; so where amx_usable().
-bool can_round_by_vectors();
 
 // to[row][column] = from[row][column], both with rows of `ld` numbers: a's rows.
 void round_rows(const float* from, std::int64_t ld, std::int64_t rows, std::int64_t columns,

@@ -25,7 +25,7 @@ template <class Real>
   q = q * r + 4.16683908e-2f;
   q = q * r + 1.66665204e-1f;
   q = q * r + 4.99999934e-1f;
-  return {q * r * r + r + 1.0f, shifted};
+  return {(q * r + 1.0f) * r + 1.0f, shifted};
 }
 
 // e^x within 1e-7 relative, for a float or a compiler vector of floats (Integer: the integers of
@@ -51,6 +51,22 @@ template <class Real, class Integer>
   // turn a NaN into a number.
   const Real result = e.e_to_r * std::bit_cast<Real>(std::bit_cast<Integer>(e.shifted) << 23);
   return x < -87.3f ? Real{} : result;
+}
+
+// 2^x within 2^-18 relative, for x of at most 127 (or NaN), in two thirds of the instructions: for
+// what will be rounded to 16 bits. Below -126.5 the result is 0.
+template <class Real, class Integer>
+[[gnu::always_inline]] constexpr Real brief_exp2(Real x) {
+  constexpr float kRound = 12582912.0f + 127.0f;  // as above
+  const Real low = x < -127.0f ? Real{} - 127.0f : x;
+  const Real shifted = low + kRound;
+  const Real r = low - (shifted - kRound);
+  // Minimax among those that are exactly 1 at 0: softmax multiplies its sums by many such powers.
+  Real p = r * 9.58285316e-3f + 5.59064250e-2f;
+  p = p * r + 2.40240986e-1f;
+  p = p * r + 6.93124193e-1f;
+  p = p * r + 1.0f;
+  return p * std::bit_cast<Real>(std::bit_cast<Integer>(shifted) << 23);
 }
 
 [[gnu::always_inline]] constexpr float fast_exp(float x) { return exp_of<float, std::int32_t>(x); }

@@ -46,5 +46,18 @@ TEST(FastMath, BoundedExponentialHasTheSameBits) {
   }
 }
 
+TEST(FastMath, BriefPowersOfTwoAreExactEnough) {
+  const auto power = [](float x) { return brief_exp2<float, std::int32_t>(x); };
+  for (double x = -125.9; x < 127; x += 3.7e-4) {
+    const auto rounded = static_cast<float>(x);
+    const double expected = std::exp2(static_cast<double>(rounded));
+    ASSERT_NEAR(static_cast<double>(power(rounded)) / expected, 1.0, 0x1p-18) << x;
+  }
+  EXPECT_EQ(power(0.0f), 1.0f);
+  EXPECT_EQ(power(-126.6f), 0.0f);
+  EXPECT_EQ(power(-INFINITY), 0.0f);
+  EXPECT_TRUE(std::isnan(power(NAN)));
+}
+
 }  // namespace
 }  // namespace bloomery::testing

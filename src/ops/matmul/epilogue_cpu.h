@@ -2,10 +2,12 @@
 // holds, all in one pass over sums that are still in the cache. For *_cpu.cpp files only.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
 #include "ops/common/convert.h"
+#include "ops/common/row_lanes.h"
 #include "ops/matmul/matmul.h"
 
 namespace bloomery {
@@ -41,8 +43,8 @@ class Epilogue {
       const Out* const before = p_.derivative_at.template as<Out>();
       dispatch_activation(p_.derivative, [&](auto tag) {
         write(block, sums, ld, [=](Sum x, std::int64_t at, std::int64_t c) {
-          const auto slope =
-              activation_derivative<decltype(tag)::value>(static_cast<Sum>(load(before + at)));
+          const auto slope = activation_derivative<decltype(tag)::value, kAccuracyFor<Out>>(
+              static_cast<Sum>(load(before + at)));
           return (x + bias[c]) * slope;
         });
       });
@@ -56,30 +58,46 @@ class Epilogue {
  private:
   template <class Tag>
   void activated(Tag, const Block& block, const Sum* bias, const Sum* sums, std::int64_t ld) const {
-    if (!p_.before) {
-      return write(block, sums, ld, [=](Sum x, std::int64_t, std::int64_t c) {
-        return activate<Tag::value>(x + bias[c]);
-      });
-    }
-    Out* const before = p_.before.template as<Out>();
-    write(block, sums, ld, [=](Sum x, std::int64_t at, std::int64_t c) {
-      store(before + at, static_cast<Accumulator<Out>>(x + bias[c]));
-      return activate<Tag::value>(x + bias[c]);
-    });
+    for_pieces(block, sums, ld,
+               [=, this](const Sum* from, std::int64_t at, Piece piece, Sum* values) {
+                 for (std::int64_t i = 0; i < piece.columns; ++i) {
+                   values[i] = from[i] + bias[piece.first + i];
+                 }
+                 if (p_.before) {
+                   store_row(values, piece.columns, p_.before.template as<Out>() + at);
+                 }
+                 for (std::int64_t i = 0; i < piece.columns; ++i) {
+                   values[i] = activate<Tag::value, kAccuracyFor<Out>>(values[i]);
+                 }
+                 store_row(values, piece.columns, p_.d.template as<Out>() + at);
+               });
   }
 
   // d = value(sum, place in d, column of the block).
   template <class Value>
   void write(const Block& block, const Sum* sums, std::int64_t ld, const Value& value) const {
-    Out* const d = p_.d.template as<Out>();
-    for (std::int64_t r = 0; r < block.rows; ++r) {
-      const std::int64_t first = (block.i + r) * n_ + block.j;
-      const Sum* const row = sums + r * ld;
-#if !defined(__clang__)
-#pragma GCC ivdep  // each element depends on those of its own place alone
-#endif
-      for (std::int64_t c = 0; c < block.columns; ++c) {
-        store(d + first + c, static_cast<Accumulator<Out>>(value(row[c], first + c, c)));
+    for_pieces(block, sums, ld,
+               [=, this](const Sum* from, std::int64_t at, Piece piece, Sum* values) {
+                 for (std::int64_t i = 0; i < piece.columns; ++i) {
+                   values[i] = value(from[i], at + i, piece.first + i);
+                 }
+                 store_row(values, piece.columns, p_.d.template as<Out>() + at);
+               });
+  }
+
+  // Calls body(sums, place in d, piece, room for its values) for pieces of rows: what they become
+  // waits in the first cache to be rounded.
+  static constexpr std::int64_t kPiece = 256;
+  struct Piece {
+    std::int64_t first, columns;  // of the block
+  };
+  template <class Body>
+  void for_pieces(const Block& block, const Sum* sums, std::int64_t ld, const Body& body) const {
+    Sum values[kPiece] = {};
+    for (std::int64_t row = 0; row < block.rows; ++row) {
+      for (std::int64_t first = 0; first < block.columns; first += kPiece) {
+        body(sums + row * ld + first, (block.i + row) * n_ + block.j + first,
+             Piece{first, std::min(kPiece, block.columns - first)}, values);
       }
     }
   }
