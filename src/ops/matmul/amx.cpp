@@ -22,8 +22,6 @@ template <class In>
 constexpr std::int64_t kInnerSteps = std::is_same_v<In, float> ? 6 : 24;
 // Of b, which stay in the second cache while all strips of a block pass.
 constexpr std::int64_t kPanelBytes = 768 * 1024;
-// An operand that more blocks than this need is packed once for all.
-constexpr std::int64_t kOwnCopies = 2;
 
 std::int64_t up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple;
@@ -56,9 +54,8 @@ bool amx_usable() {
     constexpr unsigned kBf16 = 1u << 22, kTiles = 1u << 24;
     constexpr int kRequestPermission = 0x1023, kTileData = 18;
     unsigned a = 0, b = 0, c = 0, d = 0;
-    return __builtin_cpu_supports("avx512bw") > 0 && __builtin_cpu_supports("avx512bf16") > 0 &&
-           __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kBf16) != 0 && (d & kTiles) != 0 &&
-           syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+    return cpu_level() >= 3 && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kBf16) != 0 &&
+           (d & kTiles) != 0 && syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
   }();
   return usable;
 #else

@@ -32,6 +32,8 @@ class AmxProduct {
   enum class Tiles { hardware, emulated };
 
   static constexpr std::int64_t kStrip = Packing::kStrip;  // rows and columns that tiles cover
+  // An operand that more blocks than this need is packed once for all.
+  static constexpr std::int64_t kOwnCopies = 2;
 
   struct Sizes {
     std::int64_t m, n, k;

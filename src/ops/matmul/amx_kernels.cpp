@@ -10,10 +10,10 @@
 namespace bloomery::amx {
 
 #if defined(__x86_64__)
-// Where the other hardware thread of the core is busy, neighbouring tile instructions of this one
-// hold each other up: eight instructions in between make the loop 1.6 times as fast there and cost
-// nothing where the core is ours alone.
-#define BLOOMERY_GAP asm volatile(".rept 8\n\tnop\n\t.endr")
+// Where the other hardware thread of the core is busy, every tile instruction takes as long as a
+// product, and neighbours hold each other up: twelve instructions in between make the loop 1.7
+// times as fast there and cost nothing where the core is ours alone.
+#define BLOOMERY_GAP asm volatile(".rept 12\n\tnop\n\t.endr")
 #define BLOOMERY_TILES __attribute__((target("amx-tile,amx-bf16")))
 #define BLOOMERY_INLINE_TILES __attribute__((target("amx-tile,amx-bf16"), always_inline)) inline
 
@@ -91,17 +91,42 @@ class Ahead {
 
 }  // namespace
 
-// Four products for four loads in a step.
+// Four products for four loads in a step. A tile is loaded for the next step as soon as it has been
+// used, so that where the core is ours alone no product waits.
 BLOOMERY_TILES void multiply_hardware(const RowTiles& a, const bfloat16* b, std::int64_t num_steps,
                                       bool add, float* c, std::int64_t ldc, const float* next_c) {
   Ahead ahead(next_c != nullptr ? next_c : c, ldc);
-  load_sums(add, c, ldc);
+  const std::int64_t stride = a.stride * 2;
   const bfloat16* rows = a.data;
-  for (std::int64_t step = 0; step < num_steps; ++step, rows += a.step, b += 2 * kTile) {
+  load_sums(add, c, ldc);
+  load_b(b);
+  BLOOMERY_GAP;
+  _tile_loadd(4, rows, stride);
+  for (std::int64_t step = 1; step <= num_steps; ++step) {
+    const bool more = step < num_steps;
     ahead.fetch();
-    load_b(b);
-    load_a(rows, rows + a.second, a.stride * 2);
-    multiply_tiles();
+    BLOOMERY_GAP;
+    _tile_dpbf16ps(0, 4, 6);
+    BLOOMERY_GAP;
+    _tile_loadd(5, rows + a.second, stride);
+    BLOOMERY_GAP;
+    _tile_dpbf16ps(1, 4, 7);
+    BLOOMERY_GAP;
+    _tile_dpbf16ps(2, 5, 6);
+    rows += a.step;
+    b += 2 * kTile;
+    if (more) {
+      BLOOMERY_GAP;
+      _tile_loadd(4, rows, stride);
+      BLOOMERY_GAP;
+      _tile_stream_loadd(6, b, 64);
+    }
+    BLOOMERY_GAP;
+    _tile_dpbf16ps(3, 5, 7);
+    if (more) {
+      BLOOMERY_GAP;
+      _tile_stream_loadd(7, b + kTile, 64);
+    }
   }
   store_sums(c, ldc);
 }

@@ -73,27 +73,33 @@ void AmxOperand<In>::pack(std::int64_t strip, std::int64_t step, bfloat16* to) c
   }
 }
 
-// Follows the rows in which the operand is stored.
+// Follows the rows in which the operand is stored, a few squares behind those that are fetched.
 template <class In>
 void AmxOperand<In>::pack(const Region& region, const Loop& loop, bfloat16* to,
                           std::int64_t stride) const {
+  constexpr std::int64_t kAhead = 4;
   const std::int64_t down = rows_are_inner_ ? region.steps : region.strips;
   const std::int64_t across = rows_are_inner_ ? region.strips : region.steps;
   const std::int64_t first_row = (rows_are_inner_ ? region.first_step : region.first_strip) * kSide;
   const std::int64_t first_column =
       (rows_are_inner_ ? region.first_strip : region.first_step) * kSide;
   loop(down, [&](std::int64_t i) {
-    const std::int64_t row = first_row + i * kSide;
-    const std::int64_t end = std::min(row + kSide, rows_are_inner_ ? inner_ : extent_);
-    for (std::int64_t r = row; r < end; ++r) {
-      fetch(r, first_column, first_column + across * kSide);
-    }
     for (std::int64_t j = 0; j < across; ++j) {
+      const std::int64_t next = i * across + j + kAhead;
+      fetch_square(first_row + next / across * kSide, first_column + next % across * kSide);
       const std::int64_t strip = rows_are_inner_ ? j : i, step = rows_are_inner_ ? i : j;
       pack(region.first_strip + strip, region.first_step + step,
            to + strip * stride + step * kStepSize);
     }
   });
+}
+
+template <class In>
+void AmxOperand<In>::fetch_square(std::int64_t row, std::int64_t column) const {
+  const std::int64_t end = std::min(row + kSide, rows_are_inner_ ? inner_ : extent_);
+  for (; row < end; ++row) {
+    fetch(row, column, column + kSide);
+  }
 }
 
 // Hardware continues a row by itself only where lines follow each other: tiles cross rows that lie

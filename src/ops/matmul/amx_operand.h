@@ -47,6 +47,8 @@ class AmxOperand {
  private:
   using Pack = void (*)(const amx::Part&, bool, bfloat16*);
 
+  void fetch_square(std::int64_t row, std::int64_t column) const;
+
   const Stored stored_;
   const std::int64_t extent_, inner_;
   const bool hardware_;

@@ -185,7 +185,7 @@ TEST(Amx, PlanesLoseNoMoreThanVectors) {
 
 #if defined(__x86_64__)
 TEST(Amx, VectorsSplitAsTheDefinitionSays) {
-  if (__builtin_cpu_supports("avx512bf16") == 0) GTEST_SKIP() << "no AVX-512 bf16 here";
+  if (cpu_level() < 3) GTEST_SKIP() << "no AVX-512 with bf16 here";
   std::vector<std::uint16_t> both[2];
   for (const bool vectors : {false, true}) {
     for (const bfloat16 value : planes_of(all_sizes(), vectors))
@@ -195,7 +195,7 @@ TEST(Amx, VectorsSplitAsTheDefinitionSays) {
 }
 
 TEST(Amx, VectorsPackAsTheDefinitionSays) {
-  if (__builtin_cpu_supports("avx512bw") == 0) GTEST_SKIP() << "no AVX-512 on this processor";
+  if (cpu_level() < 2) GTEST_SKIP() << "no AVX-512 here";
   const std::vector<bfloat16> matrix = random_matrix<bfloat16>("packed", 40 * 40);
   const auto bits = [](const auto& pack) {
     std::vector<std::uint16_t> both[2];

@@ -9,10 +9,6 @@
 namespace bloomery::amx {
 namespace {
 
-bool whole(const Part& part, std::int64_t rows, std::int64_t columns) {
-  return part.rows == rows && part.columns == columns;
-}
-
 void clear(bfloat16* tile) { std::fill_n(tile, kTile, bfloat16{}); }
 
 }  // namespace
@@ -20,79 +16,91 @@ void clear(bfloat16* tile) { std::fill_n(tile, kTile, bfloat16{}); }
 #if defined(__x86_64__)
 namespace {
 
-// 16 rows of 16 words, rows and columns exchanged.
-__attribute__((target("avx512f,avx512bw"), always_inline)) inline void transpose(__m512i (&r)[16]) {
-  __m512i t[16];
-  for (int i = 0; i < 16; i += 4) {  // words within groups of four rows
-    const __m512i a = _mm512_unpacklo_epi32(r[i], r[i + 1]);
-    const __m512i b = _mm512_unpackhi_epi32(r[i], r[i + 1]);
-    const __m512i c = _mm512_unpacklo_epi32(r[i + 2], r[i + 3]);
-    const __m512i d = _mm512_unpackhi_epi32(r[i + 2], r[i + 3]);
-    t[i] = _mm512_unpacklo_epi64(a, c);
-    t[i + 1] = _mm512_unpackhi_epi64(a, c);
-    t[i + 2] = _mm512_unpacklo_epi64(b, d);
-    t[i + 3] = _mm512_unpackhi_epi64(b, d);
-  }
-  for (int i = 0; i < 4; ++i) {  // then the 4 x 4 matrix of groups of four words
-    const __m512i a = _mm512_shuffle_i32x4(t[i], t[i + 4], 0x88);
-    const __m512i b = _mm512_shuffle_i32x4(t[i + 8], t[i + 12], 0x88);
-    const __m512i c = _mm512_shuffle_i32x4(t[i], t[i + 4], 0xDD);
-    const __m512i d = _mm512_shuffle_i32x4(t[i + 8], t[i + 12], 0xDD);
-    r[i] = _mm512_shuffle_i32x4(a, b, 0x88);
-    r[i + 8] = _mm512_shuffle_i32x4(a, b, 0xDD);
-    r[i + 4] = _mm512_shuffle_i32x4(c, d, 0x88);
-    r[i + 12] = _mm512_shuffle_i32x4(c, d, 0xDD);
-  }
+bool whole(const Part& part, std::int64_t rows, std::int64_t columns) {
+  return part.rows == rows && part.columns == columns;
 }
 
-// Pairs of rows as words: word c of r[i] holds rows 2i and 2i + 1 of column c.
-__attribute__((target("avx512f,avx512bw"), always_inline)) inline void load_pairs(
-    const Part& from, __m512i (&r)[16]) {
-  for (int i = 0; i < 16; ++i) {
-    const bfloat16* row = from.data + 2 * i * from.ld;
-    const __m256i low = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(row));
-    const __m256i high = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(row + from.ld));
-    r[i] = _mm512_or_si512(_mm512_cvtepu16_epi32(low),
-                           _mm512_slli_epi32(_mm512_cvtepu16_epi32(high), 16));
-  }
+#define BLOOMERY_VECTORS __attribute__((target("avx512f,avx512bw")))
+#define BLOOMERY_INLINE_VECTORS __attribute__((target("avx512f,avx512bw"), always_inline)) inline
+
+// Eight numbers each of four rows that are `apart` numbers apart. In what transposes, only loads
+// move data across lanes: shuffles across them wait for one port of the processor.
+BLOOMERY_INLINE_VECTORS __m512i load_lanes(const bfloat16* from, std::int64_t apart) {
+  const auto eight = [=](int row) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + row * apart));
+  };
+  __m512i lanes = _mm512_castsi128_si512(eight(0));
+  lanes = _mm512_inserti32x4(lanes, eight(1), 1);
+  lanes = _mm512_inserti32x4(lanes, eight(2), 2);
+  return _mm512_inserti32x4(lanes, eight(3), 3);
 }
 
-__attribute__((target("avx512f,avx512bw"), always_inline)) inline void store_rows(
-    const __m512i (&r)[16], bfloat16* to) {
-  for (int i = 0; i < 16; ++i) {
-    _mm512_storeu_si512(to + i * kDepth, r[i]);
-  }
+// In each lane four rows of four words, rows and columns exchanged.
+BLOOMERY_INLINE_VECTORS void transpose_words(__m512i (&r)[4]) {
+  const __m512i a = _mm512_unpacklo_epi32(r[0], r[1]), b = _mm512_unpackhi_epi32(r[0], r[1]);
+  const __m512i c = _mm512_unpacklo_epi32(r[2], r[3]), d = _mm512_unpackhi_epi32(r[2], r[3]);
+  r[0] = _mm512_unpacklo_epi64(a, c);
+  r[1] = _mm512_unpackhi_epi64(a, c);
+  r[2] = _mm512_unpacklo_epi64(b, d);
+  r[3] = _mm512_unpackhi_epi64(b, d);
 }
 
-__attribute__((target("avx512f,avx512bw"))) void rows_by_vectors(const Part& from, bfloat16* to) {
+BLOOMERY_VECTORS void rows_by_vectors(const Part& from, bfloat16* to) {
   for (int i = 0; i < 16; ++i) {
     _mm512_storeu_si512(to + i * kDepth, _mm512_loadu_si512(from.data + i * from.ld));
   }
 }
 
-__attribute__((target("avx512f,avx512bw"))) void pairs_by_vectors(const Part& from, bfloat16* to) {
-  __m512i r[16];
-  load_pairs(from, r);
-  store_rows(r, to);
-}
-
-__attribute__((target("avx512f,avx512bw"))) void columns_by_vectors(const Part& from,
-                                                                    bfloat16* to) {
-  __m512i r[16];
-  load_pairs(from, r);
-  transpose(r);
-  store_rows(r, to);
-}
-
-__attribute__((target("avx512f,avx512bw"))) void transposed_pairs_by_vectors(const Part& from,
-                                                                             bfloat16* to) {
-  __m512i r[16];
-  for (int i = 0; i < 16; ++i) {
-    r[i] = _mm512_loadu_si512(from.data + i * from.ld);
+// Columns come eight at a time. A lane holds eight rows: pairs of them become words, and words of
+// one column move together.
+BLOOMERY_VECTORS void columns_by_vectors(const Part& from, bfloat16* to) {
+  for (int column = 0; column < 16; column += 8) {
+    __m512i upper[4], lower[4];  // pairs of rows, columns 0 to 3 and 4 to 7
+    for (int pair = 0; pair < 4; ++pair) {
+      const bfloat16* const row = from.data + 2 * pair * from.ld + column;
+      const __m512i even = load_lanes(row, 8 * from.ld),
+                    odd = load_lanes(row + from.ld, 8 * from.ld);
+      upper[pair] = _mm512_unpacklo_epi16(even, odd);
+      lower[pair] = _mm512_unpackhi_epi16(even, odd);
+    }
+    transpose_words(upper);
+    transpose_words(lower);
+    for (int i = 0; i < 4; ++i) {
+      _mm512_storeu_si512(to + (column + i) * kDepth, upper[i]);
+      _mm512_storeu_si512(to + (column + 4 + i) * kDepth, lower[i]);
+    }
   }
-  transpose(r);
-  store_rows(r, to);
 }
+
+// Two rows as one vector, their numbers in turns.
+BLOOMERY_VECTORS void pairs_by_vectors(const Part& from, bfloat16* to) {
+  alignas(64) static constexpr std::uint16_t kTurns[32] = {
+      0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+      8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+  const __m512i turns = _mm512_load_si512(kTurns);
+  for (int pair = 0; pair < 16; ++pair) {
+    const auto* const row = reinterpret_cast<const __m256i*>(from.data + 2 * pair * from.ld);
+    const auto* const next = reinterpret_cast<const __m256i*>(from.data + (2 * pair + 1) * from.ld);
+    const __m512i both = _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256(row)),
+                                            _mm256_loadu_si256(next), 1);
+    _mm512_storeu_si512(to + pair * kDepth, _mm512_permutexvar_epi16(turns, both));
+  }
+}
+
+BLOOMERY_VECTORS void transposed_pairs_by_vectors(const Part& from, bfloat16* to) {
+  for (int word = 0; word < 16; word += 4) {
+    __m512i r[4];
+    for (int row = 0; row < 4; ++row) {
+      r[row] = load_lanes(from.data + row * from.ld + 2 * word, 4 * from.ld);
+    }
+    transpose_words(r);
+    for (int i = 0; i < 4; ++i) {
+      _mm512_storeu_si512(to + (word + i) * kDepth, r[i]);
+    }
+  }
+}
+#undef BLOOMERY_VECTORS
+#undef BLOOMERY_INLINE_VECTORS
 
 }  // namespace
 

@@ -39,8 +39,8 @@ struct RowTiles {
 void configure_tiles();
 void release_tiles();
 
-// c [32, 32] (+)= the product over num_steps steps; b's tiles come in pairs, left and right. next_c
-// is where the next call will write, with the same ldc, or null.
+// c [32, 32] (+)= the product over num_steps steps, at least one; b's tiles come in pairs, left and
+// right. next_c is where the next call will write, with the same ldc, or null.
 void multiply_hardware(const RowTiles& a, const bfloat16* b, std::int64_t num_steps, bool add,
                        float* c, std::int64_t ldc, const float* next_c = nullptr);
 void multiply_emulated(const RowTiles& a, const bfloat16* b, std::int64_t num_steps, bool add,

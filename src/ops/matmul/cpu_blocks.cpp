@@ -31,22 +31,30 @@ double block_cost(const MatmulKey& key, double speed, std::int64_t rows, std::in
 }
 
 // Blocks on the tile registers change no bit of the result, so they may depend on the number of
-// threads: enough of them for twice as many, since neighbours slow down some cores and not others.
-// Rows and columns cost as measured on GPT shapes; more than one panel costs visits to c.
+// threads: many of them, since neighbours slow down some cores and not others and half a block is
+// lost at the end. Costs are in products per element, as measured on GPT shapes: to pack one, to
+// pack one of a whose rows are copied as they are, to read one from where all blocks share it. More
+// than one panel costs visits to c.
 double amx_cost(const MatmulKey& key, std::int64_t threads, std::int64_t rows,
                 std::int64_t columns) {
-  constexpr double kRowCost = 100, kColumnCost = 120, kVisits = 1.15;
-  const double overhead =
-      1 + kRowCost / static_cast<double>(rows) + kColumnCost / static_cast<double>(columns);
-  const std::int64_t count = ((key.m + rows - 1) / rows) * ((key.n + columns - 1) / columns);
-  const auto slots = [&](std::int64_t workers) {
-    const std::int64_t filled = (count + workers - 1) / workers * workers;
-    return static_cast<double>(filled * rows * columns);
+  constexpr double kPack = 120, kCopy = 120, kRead = 40, kVisits = 1.15, kLost = 0.5;
+  const auto parts = [](std::int64_t extent, std::int64_t part) {
+    return (extent + part - 1) / part;
   };
+  // For one operand: `reuse` is how often a block uses an element of it, `whole` how often all do.
+  const auto packing = [](double reuse, double whole) {
+    const bool shared = whole > AmxProduct<float>::kOwnCopies * reuse;
+    return shared ? kPack / whole + kRead / reuse : kPack / reuse;
+  };
+  const auto m = static_cast<double>(key.m), n = static_cast<double>(key.n);
+  const auto r = static_cast<double>(rows), c = static_cast<double>(columns);
+  const double overhead = 1 + packing(r, m) + (key.transpose_a ? packing(c, n) : kCopy / c);
+  const std::int64_t count = parts(key.m, rows) * parts(key.n, columns);
+  const auto slots = static_cast<double>(parts(count, threads) * threads * rows * columns);
+  const double balance = 1 + kLost * static_cast<double>(threads) / static_cast<double>(count);
   const std::int64_t depth = key.input == DType::fp32 ? AmxProduct<float>::panel_depth(columns)
                                                       : AmxProduct<bfloat16>::panel_depth(columns);
-  const bool revisits = depth < key.k;
-  return overhead * (slots(threads) + slots(2 * threads)) * (revisits ? kVisits : 1.0);
+  return overhead * slots * balance * (depth < key.k ? kVisits : 1.0);
 }
 
 // The blocks of least cost among the given extents, cut off where the product ends.
@@ -99,7 +107,7 @@ BlockSizes own_blocks(const MatmulKey& key) {
 }
 
 BlockSizes amx_blocks(const MatmulKey& key, std::int64_t threads) {
-  constexpr std::array<std::int64_t, 8> kRows{128, 192, 256, 384, 512, 768, 1024, 2048};
+  constexpr std::array<std::int64_t, 8> kRows{96, 128, 192, 256, 384, 512, 768, 1024};
   constexpr std::array<std::int64_t, 8> kColumns{128, 192, 256, 384, 512, 768, 1024, 1536};
   return cheapest(key, kRows, kColumns, [&](std::int64_t rows, std::int64_t columns) {
     return amx_cost(key, threads, rows, columns);

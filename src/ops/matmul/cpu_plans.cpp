@@ -15,15 +15,6 @@ namespace {
 constexpr std::array<const char*, 5> kMethodNames{"openblas", "onednn", "onednn_bf16", "amx",
                                                   "own"};
 
-// Whether the processor multiplies bf16 (AVX-512 bf16; every processor with AMX has it too).
-bool multiplies_bf16() {
-#if defined(__x86_64__)
-  return __builtin_cpu_supports("avx512bf16") > 0;
-#else
-  return false;
-#endif
-}
-
 // Products run this many times as fast as in fp32, by order of magnitude.
 double speed_of(CpuMethod method) {
   switch (method) {
@@ -110,7 +101,11 @@ std::vector<CpuMatmulPlan> CpuMatmulPlans::candidates(const MatmulKey& key) cons
                                                             : library_blocks(key, speed_of(method));
     plans.push_back({method, rows, columns});
   }
-  // Timing also tries other cuts with the method that the rule prefers.
+  // Timing also tries other cuts with the method that the rule prefers, but not on the tiles: there
+  // a neighbour changes the speed of a core by more than any cut does.
+  if (methods.front() == CpuMethod::amx) {
+    return plans;
+  }
   const auto piece = [](std::int64_t extent, std::int64_t parts) {
     return std::max<std::int64_t>(64, (extent / parts + 63) / 64 * 64);
   };
@@ -142,7 +137,7 @@ bool CpuMatmulPlans::available(CpuMethod method, const MatmulKey& key) const {
     case CpuMethod::onednn:
       return onednn_ != nullptr && key.input == DType::fp32;
     case CpuMethod::onednn_bf16:
-      return onednn_ != nullptr && key.input == DType::bf16 && multiplies_bf16();
+      return onednn_ != nullptr && key.input == DType::bf16 && cpu_level() >= 3;
     case CpuMethod::amx:
       return (key.input == DType::bf16 || key.input == DType::fp32) && amx_usable();
   }
