@@ -28,10 +28,7 @@ BLOOMERY_ROUNDING void rows_by_vectors(const float* from, std::int64_t ld, std::
 
 BLOOMERY_ROUNDING void pairs_by_vectors(const float* from, std::int64_t ld, std::int64_t rows,
                                         std::int64_t columns, bfloat16* to) {
-  alignas(64) static constexpr std::uint16_t kInterleaved[32] = {
-      0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
-      8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
-  const __m512i order = _mm512_load_si512(kInterleaved);
+  const __m512i order = _mm512_load_si512(kPairOrder);
   for (std::int64_t strip = 0; strip < columns; strip += 2 * kRows) {
     for (std::int64_t row = 0; row < rows; row += kDepth) {
       for (std::int64_t half = 0; half < 2; ++half) {

@@ -74,16 +74,13 @@ BLOOMERY_VECTORS void columns_by_vectors(const Part& from, bfloat16* to) {
 
 // Two rows as one vector, their numbers in turns.
 BLOOMERY_VECTORS void pairs_by_vectors(const Part& from, bfloat16* to) {
-  alignas(64) static constexpr std::uint16_t kTurns[32] = {
-      0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
-      8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
-  const __m512i turns = _mm512_load_si512(kTurns);
+  const __m512i order = _mm512_load_si512(kPairOrder);
   for (int pair = 0; pair < 16; ++pair) {
     const auto* const row = reinterpret_cast<const __m256i*>(from.data + 2 * pair * from.ld);
     const auto* const next = reinterpret_cast<const __m256i*>(from.data + (2 * pair + 1) * from.ld);
     const __m512i both = _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256(row)),
                                             _mm256_loadu_si256(next), 1);
-    _mm512_storeu_si512(to + pair * kDepth, _mm512_permutexvar_epi16(turns, both));
+    _mm512_storeu_si512(to + pair * kDepth, _mm512_permutexvar_epi16(order, both));
   }
 }
 

@@ -11,6 +11,11 @@ namespace bloomery::amx {
 
 inline constexpr std::int64_t kRows = 16, kDepth = 32, kTile = kRows * kDepth;
 
+// Of two rows of 16 one after the other: their numbers in turns, as a row of b's tiles has them.
+alignas(64) inline constexpr std::uint16_t kPairOrder[kDepth] = {
+    0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+    8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+
 // A tile's part of a stored matrix: element (row, column) at data[row * ld + column]; beyond rows
 // and columns the tile is zero.
 struct Part {

@@ -52,6 +52,23 @@ template <class Real>
   }
 }
 
+// to[i * step + r] = element i of row r, for as many rows as a vector has lanes, each as long;
+// row_at(r) is where one starts.
+template <class Real, class RowAt>
+[[gnu::always_inline]] inline void pack_square(const RowAt& row_at, Real* to, std::int64_t step) {
+  constexpr int kCount = kLanes<Real>;
+  Vector<Real> square[kCount];
+  for (int r = 0; r < kCount; ++r) {
+    Real row[kCount];
+    copy_run(row_at(r), kCount, row);
+    square[r] = load_vector(row);
+  }
+  transpose_square<Real>(square);
+  for (int i = 0; i < kCount; ++i) {
+    store_vector(to + i * step, square[i]);
+  }
+}
+
 // to[k * kStripColumns + c] = from(c, k) for a strip of b stored [n, k]; columns beyond `columns`
 // become zero.
 template <class In, class Real>
@@ -62,16 +79,7 @@ void pack_columns_transposed(Stored<In> from, std::int64_t columns, std::int64_t
     const std::int64_t used = std::clamp<std::int64_t>(columns - first, 0, kCount);
     std::int64_t k = 0;
     for (; used == kCount && k + kCount <= depth; k += kCount) {
-      Vector<Real> square[kCount];
-      for (int c = 0; c < kCount; ++c) {
-        Real row[kCount];
-        copy_run(from.at(first + c, k), kCount, row);
-        square[c] = load_vector(row);
-      }
-      transpose_square<Real>(square);
-      for (int i = 0; i < kCount; ++i) {
-        store_vector(to + (k + i) * kStep + first, square[i]);
-      }
+      pack_square([&](int c) { return from.at(first + c, k); }, to + k * kStep + first, kStep);
     }
     for (; k < depth; ++k) {
       for (std::int64_t c = 0; c < kCount; ++c) {
@@ -102,16 +110,9 @@ void pack_rows(Stored<In> from, std::int64_t rows, std::int64_t depth, Real* __r
   std::int64_t k = 0;
   for (; k + kCount <= depth; k += kCount) {
     for (std::int64_t first = 0; first < rows; first += kCount) {
-      Vector<Real> square[kCount];
-      for (int r = 0; r < kCount; ++r) {  // rows beyond the last repeat it
-        Real row[kCount];
-        copy_run(from.at(std::min(first + r, rows - 1), k), kCount, row);
-        square[r] = load_vector(row);
-      }
-      transpose_square<Real>(square);
-      for (int i = 0; i < kCount; ++i) {
-        store_vector(to + (k + i) * kStep + first, square[i]);
-      }
+      // Rows beyond the last repeat it.
+      const auto row_at = [&](int r) { return from.at(std::min(first + r, rows - 1), k); };
+      pack_square(row_at, to + k * kStep + first, kStep);
     }
   }
   for (; k < depth; ++k) {
