@@ -7,12 +7,18 @@ namespace {
 
 // Enough independent sums to fill the widest vectors and to hide the latency of addition.
 constexpr std::int64_t kLanes = 32;
+// Bytes by which requests to memory run ahead. Left to itself a core of some processors reads one
+// row of addresses at half the rate that it could.
+constexpr std::int64_t kAheadBytes = 4096;
 
 template <class T>
 double unit_sum(const T* grad, std::int64_t count) {
   double lanes[kLanes] = {};
   const std::int64_t whole = count / kLanes * kLanes;
   for (std::int64_t i = 0; i < whole; i += kLanes) {
+    for (std::int64_t line = 0; line < kLanes * std::int64_t{sizeof(T)}; line += 64) {
+      __builtin_prefetch(reinterpret_cast<const char*>(grad + i) + kAheadBytes + line);
+    }
     for (std::int64_t lane = 0; lane < kLanes; ++lane) {
       const auto x = static_cast<double>(grad[i + lane]);
       lanes[lane] += x * x;
