@@ -190,7 +190,7 @@ class TileProducts {
                 std::int64_t columns, bool add, float* c, std::int64_t ldc) const {
     for (std::int64_t column = 0; column < columns; column += kStrip, b += num_steps * kPacked) {
       (hardware_ ? amx::multiply_hardware : amx::multiply_emulated)(a, b, num_steps, add,
-                                                                    c + column, ldc, nullptr);
+                                                                    c + column, ldc, {});
     }
   }
 

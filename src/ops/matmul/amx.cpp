@@ -20,8 +20,10 @@ using amx::kTile;
 // come in groups of exactly so many steps, which therefore must not depend on the blocks.
 template <class In>
 constexpr std::int64_t kInnerSteps = std::is_same_v<In, float> ? 6 : 24;
-// Of b, which stay in the second cache while all strips of a block pass.
-constexpr std::int64_t kPanelBytes = 768 * 1024;
+// Of b, which stay in the second cache while all strips of a block pass: the second number where
+// parts of c, which are visited again, have to stay there too.
+constexpr std::int64_t kWholeBytes = 1200 * 1024, kPanelBytes = 768 * 1024;
+constexpr std::int64_t kLeastSteps = 6;
 
 std::int64_t up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple;
@@ -102,10 +104,15 @@ struct AmxProduct<In>::Panel {
 };
 
 template <class In>
-std::int64_t AmxProduct<In>::panel_depth(std::int64_t columns) {
-  const std::int64_t step_bytes = up(columns, kStrip) * kStepSize * 2;
-  const std::int64_t steps = std::max(kInnerSteps<In>, kPanelBytes / step_bytes);
-  return (std::is_same_v<In, float> ? steps / kInnerSteps<In> * kInnerSteps<In> : steps) * kDepth;
+std::int64_t AmxProduct<In>::panel_depth(std::int64_t columns, std::int64_t k) {
+  const std::int64_t step_bytes = up(columns, kStrip) * kStepSize * 2, all = up(k, kDepth);
+  if (all * step_bytes <= kWholeBytes) {
+    return all * kDepth;
+  }
+  const std::int64_t most = std::max(kLeastSteps, kPanelBytes / step_bytes);
+  const std::int64_t steps =
+      std::is_same_v<In, float> ? most / kInnerSteps<In> * kInnerSteps<In> : most;
+  return part_of<In>(all, steps) * kDepth;
 }
 
 template <class In>
@@ -116,7 +123,7 @@ typename AmxProduct<In>::Panel AmxProduct<In>::panel_of(std::int64_t i, std::int
               .column_strips = up(columns, kStrip),
               .first_row_strip = i / kStrip,
               .first_column_strip = j / kStrip,
-              .most_steps = part_of<In>(num_steps_, panel_depth(columns) / kDepth)};
+              .most_steps = panel_depth(columns, s_.k) / kDepth};
   const auto room_for = [&](std::int64_t strips, std::int64_t steps) {
     return Tensor::empty(stream_, DType::bf16, {strips * steps * kStepSize});
   };
@@ -183,35 +190,66 @@ void AmxProduct<In>::accumulate(const Panel& panel, std::int64_t row_strip, bool
       const bfloat16* b = panel.b.data + strip * panel.b.stride + step * kStepSize;
       float* const to = c + strip * kStrip;
       multiply(a, b, steps, add || step > 0, to, ldc,
-               strip + 1 < panel.column_strips ? to + kStrip : c);
+               {.c = strip + 1 < panel.column_strips ? to + kStrip : c,
+                .b = row_strip == 0 ? next_columns(panel, strip, step, inner) : nullptr});
     }
   }
 }
 
 template <class In>
 void AmxProduct<In>::multiply(const bfloat16* a, const bfloat16* b, std::int64_t steps, bool add,
-                              float* c, std::int64_t ldc, const float* next_c) const {
+                              float* c, std::int64_t ldc, const amx::Next& next) const {
   if constexpr (std::is_same_v<In, bfloat16>) {
     const amx::RowTiles rows{a, kDepth, kTile, 2 * kTile};
     (hardware_ ? amx::multiply_hardware : amx::multiply_emulated)(rows, b, steps, add, c, ldc,
-                                                                  next_c);
+                                                                  next);
   } else {
     (hardware_ ? amx::multiply_planes_hardware : amx::multiply_planes_emulated)(a, b, steps, add, c,
-                                                                                ldc, next_c);
+                                                                                ldc, next);
   }
 }
 
-// Beside column strip `strip`: its share of the rows that rows_of will pack for the next row strip.
+// The tiles of b that follow those of a strip and step, where they were packed by another thread
+// and this one has not seen them yet.
+template <class In>
+const bfloat16* AmxProduct<In>::next_columns(const Panel& panel, std::int64_t strip,
+                                             std::int64_t step, std::int64_t inner) const {
+  if (!shared_b_) {
+    return nullptr;
+  }
+  if (strip + 1 < panel.column_strips) {
+    return panel.b.data + (strip + 1) * panel.b.stride + step * kStepSize;
+  }
+  return step + inner < panel.steps ? panel.b.data + (step + inner) * kStepSize : nullptr;
+}
+
+// Beside column strip `strip`: its share of what the next row strip will take from a, packed tiles
+// or rows that rows_of will pack.
 template <class In>
 void AmxProduct<In>::fetch_next_rows(const Panel& panel, std::int64_t row_strip, std::int64_t strip,
                                      std::int64_t step, std::int64_t steps) const {
-  const std::int64_t next_row = (panel.first_row_strip + row_strip + 1) * kStrip;
-  if (a_.transposed() || next_row + kStrip > s_.m) {
+  const auto share_from = [&](std::int64_t count) { return count * strip / panel.column_strips; };
+  const auto share_to = [&](std::int64_t count) {
+    return count * (strip + 1) / panel.column_strips;
+  };
+  if (a_.transposed()) {
+    if (row_strip + 1 == panel.row_strips) {
+      return;
+    }
+    const bfloat16* const next = rows_of(panel, row_strip + 1, step, steps);
+    const std::int64_t lines = steps * kStepSize / kDepth;
+    for (std::int64_t line = share_from(lines); line < share_to(lines); ++line) {
+      __builtin_prefetch(next + line * kDepth, 0, 2);
+    }
     return;
   }
-  const std::int64_t end = next_row + kStrip * (strip + 1) / panel.column_strips;
+  const std::int64_t next_row = (panel.first_row_strip + row_strip + 1) * kStrip;
+  if (next_row + kStrip > s_.m) {
+    return;
+  }
+  const std::int64_t end = next_row + share_to(kStrip);
   const std::int64_t first = (panel.first + step) * kDepth;
-  for (std::int64_t row = next_row + kStrip * strip / panel.column_strips; row < end; ++row) {
+  for (std::int64_t row = next_row + share_from(kStrip); row < end; ++row) {
     a_.fetch(row, first, first + steps * kDepth);
   }
 }

@@ -39,8 +39,9 @@ class AmxProduct {
     std::int64_t m, n, k;
     std::int64_t block_rows, block_columns;  // multiples of kStrip, or at least m and n
   };
-  // Inner positions that a block of so many columns computes in one go; between goes it visits c.
-  static std::int64_t panel_depth(std::int64_t columns);
+  // Inner positions of k that a block of so many columns computes in one go, at most; between goes
+  // it visits c.
+  static std::int64_t panel_depth(std::int64_t columns, std::int64_t k);
 
   AmxProduct(Stream& stream, const Sizes& sizes, const Operand& a, const Operand& b,
              Tiles tiles = Tiles::hardware);
@@ -66,7 +67,9 @@ class AmxProduct {
   void fetch_next_rows(const Panel& panel, std::int64_t row_strip, std::int64_t strip,
                        std::int64_t step, std::int64_t steps) const;
   void multiply(const bfloat16* a, const bfloat16* b, std::int64_t steps, bool add, float* c,
-                std::int64_t ldc, const float* next_c) const;
+                std::int64_t ldc, const amx::Next& next) const;
+  const bfloat16* next_columns(const Panel& panel, std::int64_t strip, std::int64_t step,
+                               std::int64_t inner) const;
   void accumulate(const Panel& panel, std::int64_t row_strip, bool add, float* c,
                   std::int64_t ldc) const;
 

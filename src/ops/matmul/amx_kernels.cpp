@@ -89,13 +89,26 @@ class Ahead {
   const std::int64_t ldc_;
 };
 
-}  // namespace
+// A gap that asks for eight lines of the next b, if there is one: a quarter of a step.
+template <bool kFetch>
+BLOOMERY_INLINE_TILES void gap_with_fetch(const bfloat16*& next) {
+  if constexpr (kFetch) {
+    for (int line = 0; line < 8; ++line, next += kDepth) {
+      __builtin_prefetch(next, 0, 2);
+    }
+  } else {
+    BLOOMERY_GAP;
+  }
+}
 
 // Four products for four loads in a step. A tile is loaded for the next step as soon as it has been
 // used, so that where the core is ours alone no product waits.
-BLOOMERY_TILES void multiply_hardware(const RowTiles& a, const bfloat16* b, std::int64_t num_steps,
-                                      bool add, float* c, std::int64_t ldc, const float* next_c) {
-  Ahead ahead(next_c != nullptr ? next_c : c, ldc);
+template <bool kFetch>
+BLOOMERY_INLINE_TILES void multiply_steps(const RowTiles& a, const bfloat16* b,
+                                          std::int64_t num_steps, bool add, float* c,
+                                          std::int64_t ldc, const Next& next) {
+  Ahead ahead(next.c != nullptr ? next.c : c, ldc);
+  const bfloat16* next_b = next.b;
   const std::int64_t stride = a.stride * 2;
   const bfloat16* rows = a.data;
   load_sums(add, c, ldc);
@@ -105,13 +118,13 @@ BLOOMERY_TILES void multiply_hardware(const RowTiles& a, const bfloat16* b, std:
   for (std::int64_t step = 1; step <= num_steps; ++step) {
     const bool more = step < num_steps;
     ahead.fetch();
-    BLOOMERY_GAP;
+    gap_with_fetch<kFetch>(next_b);
     _tile_dpbf16ps(0, 4, 6);
-    BLOOMERY_GAP;
+    gap_with_fetch<kFetch>(next_b);
     _tile_loadd(5, rows + a.second, stride);
-    BLOOMERY_GAP;
+    gap_with_fetch<kFetch>(next_b);
     _tile_dpbf16ps(1, 4, 7);
-    BLOOMERY_GAP;
+    gap_with_fetch<kFetch>(next_b);
     _tile_dpbf16ps(2, 5, 6);
     rows += a.step;
     b += 2 * kTile;
@@ -131,6 +144,17 @@ BLOOMERY_TILES void multiply_hardware(const RowTiles& a, const bfloat16* b, std:
   store_sums(c, ldc);
 }
 
+}  // namespace
+
+BLOOMERY_TILES void multiply_hardware(const RowTiles& a, const bfloat16* b, std::int64_t num_steps,
+                                      bool add, float* c, std::int64_t ldc, const Next& next) {
+  if (next.b != nullptr) {
+    multiply_steps<true>(a, b, num_steps, add, c, ldc, next);
+  } else {
+    multiply_steps<false>(a, b, num_steps, add, c, ldc, next);
+  }
+}
+
 // c += sums, or c = sums.
 __attribute__((target("avx512f"))) void write_sums(const float* sums, bool add, float* c,
                                                    std::int64_t ldc) {
@@ -147,9 +171,9 @@ __attribute__((target("avx512f"))) void write_sums(const float* sums, bool add, 
 // planes 0, then what c holds: otherwise each of the six would round at the size of c.
 BLOOMERY_TILES void multiply_planes_hardware(const bfloat16* a, const bfloat16* b,
                                              std::int64_t num_steps, bool add, float* c,
-                                             std::int64_t ldc, const float* next_c) {
+                                             std::int64_t ldc, const Next& next) {
   constexpr std::int64_t kPair = 2 * kTile, kStep = kPlanes * kPair;
-  Ahead ahead(next_c != nullptr ? next_c : c, ldc);
+  Ahead ahead(next.c != nullptr ? next.c : c, ldc);
   load_sums(false, c, ldc);
   for (std::int64_t step = 0; step < num_steps; ++step) {
     const bfloat16 *const x = a + step * kStep, *const y = b + step * kStep;
@@ -183,17 +207,17 @@ BLOOMERY_TILES void multiply_planes_hardware(const bfloat16* a, const bfloat16* 
 #undef BLOOMERY_INLINE_TILES
 #else
 void multiply_hardware(const RowTiles& a, const bfloat16* b, std::int64_t num_steps, bool add,
-                       float* c, std::int64_t ldc, const float* next_c) {
-  multiply_emulated(a, b, num_steps, add, c, ldc, next_c);
+                       float* c, std::int64_t ldc, const Next& next) {
+  multiply_emulated(a, b, num_steps, add, c, ldc, next);
 }
 void multiply_planes_hardware(const bfloat16* a, const bfloat16* b, std::int64_t num_steps,
-                              bool add, float* c, std::int64_t ldc, const float* next_c) {
-  multiply_planes_emulated(a, b, num_steps, add, c, ldc, next_c);
+                              bool add, float* c, std::int64_t ldc, const Next& next) {
+  multiply_planes_emulated(a, b, num_steps, add, c, ldc, next);
 }
 #endif
 
 void multiply_emulated(const RowTiles& a, const bfloat16* b, std::int64_t num_steps, bool add,
-                       float* c, std::int64_t ldc, const float*) {
+                       float* c, std::int64_t ldc, const Next&) {
   for (std::int64_t row = 0; row < 2 * kRows; ++row) {
     for (std::int64_t column = 0; column < 2 * kRows; ++column) {
       float sum = add ? c[row * ldc + column] : 0.0f;
@@ -211,13 +235,13 @@ void multiply_emulated(const RowTiles& a, const bfloat16* b, std::int64_t num_st
 }
 
 void multiply_planes_emulated(const bfloat16* a, const bfloat16* b, std::int64_t num_steps,
-                              bool add, float* c, std::int64_t ldc, const float* next_c) {
+                              bool add, float* c, std::int64_t ldc, const Next&) {
   constexpr std::int64_t kPair = 2 * kTile, kStep = kPlanes * kPair, kSide = 2 * kRows;
   constexpr std::pair<int, int> kSmall[] = {{0, 2}, {0, 1}, {1, 1}, {1, 0}, {2, 0}};
   std::array<float, kSide * kSide> sums{};
   const auto multiply_step = [&](std::int64_t step, int left, int right) {
     multiply_emulated({a + step * kStep + left * kPair, kDepth, kTile, 0},
-                      b + step * kStep + right * kPair, 1, true, sums.data(), kSide, next_c);
+                      b + step * kStep + right * kPair, 1, true, sums.data(), kSide);
   };
   for (std::int64_t step = 0; step < num_steps; ++step) {
     for (const auto& [left, right] : kSmall) {

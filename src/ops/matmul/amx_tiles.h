@@ -44,18 +44,25 @@ struct RowTiles {
 void configure_tiles();
 void release_tiles();
 
+// What the next call will use and the caches may not hold yet, to be asked for meanwhile: c of the
+// same ldc, tiles of b for as many steps. Null: nothing.
+struct Next {
+  const float* c = nullptr;
+  const bfloat16* b = nullptr;
+};
+
 // c [32, 32] (+)= the product over num_steps steps, at least one; b's tiles come in pairs, left and
-// right. next_c is where the next call will write, with the same ldc, or null.
+// right.
 void multiply_hardware(const RowTiles& a, const bfloat16* b, std::int64_t num_steps, bool add,
-                       float* c, std::int64_t ldc, const float* next_c = nullptr);
+                       float* c, std::int64_t ldc, const Next& next = {});
 void multiply_emulated(const RowTiles& a, const bfloat16* b, std::int64_t num_steps, bool add,
-                       float* c, std::int64_t ldc, const float* next_c = nullptr);
+                       float* c, std::int64_t ldc, const Next& next = {});
 
 // The same for fp32 numbers in planes (amx_planes.h): a step has kPlanes pairs of tiles of a and as
 // many of b, plane after plane, and a's tiles lie one after another.
 void multiply_planes_hardware(const bfloat16* a, const bfloat16* b, std::int64_t num_steps,
-                              bool add, float* c, std::int64_t ldc, const float* next_c);
+                              bool add, float* c, std::int64_t ldc, const Next& next);
 void multiply_planes_emulated(const bfloat16* a, const bfloat16* b, std::int64_t num_steps,
-                              bool add, float* c, std::int64_t ldc, const float* next_c);
+                              bool add, float* c, std::int64_t ldc, const Next& next);
 
 }  // namespace bloomery::amx

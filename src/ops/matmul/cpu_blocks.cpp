@@ -33,18 +33,18 @@ double block_cost(const MatmulKey& key, double speed, std::int64_t rows, std::in
 // Blocks on the tile registers change no bit of the result, so they may depend on the number of
 // threads: many of them, since neighbours slow down some cores and not others and half a block is
 // lost at the end. Costs are in products per element, as measured on GPT shapes: to pack one, to
-// pack one of a whose rows are copied as they are, to read one from where all blocks share it. More
-// than one panel costs visits to c.
+// pack one of a whose rows are copied as they are, to read one from where all blocks share it, to
+// visit one of c once more.
 double amx_cost(const MatmulKey& key, std::int64_t threads, std::int64_t rows,
                 std::int64_t columns) {
-  constexpr double kPack = 120, kCopy = 120, kRead = 40, kVisits = 1.15, kLost = 0.5;
+  constexpr double kPack = 120, kShare = 150, kCopy = 120, kRead = 50, kVisit = 60, kLost = 0.5;
   const auto parts = [](std::int64_t extent, std::int64_t part) {
     return (extent + part - 1) / part;
   };
   // For one operand: `reuse` is how often a block uses an element of it, `whole` how often all do.
   const auto packing = [](double reuse, double whole) {
     const bool shared = whole > AmxProduct<float>::kOwnCopies * reuse;
-    return shared ? kPack / whole + kRead / reuse : kPack / reuse;
+    return shared ? kShare / whole + kRead / reuse : kPack / reuse;
   };
   const auto m = static_cast<double>(key.m), n = static_cast<double>(key.n);
   const auto r = static_cast<double>(rows), c = static_cast<double>(columns);
@@ -52,9 +52,11 @@ double amx_cost(const MatmulKey& key, std::int64_t threads, std::int64_t rows,
   const std::int64_t count = parts(key.m, rows) * parts(key.n, columns);
   const auto slots = static_cast<double>(parts(count, threads) * threads * rows * columns);
   const double balance = 1 + kLost * static_cast<double>(threads) / static_cast<double>(count);
-  const std::int64_t depth = key.input == DType::fp32 ? AmxProduct<float>::panel_depth(columns)
-                                                      : AmxProduct<bfloat16>::panel_depth(columns);
-  return overhead * slots * balance * (depth < key.k ? kVisits : 1.0);
+  const std::int64_t depth = key.input == DType::fp32
+                                 ? AmxProduct<float>::panel_depth(columns, key.k)
+                                 : AmxProduct<bfloat16>::panel_depth(columns, key.k);
+  const double visits = depth < key.k ? kVisit / static_cast<double>(depth) : 0;
+  return (overhead + visits) * slots * balance;
 }
 
 // The blocks of least cost among the given extents, cut off where the product ends.
