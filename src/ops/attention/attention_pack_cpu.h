@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/prefetch.h"
 #include "ops/attention/attention.h"
 #include "ops/attention/attention_settings.h"
 #include "ops/common/vector_lanes.h"
@@ -61,7 +62,7 @@ T* head_at(const HeadView& view, const AttentionProblem& problem, std::int64_t t
 template <class T>
 [[gnu::always_inline]] inline void prefetch_row(const T* row, std::int64_t width) {
   for (std::int64_t i = 0; i < width; i += kCacheLine / static_cast<std::int64_t>(sizeof(T))) {
-    __builtin_prefetch(row + i);
+    prefetch(row + i);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #endif
 
+#include "base/prefetch.h"
 #include "ops/matmul/amx_guard.h"
 
 namespace bloomery {
@@ -239,7 +240,7 @@ void AmxProduct<In>::fetch_next_rows(const Panel& panel, std::int64_t row_strip,
     const bfloat16* const next = rows_of(panel, row_strip + 1, step, steps);
     const std::int64_t lines = steps * kStepSize / kDepth;
     for (std::int64_t line = share_from(lines); line < share_to(lines); ++line) {
-      __builtin_prefetch(next + line * kDepth, 0, 2);
+      prefetch_to_second(next + line * kDepth);
     }
     return;
   }

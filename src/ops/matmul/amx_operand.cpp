@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/prefetch.h"
+
 namespace bloomery {
 namespace {
 
@@ -77,7 +79,7 @@ void AmxOperand<In>::pack(std::int64_t strip, std::int64_t step, bfloat16* to) c
 template <class In>
 void AmxOperand<In>::pack(const Region& region, const Loop& loop, bfloat16* to,
                           std::int64_t stride) const {
-  constexpr std::int64_t kAhead = 4;
+  constexpr std::int64_t kAhead = 8;
   const std::int64_t down = rows_are_inner_ ? region.steps : region.strips;
   const std::int64_t across = rows_are_inner_ ? region.strips : region.steps;
   const std::int64_t first_row = (rows_are_inner_ ? region.first_step : region.first_strip) * kSide;
@@ -110,7 +112,7 @@ void AmxOperand<In>::fetch(std::int64_t row, std::int64_t begin, std::int64_t en
   const In* const data = stored_.data + row * stored_.ld;
   const std::int64_t last = std::min(end, rows_are_inner_ ? extent_ : inner_);
   for (std::int64_t i = begin; i < last; i += kLine) {
-    __builtin_prefetch(data + i, 0, 2);
+    prefetch_to_second(data + i);
   }
 }
 
