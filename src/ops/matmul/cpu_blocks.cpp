@@ -32,9 +32,9 @@ double block_cost(const MatmulKey& key, double speed, std::int64_t rows, std::in
 
 // Blocks on the tile registers change no bit of the result, so they may depend on the number of
 // threads: many of them, since neighbours slow down some cores and not others and half a block is
-// lost at the end. Costs are in products per element, as measured on GPT shapes: to pack one, to
-// pack one of a whose rows are copied as they are, to read one from where all blocks share it, to
-// visit one of c once more.
+// lost at the end. Costs are in products per element, as measured on GPT shapes: to pack one for a
+// block, to pack one for all blocks, to copy one of a row of a, to read one from where all blocks
+// share it, to visit one of c once more.
 double amx_cost(const MatmulKey& key, std::int64_t threads, std::int64_t rows,
                 std::int64_t columns) {
   constexpr double kPack = 120, kShare = 150, kCopy = 120, kRead = 50, kVisit = 60, kLost = 0.5;

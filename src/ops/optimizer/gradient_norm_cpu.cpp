@@ -7,8 +7,8 @@ namespace {
 
 // Enough independent sums to fill the widest vectors and to hide the latency of addition.
 constexpr std::int64_t kLanes = 32;
-// Bytes by which requests to memory run ahead. Left to itself a core of some processors reads one
-// row of addresses at half the rate that it could.
+// Bytes by which requests run ahead of the sums, for processors that read one row of addresses more
+// slowly than several.
 constexpr std::int64_t kAheadBytes = 4096;
 
 template <class T>
