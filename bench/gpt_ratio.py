@@ -30,12 +30,15 @@ def tokens_per_second(line):
 
 class Peer:
     def __init__(self, o, mode):
+        self.mode, self.python = mode, o.python
         command = [o.python, str(PEER), "--size", o.size, "--dtype", o.dtype, "--device", o.device, "--threads",
                    str(o.threads), "--steps", str(o.steps), "--on-request"]
         self.process = subprocess.Popen(command + (["--compile"] if mode == "compiled" else []), text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def wait_until_ready(self):
         if self.process.stdout.readline().strip() != "ready":
-            fail(f"{mode} PyTorch did not start; does {o.python} have it (--python)?")
+            fail(f"{self.mode} PyTorch did not start; does {self.python} have it (--python)?")
 
     def measure(self):
         self.process.stdin.write("\n")
@@ -66,9 +69,13 @@ def main():
     o = parser.parse_args()
     if shutil.which(o.program) is None:
         fail(f"no program at {o.program}: build it (make PRESET=cpu) or give --program")
+    if shutil.which(o.python) is None:
+        fail(f"no Python at {o.python}: give one that has PyTorch with --python")
     if o.rounds < 1 or not set(o.modes.split(",")) <= {"eager", "compiled"}:
         fail("--rounds is at least 1, and --modes are eager, compiled, or both with a comma")
     peers = {mode: Peer(o, mode) for mode in o.modes.split(",")}
+    for peer in peers.values():  # compiled PyTorch takes two minutes to start
+        peer.wait_until_ready()
     rounds = []
     for number in range(o.rounds):
         row = {"bloomery": measure_program(o), **{mode: peer.measure() for mode, peer in peers.items()}}
