@@ -58,19 +58,19 @@ T* head_at(const HeadView& view, const AttentionProblem& problem, std::int64_t t
          head / per_group * view.group_stride + head % per_group * problem.head_dim;
 }
 
-// Asks for one row to be brought into the cache.
-template <class T>
-[[gnu::always_inline]] inline void prefetch_row(const T* row, std::int64_t width) {
+// Calls ask(address) for every line of a row.
+template <class T, class Ask>
+[[gnu::always_inline]] inline void for_row_lines(const T* row, std::int64_t width, const Ask& ask) {
   for (std::int64_t i = 0; i < width; i += kCacheLine / static_cast<std::int64_t>(sizeof(T))) {
-    prefetch(row + i);
+    ask(row + i);
   }
 }
 
-// The same for rows that will be wanted after other work.
+// Asks for rows that will be wanted after other work, too many for the first cache.
 template <class T>
 void prefetch_rows(const Rows<T>& rows, std::int64_t width) {
   for (std::int64_t row = 0; row < rows.count; ++row) {
-    prefetch_row(rows.data + row * rows.stride, width);
+    for_row_lines(rows.data + row * rows.stride, width, prefetch_to_second);
   }
 }
 
@@ -82,7 +82,7 @@ void pack_rows(const Rows<T>& from, std::int64_t width, std::int64_t padded, Pac
     const T* source = from.data + row * from.stride;
     Packed* target = to + row * padded;
     if (row + kPrefetchRows < from.count) {
-      prefetch_row(source + kPrefetchRows * from.stride, width);
+      for_row_lines(source + kPrefetchRows * from.stride, width, prefetch);
     }
     std::int64_t i = 0;
     if constexpr (std::is_same_v<T, Packed>) {
