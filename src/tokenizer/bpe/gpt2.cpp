@@ -90,7 +90,7 @@ std::shared_ptr<const Tokenizer> parse_gpt2(std::string_view vocabulary_text,
   std::vector<ByteToken> vocabulary, extra;
   for (const auto& [piece, id] : ids) {
     std::optional<std::string> bytes = unspell_bytes(piece);
-    if (bytes) {
+    if (bytes && !bytes->empty()) {
       vocabulary.push_back({std::move(*bytes), id});
     } else {
       extra.push_back({piece, id});

@@ -67,6 +67,13 @@ TEST_F(Gpt2Files, UnknownBytesAreIdZero) {
   EXPECT_EQ(tokenizer->decode(std::vector<TokenId>{5, 7}), "a<|endoftext|>");
 }
 
+TEST_F(Gpt2Files, AnEmptyTokenHasAnIdAndNoText) {
+  const auto tokenizer = load(R"({"a": 0, "": 5})", "#version\n");
+  EXPECT_EQ(tokenizer->vocab_size(), 6);
+  EXPECT_EQ(tokenizer->decode(std::vector<TokenId>{0, 5, 0}), "aa");
+  EXPECT_EQ(encoded(*load(R"({"": 5})", "#version\n"), "x"), (std::vector<TokenId>{0}));
+}
+
 TEST_F(Gpt2Files, TheEndOfTextIsRecognisedUnlessItIsToBeText) {
   const auto tokenizer = load(R"({"a": 5, "!": 0, "<|endoftext|>": 7})", "#version\n");
   EXPECT_EQ(encoded(*tokenizer, "a<|endoftext|>a"), (std::vector<TokenId>{5, 7, 5}));
