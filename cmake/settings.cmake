@@ -52,10 +52,13 @@ if(BLOOMERY_PORTABLE)
                          INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:--compress-mode=size>")
 endif()
 if(BLOOMERY_SANITIZE)
-  # Instrumented code of the standard library looks uninitialised to g++ 12 where it is not.
   target_compile_options(bloomery_settings
                          INTERFACE -fsanitize=${BLOOMERY_SANITIZE} -fno-omit-frame-pointer
-                                   -fno-sanitize-recover=all -Wno-maybe-uninitialized)
+                                   -fno-sanitize-recover=all)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    # Instrumented code of the standard library looks uninitialised to g++ 12 where it is not.
+    target_compile_options(bloomery_settings INTERFACE -Wno-maybe-uninitialized)
+  endif()
   target_link_options(bloomery_settings INTERFACE -fsanitize=${BLOOMERY_SANITIZE})
 endif()
 

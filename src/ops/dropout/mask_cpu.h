@@ -39,6 +39,19 @@ typedef std::uint32_t PhiloxWords __attribute__((vector_size(kPhiloxBytes)));
 #endif
 }
 
+// The four words of every block in reverse.
+[[gnu::always_inline]] static inline void reverse_words(PhiloxPairs& lanes) {
+  const auto words = (PhiloxWords)lanes;
+#if defined(__AVX512F__)
+  lanes = (PhiloxPairs)__builtin_shufflevector(words, words, 3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8,
+                                               15, 14, 13, 12);
+#elif defined(__AVX2__)
+  lanes = (PhiloxPairs)__builtin_shufflevector(words, words, 3, 2, 1, 0, 7, 6, 5, 4);
+#else
+  lanes = (PhiloxPairs)__builtin_shufflevector(words, words, 3, 2, 1, 0);
+#endif
+}
+
 // dropout_block of kMaskChannels / 8 neighbouring blocks, the first of which is `start`. A block is
 // two 64-bit lanes, (c0 | c1 << 32) and (c2 | c3 << 32); a round is then
 //   lanes = reverse 32-bit words of (low halves * multipliers) ^ (lanes >> 32) ^ keys
@@ -48,11 +61,8 @@ static inline void random_channels(RandomKey key, const RandomBlock& start,
   constexpr int kPairs = kPhiloxBytes / 8;
   constexpr int kVectors = kMaskChannels * 2 / kPhiloxBytes;
   PhiloxPairs state[kVectors] = {}, multipliers{}, keys{};
-  PhiloxWords reversed{};
   for (int i = 0; i < kPairs; ++i) {
     multipliers[i] = i % 2 == 0 ? 0xD2511F53u : 0xCD9E8D57u;
-    reversed[2 * i] = static_cast<std::uint32_t>(4 * (i / 2) + 3 - 2 * (i % 2));
-    reversed[2 * i + 1] = reversed[2 * i] - 1;
   }
   for (int vector = 0; vector < kVectors; ++vector) {
     for (int i = 0; i < kPairs; ++i) {
@@ -70,8 +80,8 @@ static inline void random_channels(RandomKey key, const RandomBlock& start,
     for (PhiloxPairs& lanes : state) {
       PhiloxPairs product;
       multiply_low(product, lanes, multipliers);
-      const auto swapped = (PhiloxPairs)__builtin_shuffle((PhiloxWords)product, reversed);
-      lanes = swapped ^ (lanes >> 32) ^ keys;
+      reverse_words(product);
+      lanes = product ^ (lanes >> 32) ^ keys;
     }
     k0 += 0x9E3779B9u;
     k1 += 0xBB67AE85u;

@@ -14,6 +14,8 @@ add_op(
   CPU matmul_cpu.cpp own_product_cpu.cpp column_sum_cpu.cpp
   CUDA matmul_cuda.cpp cublaslt.cpp add_bias_cuda.cu column_sum_cuda.cu
   TESTS amx_blocks_test.cpp amx_test.cpp epilogue_test.cpp matmul_test.cpp own_product_test.cpp)
-# g++ 12 takes the undefined starting values in its own vector headers for mistakes.
-set_source_files_properties(matmul/amx_planes.cpp matmul/amx_tiles.cpp PROPERTIES COMPILE_OPTIONS
-                            "-Wno-uninitialized;-Wno-maybe-uninitialized")
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  # g++ 12 takes the undefined starting values in its own vector headers for mistakes.
+  set_source_files_properties(matmul/amx_planes.cpp matmul/amx_tiles.cpp PROPERTIES COMPILE_OPTIONS
+                              "-Wno-uninitialized;-Wno-maybe-uninitialized")
+endif()
