@@ -44,8 +44,8 @@ START = [
     r"> setting random seeds to 1234 \.\.\.",
     r"time to initialize megatron \(seconds\): \d+\.\d{3}",
     r"\[after megatron is initialized\] datetime: " + DATE,
-    r"> learning rate decay style: cosine",
     r" > number of parameters on \(tensor, pipeline\) model parallel rank \(0, 0\): \d+",
+    r"> learning rate decay style: cosine",
     r" > datasets target sizes \(minimum size\):", r"    train:      \d+", r"    validation: \d+", r"    test:       \d+",
     r"done with setup \.\.\.", r"training \.\.\.", r"\[before the start of training step\] datetime: " + DATE,
 ]
