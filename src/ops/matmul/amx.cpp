@@ -177,12 +177,36 @@ const bfloat16* AmxProduct<In>::rows_of(const Panel& panel, std::int64_t row_str
   return panel.a.data;
 }
 
+// Where one strip of rows of the block lies in each of the touched matrices.
+template <class In>
+typename AmxProduct<In>::Lines AmxProduct<In>::lines_of(const AllTouched& touched,
+                                                        const Panel& panel,
+                                                        std::int64_t row_strip) const {
+  const std::int64_t row = (panel.first_row_strip + row_strip) * kStrip;
+  const std::int64_t column = panel.first_column_strip * kStrip;
+  const std::int64_t columns = std::min(panel.column_strips * kStrip, s_.n - column);
+  Lines lines;
+  for (std::size_t i = 0; i < touched.size(); ++i) {
+    const auto& [data, bytes] = touched[i];
+    if (data != nullptr) {
+      lines[i] = {.row = static_cast<const char*>(data) + (row * s_.n + column) * bytes,
+                  .rows = std::min(kStrip, s_.m - row),
+                  .bytes = columns * bytes,
+                  .stride = s_.n * bytes};
+    }
+  }
+  return lines;
+}
+
 // One strip of rows over the steps of a panel. Its part of a stays in the first cache while b's
-// strips pass.
+// strips pass. The lines are those of what will be done with the sums.
 template <class In>
 void AmxProduct<In>::accumulate(const Panel& panel, std::int64_t row_strip, bool add, float* c,
-                                std::int64_t ldc) const {
+                                std::int64_t ldc, Lines lines) const {
+  constexpr std::int64_t kLine = 64;
   const std::int64_t inner = part_of<In>(panel.steps, kInnerSteps<In>);
+  const std::int64_t num_lines = kStrip * up(lines.front().bytes, kLine);
+  const std::int64_t lines_a_step = up(num_lines, panel.column_strips * panel.steps);
   for (std::int64_t step = 0; step < panel.steps; step += inner) {
     const std::int64_t steps = std::min(inner, panel.steps - step);
     const bfloat16* const a = rows_of(panel, row_strip, step, steps);
@@ -192,7 +216,9 @@ void AmxProduct<In>::accumulate(const Panel& panel, std::int64_t row_strip, bool
       float* const to = c + strip * kStrip;
       multiply(a, b, steps, add || step > 0, to, ldc,
                {.c = strip + 1 < panel.column_strips ? to + kStrip : c,
-                .b = row_strip == 0 ? next_columns(panel, strip, step, inner) : nullptr});
+                .b = row_strip == 0 ? next_columns(panel, strip, step, inner) : nullptr,
+                .lines = lines,
+                .lines_a_step = lines_a_step});
     }
   }
 }
@@ -256,7 +282,8 @@ void AmxProduct<In>::fetch_next_rows(const Panel& panel, std::int64_t row_strip,
 }
 
 template <class In>
-void AmxProduct<In>::block(std::int64_t i, std::int64_t j, const Finished& finished) const {
+void AmxProduct<In>::block(std::int64_t i, std::int64_t j, const Finished& finished,
+                           const AllTouched& touched) const {
   const std::int64_t rows = std::min(s_.block_rows, s_.m - i);
   Panel panel = panel_of(i, j);
   const std::int64_t ldc = panel.column_strips * kStrip;
@@ -269,8 +296,9 @@ void AmxProduct<In>::block(std::int64_t i, std::int64_t j, const Finished& finis
     enter(panel, first);
     for (std::int64_t strip = 0; strip < panel.row_strips; ++strip) {
       float* c = static_cast<float*>(scratch.data()) + (one_panel ? 0 : strip * kStrip * ldc);
-      accumulate(panel, strip, first > 0, c, ldc);
-      if (first + panel.steps == num_steps_) {
+      const bool last = first + panel.steps == num_steps_;
+      accumulate(panel, strip, first > 0, c, ldc, last ? lines_of(touched, panel, strip) : Lines{});
+      if (last) {
         finished(i + strip * kStrip, std::min(kStrip, rows - strip * kStrip), c, ldc);
       }
     }

@@ -4,6 +4,7 @@
 // into the second cache.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 
@@ -49,7 +50,14 @@ class AmxProduct {
   // The block that starts at row i and column j, on the calling thread. finished(first_row,
   // num_rows, c, ldc) receives the results strip by strip.
   using Finished = std::function<void(std::int64_t, std::int64_t, float*, std::int64_t)>;
-  void block(std::int64_t i, std::int64_t j, const Finished& finished) const;
+  // Matrices [m, n] that `finished` will write or read at the same places; null data: none.
+  struct Touched {
+    const void* data = nullptr;
+    std::int64_t element_bytes = 0;
+  };
+  using AllTouched = std::array<Touched, 2>;
+  void block(std::int64_t i, std::int64_t j, const Finished& finished,
+             const AllTouched& touched = {}) const;
   // Whether m and n are multiples of kStrip. Not a matter of single blocks: sums that start from c
   // round in another way than sums that are added to it, so one product must not mix the two.
   bool goes_straight_into_c() const { return s_.m % kStrip == 0 && s_.n % kStrip == 0; }
@@ -70,8 +78,10 @@ class AmxProduct {
                 std::int64_t ldc, const amx::Next& next) const;
   const bfloat16* next_columns(const Panel& panel, std::int64_t strip, std::int64_t step,
                                std::int64_t inner) const;
-  void accumulate(const Panel& panel, std::int64_t row_strip, bool add, float* c,
-                  std::int64_t ldc) const;
+  using Lines = std::array<amx::Lines, std::tuple_size_v<AllTouched>>;
+  Lines lines_of(const AllTouched& touched, const Panel& panel, std::int64_t row_strip) const;
+  void accumulate(const Panel& panel, std::int64_t row_strip, bool add, float* c, std::int64_t ldc,
+                  Lines lines = {}) const;
 
   Stream& stream_;
   const Sizes s_;

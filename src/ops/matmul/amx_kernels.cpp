@@ -89,6 +89,10 @@ class Ahead {
   const std::int64_t ldc_;
 };
 
+[[gnu::always_inline]] inline void prefetch_to_write(const void* address) {
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(address)));
+}
+
 // A gap that asks for eight lines of the next b, if there is one: a quarter of a step.
 template <bool kFetch>
 BLOOMERY_INLINE_TILES void gap_with_fetch(const bfloat16*& next) {
@@ -118,6 +122,9 @@ BLOOMERY_INLINE_TILES void multiply_steps(const RowTiles& a, const bfloat16* b,
   for (std::int64_t step = 1; step <= num_steps; ++step) {
     const bool more = step < num_steps;
     ahead.fetch();
+    for (Lines& lines : next.lines) {
+      lines.take(next.lines_a_step, prefetch_to_write);
+    }
     gap_with_fetch<kFetch>(next_b);
     _tile_dpbf16ps(0, 4, 6);
     gap_with_fetch<kFetch>(next_b);

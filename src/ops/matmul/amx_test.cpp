@@ -100,6 +100,21 @@ void expect_right_products(typename AmxProduct<In>::Tiles tiles) {
   }
 }
 
+TEST(Amx, LinesAreTakenRowByRowAndNoneTwice) {
+  const std::vector<char> matrix(1000);
+  amx::Lines lines{.row = matrix.data(), .rows = 2, .bytes = 130, .stride = 500};
+  std::vector<std::int64_t> asked;
+  const auto ask = [&](const char* address) { asked.push_back(address - matrix.data()); };
+  lines.take(2, ask);
+  EXPECT_EQ(asked, (std::vector<std::int64_t>{0, 64}));
+  lines.take(2, ask);
+  EXPECT_EQ(asked, (std::vector<std::int64_t>{0, 64, 128, 500}));
+  lines.take(9, ask);
+  EXPECT_EQ(asked, (std::vector<std::int64_t>{0, 64, 128, 500, 564, 628}));
+  lines.take(1, ask);
+  EXPECT_EQ(asked.size(), 6u);
+}
+
 TEST(Amx, ProductsAreRightWithoutTheInstructions) {
   expect_right_products<bfloat16>(AmxProduct<bfloat16>::Tiles::emulated);
   expect_right_products<float>(AmxProduct<float>::Tiles::emulated);

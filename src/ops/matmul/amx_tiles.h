@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "tensor/dtype.h"
 
@@ -44,11 +45,37 @@ struct RowTiles {
 void configure_tiles();
 void release_tiles();
 
-// What the next call will use and the caches may not hold yet, to be asked for meanwhile: c of the
-// same ldc, tiles of b for as many steps. Null: nothing.
+// Cache lines of rows of a matrix, row by row.
+struct Lines {
+  const char* row = nullptr;
+  std::int64_t rows = 0;               // left, with the current one
+  std::int64_t bytes = 0, stride = 0;  // of a row; from row to row
+  std::int64_t taken = 0;              // bytes of the current row
+
+  // Calls ask(address) for the next lines, `count` of them or as many as are left.
+  template <class Ask>
+  void take(std::int64_t count, const Ask& ask) {
+    for (; count > 0 && rows > 0; --count) {
+      ask(row + taken);
+      taken += 64;
+      if (taken >= bytes) {
+        row += stride;
+        taken = 0;
+        --rows;
+      }
+    }
+  }
+};
+
+// What will be used after a call and the caches may not hold yet, to be asked for beside the
+// products, which leave time for it: c of the next call, with the same ldc; its tiles of b, for as
+// many steps; lines that will be written or read once, so many of each at every step. Hints: the
+// kernels for fp32 look at c only.
 struct Next {
   const float* c = nullptr;
   const bfloat16* b = nullptr;
+  std::span<Lines> lines = {};
+  std::int64_t lines_a_step = 0;
 };
 
 // c [32, 32] (+)= the product over num_steps steps, at least one; b's tiles come in pairs, left and

@@ -31,13 +31,15 @@ double block_cost(const MatmulKey& key, double speed, std::int64_t rows, std::in
 }
 
 // Blocks on the tile registers change no bit of the result, so they may depend on the number of
-// threads: many of them, since neighbours slow down some cores and not others and half a block is
-// lost at the end. Costs are in products per element, as measured on GPT shapes: to pack one for a
-// block, to pack one for all blocks, to copy one of a row of a, to read one from where all blocks
-// share it, to visit one of c once more.
+// threads: several for each, since neighbours slow down some cores and not others and a part of a
+// block is lost at the end. Costs are in products per element, as measured on GPT shapes: to pack
+// one for a block, to pack one for all blocks, to copy one of a row of a, to read one from where
+// all blocks share it, to visit one of c once more. A panel of b that takes more than its share of
+// the second cache costs in proportion.
 double amx_cost(const MatmulKey& key, std::int64_t threads, std::int64_t rows,
                 std::int64_t columns) {
-  constexpr double kPack = 120, kShare = 150, kCopy = 120, kRead = 50, kVisit = 60, kLost = 0.5;
+  constexpr double kPack = 60, kShare = 150, kCopy = 60, kRead = 15, kVisit = 20, kLost = 0.2;
+  constexpr double kCrowding = 0.1, kFits = 600 * 1024;
   const auto parts = [](std::int64_t extent, std::int64_t part) {
     return (extent + part - 1) / part;
   };
@@ -48,15 +50,18 @@ double amx_cost(const MatmulKey& key, std::int64_t threads, std::int64_t rows,
   };
   const auto m = static_cast<double>(key.m), n = static_cast<double>(key.n);
   const auto r = static_cast<double>(rows), c = static_cast<double>(columns);
-  const double overhead = 1 + packing(r, m) + (key.transpose_a ? packing(c, n) : kCopy / c);
+  const double copies = packing(r, m) + (key.transpose_a ? packing(c, n) : kCopy / c);
+  const bool single = key.input == DType::fp32;
+  const std::int64_t depth = single ? AmxProduct<float>::panel_depth(columns, key.k)
+                                    : AmxProduct<bfloat16>::panel_depth(columns, key.k);
+  const auto d = static_cast<double>(depth);
+  const double visits = depth < key.k ? kVisit / d : 0;
+  const double panel_bytes = c * d * (single ? 6 : 2);
+  const double crowding = kCrowding * std::max(0.0, panel_bytes / kFits - 1);
   const std::int64_t count = parts(key.m, rows) * parts(key.n, columns);
   const auto slots = static_cast<double>(parts(count, threads) * threads * rows * columns);
   const double balance = 1 + kLost * static_cast<double>(threads) / static_cast<double>(count);
-  const std::int64_t depth = key.input == DType::fp32
-                                 ? AmxProduct<float>::panel_depth(columns, key.k)
-                                 : AmxProduct<bfloat16>::panel_depth(columns, key.k);
-  const double visits = depth < key.k ? kVisit / static_cast<double>(depth) : 0;
-  return (overhead + visits) * slots * balance;
+  return (1 + copies + visits + crowding) * slots * balance;
 }
 
 // The blocks of least cost among the given extents, cut off where the product ends.
@@ -88,11 +93,11 @@ BlockSizes library_blocks(const MatmulKey& key, double speed) {
   return cost(key.m, key.n) <= cost(cut.first, cut.second) ? BlockSizes{key.m, key.n} : cut;
 }
 
-// Our own kernels share what they pack, so that blocks may be small in rows: seven strips of the
+// Our own kernels share what they pack, so that blocks may be small in rows: four strips of the
 // kernel, in a number that most pools divide among themselves evenly. The columns of a block stay
 // in the second level of cache. Where there are few rows, columns are divided instead.
 BlockSizes own_blocks(const MatmulKey& key) {
-  constexpr std::int64_t kRows = 98, kColumns = 768, kStrip = 32, kEven = 4, kEnough = 8;
+  constexpr std::int64_t kRows = 56, kColumns = 768, kStrip = 32, kEven = 4, kEnough = 8;
   const auto parts = [](std::int64_t extent, std::int64_t part) {
     return (extent + part - 1) / part;
   };

@@ -56,6 +56,7 @@ class BlockedProduct {
     if constexpr (std::is_same_v<Out, Sum>) {
       product.c = p_.d.data;
       product.shape.add = p_.add;
+      product.beside = p_.derivative_at ? p_.derivative_at.data : p_.before.data;
     }
     if (product.c == nullptr || has_epilogue(p_)) {
       product.finished = [this](const OwnProduct::Part& part) {
@@ -87,10 +88,12 @@ class BlockedProduct {
                                   sizes_.n);
       }
     }
+    const ConstView beside = p_.derivative_at ? p_.derivative_at : ConstView(p_.before);
     product.block(block.i, block.j,
                   [&](std::int64_t row, std::int64_t rows, float* c, std::int64_t ldc) {
                     epilogue_.finish({row, block.j, rows, block.columns}, c, ldc);
-                  });
+                  },
+                  {{{p_.d.data, sizeof(Out)}, {beside.data, sizeof(Out)}}});
   }
 
   // Straight into d where nothing follows and the library can write its dtype, else into a tile

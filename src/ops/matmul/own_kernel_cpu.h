@@ -27,8 +27,9 @@ template <class Real>
 constexpr int kStripColumns = kStripVectors* kLanes<Real>;
 
 // Inner extent of a panel: a strip of rows stays in the first level of cache while all strips of
-// columns pass.
-constexpr int kPanelDepth = 384;
+// columns pass, a block of columns in the second, of which a busy neighbour takes its half. No
+// panel is deeper than kMostDepth.
+constexpr int kPanelDepth = 256, kMostDepth = 384;
 
 // A packed strip of rows of a keeps the elements of one k together: element (row, k) is at
 // k * kDepthStep + row.
@@ -49,12 +50,15 @@ template <class Real>
   return sum + *factor * lanes;
 }
 
-// Lines that the next strip of rows will be packed from. The kernel asks for two of them in every
-// kGroup steps, `step` bytes after the last two and `other` bytes apart.
+// What the caches may not hold yet, for the kernel to ask for.
 struct Ahead {
+  static constexpr int kGroup = 16;
+  // Lines that the next strip of rows will be packed from: two in every kGroup steps, `step` bytes
+  // after the last two and `other` bytes apart.
   const char* first;
   std::int64_t step, other;
-  static constexpr int kGroup = 16;
+  // The place of c in a matrix of the same shape that will be used together with it, or c.
+  const void* beside;
 };
 
 // One step: sums += a [kRows] times b [kStripColumns].
@@ -75,8 +79,9 @@ template <int kRows, class Real>
   }
 }
 
-// c [kRows, kStripColumns] (+)= a b; a packed, b [depth, kStripColumns].
-template <int kRows, class Real>
+// c [kRows, kStripColumns] (+)= a b; a packed, b [depth, kStripColumns]. With kFetch it also asks
+// for the strip of b after this one, which another thread may have packed.
+template <int kRows, class Real, bool kFetch>
 [[gnu::noinline]] void multiply_strips(const Real* a, const Real* b, std::int64_t depth, Real* c,
                                        std::int64_t ldc, bool add, Ahead ahead) {
   Vector<Real> sums[kRows][kStripVectors];
@@ -87,13 +92,16 @@ template <int kRows, class Real>
       sums[row][v] = Vector<Real>{};
     }
   }
-  const char* row_of_c = reinterpret_cast<const char*>(c);
-  const char* const last_row_of_c = row_of_c + (kRows - 1) * ldc * sizeof(Real);
+  const char* next_b = reinterpret_cast<const char*>(b + depth * kStripColumns<Real>);
+  const std::int64_t row_bytes = ldc * static_cast<std::int64_t>(sizeof(Real));
+  std::int64_t row_at = 0;
   while (depth > 0) {
     // A little at a time: more would hold up the loads of b.
-    __builtin_prefetch(row_of_c, 1);
-    __builtin_prefetch(row_of_c + kVectorBytes, 1);
-    row_of_c = row_of_c == last_row_of_c ? row_of_c : row_of_c + ldc * sizeof(Real);
+    for (const void* matrix : {static_cast<const void*>(c), ahead.beside}) {
+      __builtin_prefetch(static_cast<const char*>(matrix) + row_at, 1);
+      __builtin_prefetch(static_cast<const char*>(matrix) + row_at + kVectorBytes, 1);
+    }
+    row_at = std::min(row_at + row_bytes, (kRows - 1) * row_bytes);
     __builtin_prefetch(ahead.first, 0, 2);
     __builtin_prefetch(ahead.first + ahead.other, 0, 2);
     ahead.first += ahead.step;
@@ -105,6 +113,11 @@ template <int kRows, class Real>
       b += kStripColumns<Real>;
     }
     for (std::int64_t pair = group / 2; pair > 0; --pair) {
+      if constexpr (kFetch) {
+        for (int vector = 0; vector < 2 * kStripVectors; ++vector, next_b += kVectorBytes) {
+          __builtin_prefetch(next_b, 0, 2);
+        }
+      }
       add_step<kRows>(a, b, sums);
       add_step<kRows>(a + kDepthStep<Real>, b + kStripColumns<Real>, sums);
       a += 2 * kDepthStep<Real>;
@@ -129,10 +142,10 @@ using StripKernel = void (*)(const Real*, const Real*, std::int64_t, Real*, std:
                              Ahead);
 
 // The kernel for a strip of 1 to kStripRows rows.
-template <class Real>
+template <class Real, bool kFetch>
 StripKernel<Real> strip_kernel(std::int64_t rows) {
   static constexpr auto kKernels = []<int... kBelow>(std::integer_sequence<int, kBelow...>) {
-    return std::array<StripKernel<Real>, kStripRows>{multiply_strips<kBelow + 1, Real>...};
+    return std::array<StripKernel<Real>, kStripRows>{multiply_strips<kBelow + 1, Real, kFetch>...};
   }
   (std::make_integer_sequence<int, kStripRows>{});
   return kKernels[static_cast<std::size_t>(rows - 1)];

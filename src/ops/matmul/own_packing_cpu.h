@@ -10,6 +10,9 @@
 namespace bloomery {
 namespace {
 
+// Squares of b that requests for memory run ahead of packing.
+constexpr std::int64_t kSquaresAhead = 8;
+
 // A matrix as it is stored: rows `ld` elements apart.
 template <class In>
 struct Stored {
@@ -79,6 +82,9 @@ void pack_columns_transposed(Stored<In> from, std::int64_t columns, std::int64_t
     const std::int64_t used = std::clamp<std::int64_t>(columns - first, 0, kCount);
     std::int64_t k = 0;
     for (; used == kCount && k + kCount <= depth; k += kCount) {
+      for (int c = 0; c < kCount; ++c) {
+        __builtin_prefetch(from.at(first + c, k + kSquaresAhead * kCount));
+      }
       pack_square([&](int c) { return from.at(first + c, k); }, to + k * kStep + first, kStep);
     }
     for (; k < depth; ++k) {
@@ -94,6 +100,9 @@ template <class In, class Real>
 void pack_columns(Stored<In> from, std::int64_t columns, std::int64_t depth, Real* __restrict to) {
   constexpr int kStep = kStripColumns<Real>;
   for (std::int64_t k = 0; k < depth; ++k, to += kStep) {
+    for (int v = 0; v < kStripVectors; ++v) {
+      __builtin_prefetch(from.at(k, kSquaresAhead * kStep + v * kLanes<Real>));
+    }
     if (columns == kStep) {
       copy_run(from.at(k, 0), kStep, to);
     } else {

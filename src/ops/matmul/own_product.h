@@ -24,6 +24,9 @@ struct OwnProduct {
     std::int64_t ldc;
   };
   std::function<void(const Part&)> finished;
+  // A matrix like c, with its dtype and ldc, that `finished` uses at the same places, or null: a
+  // hint for the caches.
+  const void* beside = nullptr;
 };
 template <int kLevel>
 void run(OnCpu<kLevel>, Stream& stream, const OwnProduct& product);

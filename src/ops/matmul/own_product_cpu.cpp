@@ -7,10 +7,15 @@
 namespace bloomery {
 namespace {
 
-// Columns of b that are packed together: with kPanelDepth rows they fit the last level of cache.
+// Columns of b that are packed together: with the rows of a panel they fit the last level of cache.
 constexpr std::int64_t kSlabColumns = 4096;
 
 std::int64_t parts_of(std::int64_t extent, std::int64_t part) { return (extent + part - 1) / part; }
+
+// Panels of about kPanelDepth steps, at least one.
+std::int64_t num_panels(std::int64_t k) {
+  return std::max<std::int64_t>(1, parts_of(k - (kMostDepth - kPanelDepth), kPanelDepth));
+}
 
 // The first of part `index` of `count` parts of [0, extent) that differ by at most one.
 std::int64_t start_of(std::int64_t index, std::int64_t count, std::int64_t extent) {
@@ -30,12 +35,12 @@ class PackedProduct {
         b_{static_cast<const In*>(product.b), product.shape.ldb},
         block_columns_(round_up(std::min(product.block_columns, s_.n), kStep)),
         slab_columns_(std::max<std::int64_t>(1, kSlabColumns / block_columns_) * block_columns_),
-        num_panels_(std::max<std::int64_t>(1, parts_of(s_.k, kPanelDepth))) {}
+        num_panels_(num_panels(s_.k)) {}
 
   void run() {
     const std::int64_t widest = round_up(std::min(slab_columns_, s_.n), kStep);
     packed_b_ =
-        Tensor::empty(stream_, dtype_of<Real>, {std::min<std::int64_t>(s_.k, kPanelDepth), widest});
+        Tensor::empty(stream_, dtype_of<Real>, {std::min<std::int64_t>(s_.k, kMostDepth), widest});
     if (p_.c == nullptr) {
       sums_ = Tensor::empty(stream_, dtype_of<Real>, {s_.m, widest});
     }
@@ -60,9 +65,11 @@ class PackedProduct {
   struct Rows {
     std::int64_t i, count, next;
   };
-  // Columns [first, first + count) of the slab that starts at `slab`.
+  // Columns [first, first + count) of the slab that starts at `slab`; if `fresh`, this thread has
+  // not used them yet.
   struct Columns {
     std::int64_t slab, first, count;
+    bool fresh;
   };
   struct Panel {
     std::int64_t k, depth;
@@ -109,14 +116,17 @@ class PackedProduct {
     pool.for_each(row_blocks * column_blocks, [&](std::int64_t index) {
       const std::int64_t column = index / row_blocks * block_columns_;
       const std::int64_t i = index % row_blocks * p_.block_rows;
-      // Most likely this thread's next block: a guess that decides about fetching alone.
+      // Most likely this thread's next block, and its first of these columns: guesses that decide
+      // about fetching alone.
       const std::int64_t next = (index + pool.num_threads()) % row_blocks * p_.block_rows;
+      const bool fresh = index % row_blocks < pool.num_threads();
       multiply_block({i, std::min(p_.block_rows, s_.m - i), next},
-                     {slab.j, column, std::min(block_columns_, slab.columns - column)}, panel);
+                     {slab.j, column, std::min(block_columns_, slab.columns - column), fresh},
+                     panel);
     });
   }
 
-  void multiply_block(const Rows& rows, const Columns& columns, const Panel& panel) {
+  void multiply_block(const Rows& rows, Columns columns, const Panel& panel) {
     const Tensor scratch = Tensor::empty(stream_, dtype_of<Real>, {kPackedStrip});
     Real* const packed = static_cast<Real*>(scratch.data());
     const std::int64_t strips = parts_of(rows.count, kStripRows);
@@ -127,6 +137,7 @@ class PackedProduct {
       pack_a(strip_rows, panel, packed);
       Real* const c = c_at(i, columns);
       sweep(packed, strip_rows, columns, panel, c);
+      columns.fresh = false;
       if (panel.last && p_.finished) {
         p_.finished({i, columns.slab + columns.first, end - i, columns.count, c, ldc()});
       }
@@ -148,25 +159,30 @@ class PackedProduct {
     }
   }
 
-  // What call number `call` of `calls` in a sweep fetches of the strip of rows at i.
-  Ahead ahead_of(std::int64_t i, std::int64_t call, std::int64_t calls, const Panel& panel) const {
+  // What call number `call` of `calls` in a sweep fetches of the strip of rows at i, and `beside`.
+  Ahead ahead_of(std::int64_t i, std::int64_t call, std::int64_t calls, const Panel& panel,
+                 const Real* beside) const {
     constexpr auto kBytes = static_cast<std::int64_t>(sizeof(In));
     const auto place = [](const In* at) { return reinterpret_cast<const char*>(at); };
     if (s_.transpose_a) {  // the last elements of two rows; the first came with the strip before
       const In* const at = a_.at(panel.k + panel.depth * call / calls,
                                  std::min<std::int64_t>(i + kDepthStep<Real>, s_.m) - 1);
-      return {place(at), 2 * a_.ld * kBytes, a_.ld * kBytes};
+      return {place(at), 2 * a_.ld * kBytes, a_.ld * kBytes, beside};
     }
     const In* const at = a_.at(std::min(i + kStripRows * call / calls, s_.m - 1), panel.k);
-    return {place(at), Ahead::kGroup * kBytes, a_.ld * kBytes};
+    return {place(at), Ahead::kGroup * kBytes, a_.ld * kBytes, beside};
   }
 
   // All columns of a block for one strip of rows.
   void sweep(const Real* a, const Rows& rows, const Columns& columns, const Panel& panel, Real* c) {
-    const auto kernel = strip_kernel<Real>(rows.count);
+    const auto kernel = columns.fresh ? strip_kernel<Real, true>(rows.count)
+                                      : strip_kernel<Real, false>(rows.count);
+    const bool finishes = panel.last && p_.beside != nullptr;
+    const Real* beside =
+        finishes ? static_cast<const Real*>(p_.beside) + (c - static_cast<Real*>(p_.c)) : c;
     const std::int64_t strips = parts_of(columns.count, kStep);
-    for (std::int64_t strip = 0; strip < strips; ++strip, c += kStep) {
-      const Ahead ahead = ahead_of(rows.next, strip, strips, panel);
+    for (std::int64_t strip = 0; strip < strips; ++strip, c += kStep, beside += kStep) {
+      const Ahead ahead = ahead_of(rows.next, strip, strips, panel, beside);
       const Real* const b = packed_b(columns.first + strip * kStep, panel);
       const std::int64_t used = columns.count - strip * kStep;
       if (used >= kStep) {
@@ -184,7 +200,7 @@ class PackedProduct {
     }
   }
 
-  static constexpr std::int64_t kPackedStrip = kDepthStep<Real> * kPanelDepth;
+  static constexpr std::int64_t kPackedStrip = kDepthStep<Real> * kMostDepth;
 
   Stream& stream_;
   const OwnProduct& p_;

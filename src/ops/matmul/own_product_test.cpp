@@ -47,6 +47,7 @@ void expect_exact(Stream& stream, ProductShape s, bool into_c, Multiply multiply
       }
     }
   }
+  const std::vector<Real> beside = c;
   std::mutex mutex;
   std::int64_t num_finished = 0;
   const auto finished = [&](const OwnProduct::Part& part) {
@@ -63,7 +64,8 @@ void expect_exact(Stream& stream, ProductShape s, bool into_c, Multiply multiply
                               .c = into_c ? c.data() : nullptr,
                               .block_rows = 61,
                               .block_columns = 160,
-                              .finished = finished});
+                              .finished = finished,
+                              .beside = into_c ? beside.data() : nullptr});
   EXPECT_EQ(num_finished, s.m * s.n);
   EXPECT_EQ(c, expected) << s.input << ' ' << s.m << 'x' << s.n << 'x' << s.k << " transposes "
                          << s.transpose_a << s.transpose_b << " add " << s.add;
@@ -98,8 +100,8 @@ void expect_exact_everywhere(Multiply multiply) {
   Stream stream(device);
   for (const Sizes& sizes :
        {Sizes{1, 1, 1}, Sizes{3, 5, 7}, Sizes{14, 32, 384}, Sizes{13, 33, 385}, Sizes{12, 31, 383},
-        Sizes{61, 160, 16}, Sizes{70, 170, 20}, Sizes{16, 40, 770}, Sizes{5, 600, 40},
-        Sizes{2, 3, 0}, Sizes{0, 4, 5}, Sizes{4, 0, 5}}) {
+        Sizes{61, 160, 16}, Sizes{70, 170, 20}, Sizes{16, 40, 770}, Sizes{9, 20, 640},
+        Sizes{5, 600, 40}, Sizes{2, 3, 0}, Sizes{0, 4, 5}, Sizes{4, 0, 5}}) {
     expect_exact_of_size<float>(stream, sizes, multiply);
     expect_exact_of_size<double>(stream, sizes, multiply);
     expect_exact_of_size<bfloat16>(stream, sizes, multiply);
