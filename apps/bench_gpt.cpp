@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iomanip>
+#include <iostream>
 #include <map>
 #include <optional>
 
@@ -41,6 +42,7 @@ struct BenchGptOptions {
   int num_steps = 10;
   float dropout = 0;
   bool recompute = false;
+  bool on_request = false;
   bool memory_report = false;
   std::string profile;
 };
@@ -64,6 +66,8 @@ void describe(OptionTable& t, BenchGptOptions& o) {
   t.add("dtype", o.dtype, "Of parameters and activations.",
         {{"fp32", DType::fp32}, {"bf16", DType::bf16}, {"fp16", DType::fp16}});
   t.add("steps", o.num_steps, "Timed steps, after two that are not.", at_least(1));
+  t.add("on-request", o.on_request,
+        "Print \"ready\" after those two and measure once for every line on the standard input.");
   t.add("memory-report", o.memory_report, "Print what the tape keeps, entry by entry.");
   t.add("profile", o.profile,
         "Profile three more steps: print where their time went by op and write a trace to this "
@@ -108,20 +112,36 @@ void run_step(GptRank& rank, const std::vector<Batch>& batches) {
   rank.stream().synchronize();
 }
 
-// Seconds of each timed step.
-std::vector<double> time_steps(GptRank& rank, const std::vector<Batch>& batches, int num_steps) {
-  std::vector<double> seconds;
-  for (int step = 0; step < num_steps + 2; ++step) {
+// Two steps that make all plans and buffers; peak memory counts from then on.
+void warm_up(GptRank& rank, const std::vector<Batch>& batches) {
+  run_step(rank, batches);
+  run_step(rank, batches);
+  rank.stream().memory()->reset_peak();
+}
+
+// Runs steps and prints their rate: the median counts.
+void measure(GptRank& rank, const std::vector<Batch>& batches, const BenchGptOptions& o,
+             std::ostream& out) {
+  std::vector<double> times;
+  for (int step = 0; step < o.num_steps; ++step) {
     const auto start = std::chrono::steady_clock::now();
     run_step(rank, batches);
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-    if (step >= 2) {
-      seconds.push_back(elapsed.count());
-    } else if (step == 1) {
-      rank.stream().memory()->reset_peak();
-    }
+    times.push_back(elapsed.count());
   }
-  return seconds;
+  const double seconds = median(times);
+  const std::int64_t sequences = batches[0].num_sequences, length = batches[0].length;
+  const auto tokens = static_cast<double>(sequences * length * o.num_micro_batches);
+  const MemoryStatistics memory = rank.stream().memory()->statistics();
+  const StepReport report = rank.optimizer().report(0);
+  constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+  out << "bloomery " << rank.stream().device().description() << ' ' << o.size << ' ' << o.dtype
+      << ", " << sequences << " x " << length << " tokens: " << std::fixed << std::setprecision(0)
+      << tokens / seconds << " tokens/s, " << std::setprecision(1) << seconds * 1e3
+      << " ms/step, peak " << std::setprecision(2)
+      << static_cast<double>(memory.peak_used_bytes) / kGiB << " GiB used, "
+      << static_cast<double>(memory.reserved_bytes) / kGiB << " GiB reserved, gradient norm "
+      << std::setprecision(4) << report.grad_norm << std::endl;
 }
 
 void profile_steps(GptRank& rank, const std::vector<Batch>& batches, AtomicFile& file,
@@ -174,18 +194,15 @@ int bench_gpt(const Arguments& arguments, std::ostream& out) {
   if (o.memory_report) {
     rank.report_tape();
   }
-  const double seconds = median(time_steps(rank, batches, o.num_steps));
-  const auto tokens = static_cast<double>(sequences * length * o.num_micro_batches);
-  const MemoryStatistics memory = rank.stream().memory()->statistics();
-  const StepReport report = rank.optimizer().report(0);
-  constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
-  out << "bloomery " << rank.stream().device().description() << ' ' << o.size << ' ' << o.dtype
-      << ", " << sequences << " x " << length << " tokens: " << std::fixed << std::setprecision(0)
-      << tokens / seconds << " tokens/s, " << std::setprecision(1) << seconds * 1e3
-      << " ms/step, peak " << std::setprecision(2)
-      << static_cast<double>(memory.peak_used_bytes) / kGiB << " GiB used, "
-      << static_cast<double>(memory.reserved_bytes) / kGiB << " GiB reserved, gradient norm "
-      << std::setprecision(4) << report.grad_norm << '\n';
+  warm_up(rank, batches);
+  if (o.on_request) {
+    out << "ready" << std::endl;
+    for (std::string line; std::getline(std::cin, line);) {
+      measure(rank, batches, o, out);
+    }
+  } else {
+    measure(rank, batches, o, out);
+  }
   if (o.memory_report) {
     out << rank.tape_report();
   }

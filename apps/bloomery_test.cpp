@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <iostream>
 #include <regex>
 #include <sstream>
 
@@ -107,6 +108,20 @@ TEST(Bloomery, BenchGptProfiles) {
   const Outcome nowhere =
       run_command({"bench", "gpt", "--device", "cpu", "--profile", path + "/inside"});
   EXPECT_EQ(nowhere.code, 2) << nowhere.out;
+}
+
+TEST(Bloomery, BenchGptMeasuresOncePerLine) {
+  std::istringstream requests("\n\n");
+  std::streambuf* const before = std::cin.rdbuf(requests.rdbuf());
+  const Outcome outcome =
+      run_command({"bench", "gpt", "--device", "cpu", "--size", "10M", "--micro-batch-size", "1",
+                   "--seq-length", "32", "--steps", "1", "--on-request"});
+  std::cin.rdbuf(before);
+  std::cin.clear();
+  ASSERT_EQ(outcome.code, 0) << outcome.errors;
+  EXPECT_TRUE(std::regex_match(
+      outcome.out, std::regex("ready\n(bloomery .* 1 x 32 tokens: .*tokens/s, .*\n){2}")))
+      << outcome.out;
 }
 
 }  // namespace

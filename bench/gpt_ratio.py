@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Tokens per second of `bloomery bench gpt` beside PyTorch's, taking turns, on machines whose speed changes by the minute.
 
-Every round runs the program once and asks each PyTorch process (which wait, warm, in between) for one measurement. Prints
-every round, the medians, and the median over the rounds of the ratio to the better PyTorch.
-Usage: gpt_ratio.py --program build/cpu/bloomery --size 10M --dtype bf16 [--rounds 5] [--steps 5] [--threads 2]
+The program and the PyTorch processes wait, warm, and every round asks each for one measurement of a few steps, so that
+all of them see the machine in the same state. Prints every round, the medians, and the median over the rounds of the
+ratio to the better PyTorch: the one with the higher median.
+Usage: gpt_ratio.py --program build/cpu/bloomery --size 10M --dtype bf16 [--rounds 12] [--steps 2] [--threads 2]
                     [--modes eager,compiled] [--device cpu] [--python python3]"""
 import argparse
 import pathlib
@@ -28,17 +29,16 @@ def tokens_per_second(line):
     return int(found.group(1))
 
 
-class Peer:
-    def __init__(self, o, mode):
-        self.mode, self.python = mode, o.python
-        command = [o.python, str(PEER), "--size", o.size, "--dtype", o.dtype, "--device", o.device, "--threads",
-                   str(o.threads), "--steps", str(o.steps), "--on-request"]
-        self.process = subprocess.Popen(command + (["--compile"] if mode == "compiled" else []), text=True,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+class Runner:
+    """A process that says "ready" and then measures once for every line it receives."""
+
+    def __init__(self, command, name):
+        self.name = name
+        self.process = subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def wait_until_ready(self):
         if self.process.stdout.readline().strip() != "ready":
-            fail(f"{self.mode} PyTorch did not start; does {self.python} have it (--python)?")
+            fail(f"{self.name} did not start: {' '.join(self.process.args)}")
 
     def measure(self):
         self.process.stdin.write("\n")
@@ -46,13 +46,23 @@ class Peer:
         return tokens_per_second(self.process.stdout.readline())
 
 
-def measure_program(o):
-    command = [o.program, "bench", "gpt", "--size", o.size, "--dtype", o.dtype, "--device", o.device, "--num-threads",
-               str(o.threads), "--steps", str(o.steps)]
-    done = subprocess.run(command, text=True, capture_output=True)
-    if done.returncode != 0:
-        fail(done.stderr.strip())
-    return tokens_per_second(done.stdout)
+def runners(o):
+    flags = ["--size", o.size, "--dtype", o.dtype, "--device", o.device, "--steps", str(o.steps), "--on-request"]
+    started = [Runner([o.program, "bench", "gpt", *flags, "--num-threads", str(o.threads)], "bloomery")]
+    for mode in o.modes.split(","):
+        command = [o.python, str(PEER), *flags, "--threads", str(o.threads)]
+        started.append(Runner(command + (["--compile"] if mode == "compiled" else []), mode))
+    for runner in started:  # compiled PyTorch takes two minutes
+        runner.wait_until_ready()
+    return started
+
+
+def summary(rounds, modes):
+    medians = {name: statistics.median(row[name] for row in rounds) for name in rounds[0]}
+    better = max(modes, key=medians.get)
+    ratios = sorted(row["bloomery"] / row[better] for row in rounds)
+    return (", ".join(f"{name} {value:.0f}" for name, value in medians.items()) +
+            f"; ratio to {better} {statistics.median(ratios):.2f}, from {ratios[0]:.2f} to {ratios[-1]:.2f}")
 
 
 def main():
@@ -62,8 +72,8 @@ def main():
     parser.add_argument("--dtype", default="bf16", choices=["fp32", "bf16"])
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--steps", type=int, default=2)
     parser.add_argument("--modes", default="eager")
     parser.add_argument("--python", default="python3")
     o = parser.parse_args()
@@ -73,18 +83,14 @@ def main():
         fail(f"no Python at {o.python}: give one that has PyTorch with --python")
     if o.rounds < 1 or not set(o.modes.split(",")) <= {"eager", "compiled"}:
         fail("--rounds is at least 1, and --modes are eager, compiled, or both with a comma")
-    peers = {mode: Peer(o, mode) for mode in o.modes.split(",")}
-    for peer in peers.values():  # compiled PyTorch takes two minutes to start
-        peer.wait_until_ready()
-    rounds = []
+    processes, rounds = runners(o), []
     for number in range(o.rounds):
-        row = {"bloomery": measure_program(o), **{mode: peer.measure() for mode, peer in peers.items()}}
-        row["ratio"] = row["bloomery"] / max(row[mode] for mode in peers)
-        rounds.append(row)
-        print(f"{o.size} {o.dtype} round {number + 1}: " + ", ".join(
-            f"{name} {value:.2f}" if name == "ratio" else f"{name} {value}" for name, value in row.items()), flush=True)
-    print(f"{o.size} {o.dtype} medians: " + ", ".join(
-        f"{name} {statistics.median(row[name] for row in rounds):.{2 if name == 'ratio' else 0}f}" for name in rounds[0]))
+        rounds.append({runner.name: runner.measure() for runner in processes})
+        print(f"{o.size} {o.dtype} round {number + 1}: " +
+              ", ".join(f"{name} {value}" for name, value in rounds[-1].items()), flush=True)
+    print(f"{o.size} {o.dtype} medians: {summary(rounds, o.modes.split(','))}")
+    for runner in processes:
+        runner.process.stdin.close()
 
 
 if __name__ == "__main__":
