@@ -89,9 +89,12 @@ class Ahead {
   const std::int64_t ldc_;
 };
 
-[[gnu::always_inline]] inline void prefetch_to_write(const void* address) {
-  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(address)));
-}
+// Asks for a line that will be written.
+struct FetchToWrite {
+  [[gnu::always_inline]] void operator()(const char* address) const {
+    asm volatile("prefetchw %0" : : "m"(*address));
+  }
+};
 
 // A gap that asks for eight lines of the next b, if there is one: a quarter of a step.
 template <bool kFetch>
@@ -123,7 +126,7 @@ BLOOMERY_INLINE_TILES void multiply_steps(const RowTiles& a, const bfloat16* b,
     const bool more = step < num_steps;
     ahead.fetch();
     for (Lines& lines : next.lines) {
-      lines.take(next.lines_a_step, prefetch_to_write);
+      lines.take(next.lines_a_step, FetchToWrite{});
     }
     gap_with_fetch<kFetch>(next_b);
     _tile_dpbf16ps(0, 4, 6);
