@@ -61,8 +61,9 @@ std::string printable(std::string_view text) {
   while (!text.empty()) {
     const std::size_t valid = valid_utf8_prefix(text);
     for (const char c : text.substr(0, valid)) {
-      const bool control = (c >= 0 && c < ' ' && c != '\n' && c != '\t') || c == '\x7F';
-      shown += control ? fmt::format("\\x{:02x}", c) : std::string(1, c);
+      const auto byte = static_cast<unsigned char>(c);
+      const bool control = (byte < ' ' && c != '\n' && c != '\t') || byte == 0x7F;
+      shown += control ? fmt::format("\\x{:02x}", byte) : std::string(1, c);
     }
     text.remove_prefix(valid);
     if (!text.empty()) {
