@@ -38,7 +38,7 @@ class Runner:
 
     def wait_until_ready(self):
         if self.process.stdout.readline().strip() != "ready":
-            fail(f"{self.name} did not start: {' '.join(self.process.args)}")
+            fail(f"{self.name} did not start (is PyTorch there? --python names another Python): {' '.join(self.process.args)}")
 
     def measure(self):
         self.process.stdin.write("\n")

@@ -10,8 +10,8 @@ namespace {
 constexpr std::int64_t kUnitsPerItem = 128;
 // Weights that are rounded to the compute dtype while they are still in the first cache.
 constexpr std::int64_t kUnitsPerBlock = 8;
-// Elements that are updated between requests for memory, and by how many those run ahead: where the
-// processor's own do not keep up with so many buffers, updates run 1.15 times as fast.
+// Elements that are updated between requests for memory, and by how many those run ahead: some
+// processors' own requests do not keep up with so many buffers.
 constexpr std::int64_t kPiece = 64, kAhead = 512;
 
 // Asks for the lines of `count` elements. Addresses beyond a buffer do no harm.
