@@ -17,14 +17,16 @@ namespace {
 using amx::kDepth;
 using amx::kTile;
 
-// Steps between visits of c, at most: 32 rows of a stay in the first cache meanwhile. Sums of fp32
-// come in groups of exactly so many steps, which therefore must not depend on the blocks.
+// Steps between visits of c, at most: 32 rows of a stay in the first cache meanwhile, or, of fp32,
+// which uses every tile more often, in the second. Sums of fp32 come in groups of exactly so many
+// steps, which therefore must not depend on the blocks.
 template <class In>
-constexpr std::int64_t kInnerSteps = std::is_same_v<In, float> ? 6 : 24;
+constexpr std::int64_t kInnerSteps = std::is_same_v<In, float> ? 12 : 24;
 // Of b, which stay in the second cache while all strips of a block pass: the second number where
 // parts of c, which are visited again, have to stay there too.
 constexpr std::int64_t kWholeBytes = 1200 * 1024, kPanelBytes = 768 * 1024;
-constexpr std::int64_t kLeastSteps = 6;
+template <class In>
+constexpr std::int64_t kLeastSteps = std::is_same_v<In, float> ? kInnerSteps<In> : 6;
 
 std::int64_t up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple;
@@ -84,7 +86,9 @@ AmxProduct<In>::AmxProduct(Stream& stream, const Sizes& sizes, const Operand& a,
     operand.pack({0, strips, 0, num_steps_}, by_all, static_cast<bfloat16*>(packed.data()), stride);
     return packed;
   };
-  if (a_.transposed() && up(s_.n, s_.block_columns) > kOwnCopies) {
+  // Rows of bf16 are cheap to pack, and each block does.
+  const bool costs = a_.transposed() || std::is_same_v<In, float>;
+  if (costs && up(s_.n, s_.block_columns) > kOwnCopies) {
     shared_a_ = share(a_, s_.m);
   }
   if (up(s_.m, s_.block_rows) > kOwnCopies) {
@@ -92,8 +96,8 @@ AmxProduct<In>::AmxProduct(Stream& stream, const Sizes& sizes, const Operand& a,
   }
 }
 
-// Steps [first, first + steps) of a block, packed where the operand is not shared. Rows of a that
-// is not transposed are cheap to pack: each strip just before its use, a few steps at a time.
+// Steps [first, first + steps) of a block, packed where the operand is not shared: rows of a that
+// is not transposed strip by strip, just before their use, a few steps at a time.
 template <class In>
 struct AmxProduct<In>::Panel {
   std::int64_t row_strips, column_strips;
@@ -110,10 +114,9 @@ std::int64_t AmxProduct<In>::panel_depth(std::int64_t columns, std::int64_t k) {
   if (all * step_bytes <= kWholeBytes) {
     return all * kDepth;
   }
-  const std::int64_t most = std::max(kLeastSteps, kPanelBytes / step_bytes);
-  const std::int64_t steps =
-      std::is_same_v<In, float> ? most / kInnerSteps<In> * kInnerSteps<In> : most;
-  return part_of<In>(all, steps) * kDepth;
+  constexpr std::int64_t kGroup = std::is_same_v<In, float> ? kInnerSteps<In> : 1;
+  const std::int64_t steps = kPanelBytes / step_bytes / kGroup * kGroup;
+  return part_of<In>(all, std::max(kLeastSteps<In>, steps)) * kDepth;
 }
 
 template <class In>
@@ -128,7 +131,7 @@ typename AmxProduct<In>::Panel AmxProduct<In>::panel_of(std::int64_t i, std::int
   const auto room_for = [&](std::int64_t strips, std::int64_t steps) {
     return Tensor::empty(stream_, DType::bf16, {strips * steps * kStepSize});
   };
-  if (!a_.transposed()) {
+  if (!rows_come_packed()) {
     panel.own_a = room_for(1, kInnerSteps<In>);
   } else if (!shared_a_) {
     panel.own_a = room_for(panel.row_strips, panel.most_steps);
@@ -167,7 +170,7 @@ void AmxProduct<In>::enter(Panel& panel, std::int64_t first) const {
 template <class In>
 const bfloat16* AmxProduct<In>::rows_of(const Panel& panel, std::int64_t row_strip,
                                         std::int64_t step, std::int64_t steps) const {
-  if (a_.transposed()) {
+  if (rows_come_packed()) {
     return panel.a.data + row_strip * panel.a.stride + step * kStepSize;
   }
   for (std::int64_t i = 0; i < steps; ++i) {
@@ -259,7 +262,7 @@ void AmxProduct<In>::fetch_next_rows(const Panel& panel, std::int64_t row_strip,
   const auto share_to = [&](std::int64_t count) {
     return count * (strip + 1) / panel.column_strips;
   };
-  if (a_.transposed()) {
+  if (rows_come_packed()) {
     if (row_strip + 1 == panel.row_strips) {
       return;
     }

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <type_traits>
 
 #include "device/stream.h"
 #include "ops/matmul/amx_operand.h"
@@ -33,8 +34,9 @@ class AmxProduct {
   enum class Tiles { hardware, emulated };
 
   static constexpr std::int64_t kStrip = Packing::kStrip;  // rows and columns that tiles cover
-  // An operand that more blocks than this need is packed once for all.
-  static constexpr std::int64_t kOwnCopies = 2;
+  // An operand that more blocks than this need is packed once for all: splitting fp32 numbers costs
+  // several times as much as reading what has been split.
+  static constexpr std::int64_t kOwnCopies = std::is_same_v<In, float> ? 1 : 2;
 
   struct Sizes {
     std::int64_t m, n, k;
@@ -68,6 +70,7 @@ class AmxProduct {
   static constexpr std::int64_t kStepSize = Packing::kStepSize;
   struct Panel;  // a part of the inner extent in one block
 
+  bool rows_come_packed() const { return shared_a_ || a_.transposed(); }
   Panel panel_of(std::int64_t i, std::int64_t j) const;
   void enter(Panel& panel, std::int64_t first) const;
   const bfloat16* rows_of(const Panel& panel, std::int64_t row_strip, std::int64_t step,

@@ -43,35 +43,6 @@ BLOOMERY_INLINE_TILES void store_sums(float* c, std::int64_t ldc) {
   _tile_stored(3, c + kRows * ldc + kRows, stride);
 }
 
-// Four products of a's tiles, 4 and 5, with b's, 6 and 7.
-BLOOMERY_INLINE_TILES void multiply_tiles() {
-  BLOOMERY_GAP;
-  _tile_dpbf16ps(0, 4, 6);
-  BLOOMERY_GAP;
-  _tile_dpbf16ps(1, 4, 7);
-  BLOOMERY_GAP;
-  _tile_dpbf16ps(2, 5, 6);
-  BLOOMERY_GAP;
-  _tile_dpbf16ps(3, 5, 7);
-}
-
-// a is read again for the next columns and belongs in the first cache.
-BLOOMERY_INLINE_TILES void load_a(const bfloat16* upper, const bfloat16* lower,
-                                  std::int64_t stride_bytes) {
-  BLOOMERY_GAP;
-  _tile_loadd(4, upper, stride_bytes);
-  BLOOMERY_GAP;
-  _tile_loadd(5, lower, stride_bytes);
-}
-
-// b comes from the second cache and goes past the first.
-BLOOMERY_INLINE_TILES void load_b(const bfloat16* b) {
-  BLOOMERY_GAP;
-  _tile_stream_loadd(6, b, 64);
-  BLOOMERY_GAP;
-  _tile_stream_loadd(7, b + kTile, 64);
-}
-
 // The lines of the next c, two rows at a time.
 class Ahead {
  public:
@@ -108,6 +79,50 @@ BLOOMERY_INLINE_TILES void gap_with_fetch(const bfloat16*& next) {
   }
 }
 
+// What stands between tile instructions: nothing of use, or requests for three lines of the next b.
+struct Idle {
+  [[gnu::always_inline]] void operator()() const { BLOOMERY_GAP; }
+};
+struct Fetch {
+  const bfloat16* next;
+  [[gnu::always_inline]] void operator()() {
+    for (int line = 0; line < 3; ++line, next += kDepth) {
+      __builtin_prefetch(next, 0, 2);
+    }
+    asm volatile(".rept 6\n\tnop\n\t.endr");
+  }
+};
+
+// Four products of a's tiles, 4 and 5, with b's, 6 and 7.
+template <class Gap>
+BLOOMERY_INLINE_TILES void multiply_tiles(Gap& gap) {
+  gap();
+  _tile_dpbf16ps(0, 4, 6);
+  gap();
+  _tile_dpbf16ps(1, 4, 7);
+  gap();
+  _tile_dpbf16ps(2, 5, 6);
+  gap();
+  _tile_dpbf16ps(3, 5, 7);
+}
+
+template <class Gap>
+BLOOMERY_INLINE_TILES void load_a(Gap& gap, const bfloat16* a) {
+  gap();
+  _tile_loadd(4, a, 64);
+  gap();
+  _tile_loadd(5, a + kTile, 64);
+}
+
+// b comes from the second cache and goes past the first.
+template <class Gap>
+BLOOMERY_INLINE_TILES void load_b(Gap& gap, const bfloat16* b) {
+  gap();
+  _tile_stream_loadd(6, b, 64);
+  gap();
+  _tile_stream_loadd(7, b + kTile, 64);
+}
+
 // Four products for four loads in a step. A tile is loaded for the next step as soon as it has been
 // used, so that where the core is ours alone no product waits.
 template <bool kFetch>
@@ -119,7 +134,8 @@ BLOOMERY_INLINE_TILES void multiply_steps(const RowTiles& a, const bfloat16* b,
   const std::int64_t stride = a.stride * 2;
   const bfloat16* rows = a.data;
   load_sums(add, c, ldc);
-  load_b(b);
+  Idle idle;
+  load_b(idle, b);
   BLOOMERY_GAP;
   _tile_loadd(4, rows, stride);
   for (std::int64_t step = 1; step <= num_steps; ++step) {
@@ -154,17 +170,6 @@ BLOOMERY_INLINE_TILES void multiply_steps(const RowTiles& a, const bfloat16* b,
   store_sums(c, ldc);
 }
 
-}  // namespace
-
-BLOOMERY_TILES void multiply_hardware(const RowTiles& a, const bfloat16* b, std::int64_t num_steps,
-                                      bool add, float* c, std::int64_t ldc, const Next& next) {
-  if (next.b != nullptr) {
-    multiply_steps<true>(a, b, num_steps, add, c, ldc, next);
-  } else {
-    multiply_steps<false>(a, b, num_steps, add, c, ldc, next);
-  }
-}
-
 // c += sums, or c = sums.
 __attribute__((target("avx512f"))) void write_sums(const float* sums, bool add, float* c,
                                                    std::int64_t ldc) {
@@ -178,39 +183,65 @@ __attribute__((target("avx512f"))) void write_sums(const float* sums, bool add, 
 }
 
 // First all products but those of planes 0, whose sums are small and round little, then those of
-// planes 0, then what c holds: otherwise each of the six would round at the size of c.
-BLOOMERY_TILES void multiply_planes_hardware(const bfloat16* a, const bfloat16* b,
-                                             std::int64_t num_steps, bool add, float* c,
-                                             std::int64_t ldc, const Next& next) {
+// planes 0, then what c holds: otherwise each of the six would round at the size of c. The 32 gaps
+// of a step in the first loop ask for as much as a step has of b.
+template <class Gap>
+BLOOMERY_INLINE_TILES void multiply_planes(Gap gap, const bfloat16* a, const bfloat16* b,
+                                           std::int64_t num_steps, bool add, float* c,
+                                           std::int64_t ldc, const Next& next) {
   constexpr std::int64_t kPair = 2 * kTile, kStep = kPlanes * kPair;
+  static_assert(kStep == 32 * 3 * kDepth);
   Ahead ahead(next.c != nullptr ? next.c : c, ldc);
   load_sums(false, c, ldc);
   for (std::int64_t step = 0; step < num_steps; ++step) {
     const bfloat16 *const x = a + step * kStep, *const y = b + step * kStep;
     ahead.fetch();
-    load_a(x, x + kTile, 64);
-    load_b(y + 2 * kPair);
-    multiply_tiles();
     ahead.fetch();
-    load_b(y + kPair);
-    multiply_tiles();
-    load_a(x + kPair, x + kPair + kTile, 64);
-    multiply_tiles();
-    ahead.fetch();
-    load_b(y);
-    multiply_tiles();
-    load_a(x + 2 * kPair, x + 2 * kPair + kTile, 64);
-    multiply_tiles();
+    for (Lines& lines : next.lines) {
+      lines.take(next.lines_a_step, prefetch_to_write);
+    }
+    load_a(gap, x);
+    load_b(gap, y + 2 * kPair);
+    multiply_tiles(gap);
+    load_b(gap, y + kPair);
+    multiply_tiles(gap);
+    load_a(gap, x + kPair);
+    multiply_tiles(gap);
+    load_b(gap, y);
+    multiply_tiles(gap);
+    load_a(gap, x + 2 * kPair);
+    multiply_tiles(gap);
   }
+  Idle idle;
   for (std::int64_t step = 0; step < num_steps; ++step) {
-    const bfloat16 *const x = a + step * kStep, *const y = b + step * kStep;
-    load_b(y);
-    load_a(x, x + kTile, 64);
-    multiply_tiles();
+    load_b(idle, b + step * kStep);
+    load_a(idle, a + step * kStep);
+    multiply_tiles(idle);
   }
   alignas(64) float sums[4 * kRows * kRows];
   store_sums(sums, 2 * kRows);
   write_sums(sums, add, c, ldc);
+}
+
+}  // namespace
+
+BLOOMERY_TILES void multiply_hardware(const RowTiles& a, const bfloat16* b, std::int64_t num_steps,
+                                      bool add, float* c, std::int64_t ldc, const Next& next) {
+  if (next.b != nullptr) {
+    multiply_steps<true>(a, b, num_steps, add, c, ldc, next);
+  } else {
+    multiply_steps<false>(a, b, num_steps, add, c, ldc, next);
+  }
+}
+
+BLOOMERY_TILES void multiply_planes_hardware(const bfloat16* a, const bfloat16* b,
+                                             std::int64_t num_steps, bool add, float* c,
+                                             std::int64_t ldc, const Next& next) {
+  if (next.b != nullptr) {
+    multiply_planes(Fetch{next.b}, a, b, num_steps, add, c, ldc, next);
+  } else {
+    multiply_planes(Idle{}, a, b, num_steps, add, c, ldc, next);
+  }
 }
 #undef BLOOMERY_GAP
 #undef BLOOMERY_TILES

@@ -60,6 +60,13 @@ template <class In>
 void AmxOperand<In>::pack(std::int64_t strip, std::int64_t step, bfloat16* to) const {
   const std::int64_t k = step * kDepth, depth = std::min(inner_ - k, kDepth);
   const std::int64_t first = strip * kStrip, count = std::min(extent_ - first, kStrip);
+  if constexpr (std::is_same_v<In, float>) {
+    if (pack_tile_ == amx::pack_rows && depth == kSide && count == kSide) {
+      static_assert(2 * kTile == kSide * kSide);  // tiles of whole rows lie as planes do
+      return amx::split(stored_.data + first * stored_.ld + k, stored_.ld, kSide, kSide, hardware_,
+                        to);
+    }
+  }
   if (rows_are_inner_) {
     for_planes(stored_.data + k * stored_.ld + first, stored_.ld, depth, count, hardware_, to,
                [&](const amx::Part& square, bfloat16* tiles) {

@@ -35,17 +35,19 @@ void split_row(const float* from, std::int64_t columns, bfloat16* to) {
 
 #if defined(__x86_64__)
 #define BLOOMERY_VECTORS __attribute__((target("avx512f,avx512bw,avx512bf16")))
+#define BLOOMERY_INLINE_VECTORS \
+  __attribute__((target("avx512f,avx512bw,avx512bf16"), always_inline)) inline
 
 struct Both {
   __m512 low, high;
 };
 
-BLOOMERY_VECTORS inline __m512 widened(__m256i half) {
+BLOOMERY_INLINE_VECTORS __m512 widened(__m256i half) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
 }
 
 // Stores the nearest bf16 numbers and takes them away.
-BLOOMERY_VECTORS inline __m512i take(Both& rest, bfloat16* to) {
+BLOOMERY_INLINE_VECTORS __m512i take(Both& rest, bfloat16* to) {
   const auto rounded = (__m512i)_mm512_cvtne2ps_pbh(rest.high, rest.low);
   _mm512_storeu_si512(to, rounded);
   rest.low = _mm512_sub_ps(rest.low, widened(_mm512_castsi512_si256(rounded)));
@@ -53,32 +55,36 @@ BLOOMERY_VECTORS inline __m512i take(Both& rest, bfloat16* to) {
   return rounded;
 }
 
-// A row of kSquare numbers; one that has an infinity, a NaN or a number that would round to
-// infinity takes the slow way.
-BLOOMERY_VECTORS void split_row_by_vectors(const float* from, bfloat16* to) {
-  Both rest{_mm512_loadu_ps(from), _mm512_loadu_ps(from + 16)};
+// Rows of kSquare numbers; one that has an infinity, a NaN or a number that would round to infinity
+// takes the slow way.
+BLOOMERY_VECTORS void split_by_vectors(const float* from, std::int64_t ld, std::int64_t rows,
+                                       bfloat16* to) {
   const __m512i exponent = _mm512_set1_epi16(0x7F80);
-  const __m512i first = take(rest, to);
-  if (_mm512_cmpeq_epi16_mask(_mm512_and_si512(first, exponent), exponent) != 0) {
-    return split_row(from, kSquare, to);
+  for (std::int64_t r = 0; r < rows; ++r, from += ld, to += kSquare) {
+    Both rest{_mm512_loadu_ps(from), _mm512_loadu_ps(from + 16)};
+    const __m512i first = take(rest, to);
+    if (_mm512_cmpeq_epi16_mask(_mm512_and_si512(first, exponent), exponent) != 0) {
+      split_row(from, kSquare, to);
+      continue;
+    }
+    take(rest, to + kPlane);
+    take(rest, to + 2 * kPlane);
   }
-  take(rest, to + kPlane);
-  take(rest, to + 2 * kPlane);
 }
 #undef BLOOMERY_VECTORS
+#undef BLOOMERY_INLINE_VECTORS
 #endif
 
 }  // namespace
 
 void split(const float* from, std::int64_t ld, std::int64_t rows, std::int64_t columns,
            [[maybe_unused]] bool vectors, bfloat16* planes) {
-  for (std::int64_t r = 0; r < rows; ++r) {
 #if defined(__x86_64__)
-    if (vectors && columns == kSquare) {
-      split_row_by_vectors(from + r * ld, planes + r * kSquare);
-      continue;
-    }
+  if (vectors && columns == kSquare) {
+    return split_by_vectors(from, ld, rows, planes);
+  }
 #endif
+  for (std::int64_t r = 0; r < rows; ++r) {
     split_row(from + r * ld, columns, planes + r * kSquare);
   }
 }

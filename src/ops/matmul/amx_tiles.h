@@ -69,8 +69,7 @@ struct Lines {
 
 // What will be used after a call and the caches may not hold yet, to be asked for beside the
 // products, which leave time for it: c of the next call, with the same ldc; its tiles of b, for as
-// many steps; lines that will be written or read once, so many of each at every step. Hints: the
-// kernels for fp32 look at c only.
+// many steps; lines that will be written or read once, so many of each at every step.
 struct Next {
   const float* c = nullptr;
   const bfloat16* b = nullptr;

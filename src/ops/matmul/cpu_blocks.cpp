@@ -43,15 +43,18 @@ double amx_cost(const MatmulKey& key, std::int64_t threads, std::int64_t rows,
   const auto parts = [](std::int64_t extent, std::int64_t part) {
     return (extent + part - 1) / part;
   };
+  const bool single = key.input == DType::fp32;
+  const std::int64_t own_copies =
+      single ? AmxProduct<float>::kOwnCopies : AmxProduct<bfloat16>::kOwnCopies;
   // For one operand: `reuse` is how often a block uses an element of it, `whole` how often all do.
-  const auto packing = [](double reuse, double whole) {
-    const bool shared = whole > AmxProduct<float>::kOwnCopies * reuse;
+  const auto packing = [=](double reuse, double whole) {
+    const bool shared = whole > static_cast<double>(own_copies) * reuse;
     return shared ? kShare / whole + kRead / reuse : kPack / reuse;
   };
   const auto m = static_cast<double>(key.m), n = static_cast<double>(key.n);
   const auto r = static_cast<double>(rows), c = static_cast<double>(columns);
-  const double copies = packing(r, m) + (key.transpose_a ? packing(c, n) : kCopy / c);
-  const bool single = key.input == DType::fp32;
+  const bool packs_a = key.transpose_a || single;
+  const double copies = packing(r, m) + (packs_a ? packing(c, n) : kCopy / c);
   const std::int64_t depth = single ? AmxProduct<float>::panel_depth(columns, key.k)
                                     : AmxProduct<bfloat16>::panel_depth(columns, key.k);
   const auto d = static_cast<double>(depth);
