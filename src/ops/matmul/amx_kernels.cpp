@@ -198,7 +198,7 @@ BLOOMERY_INLINE_TILES void multiply_planes(Gap gap, const bfloat16* a, const bfl
     ahead.fetch();
     ahead.fetch();
     for (Lines& lines : next.lines) {
-      lines.take(next.lines_a_step, prefetch_to_write);
+      lines.take(next.lines_a_step, FetchToWrite{});
     }
     load_a(gap, x);
     load_b(gap, y + 2 * kPair);
