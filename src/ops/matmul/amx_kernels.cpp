@@ -10,10 +10,6 @@
 namespace bloomery::amx {
 
 #if defined(__x86_64__)
-// Where the other hardware thread of the core is busy, every tile instruction takes as long as a
-// product, and neighbours hold each other up: twelve instructions in between make the loop 1.7
-// times as fast there and cost nothing where the core is ours alone.
-#define BLOOMERY_GAP asm volatile(".rept 12\n\tnop\n\t.endr")
 #define BLOOMERY_TILES __attribute__((target("amx-tile,amx-bf16")))
 #define BLOOMERY_INLINE_TILES __attribute__((target("amx-tile,amx-bf16"), always_inline)) inline
 
@@ -67,29 +63,23 @@ struct FetchToWrite {
   }
 };
 
-// A gap that asks for eight lines of the next b, if there is one: a quarter of a step.
-template <bool kFetch>
-BLOOMERY_INLINE_TILES void gap_with_fetch(const bfloat16*& next) {
-  if constexpr (kFetch) {
-    for (int line = 0; line < 8; ++line, next += kDepth) {
-      __builtin_prefetch(next, 0, 2);
-    }
-  } else {
-    BLOOMERY_GAP;
-  }
-}
-
-// What stands between tile instructions: nothing of use, or requests for three lines of the next b.
+// What stands between tile instructions: nothing of use, or requests for lines of the next b. Where
+// the other hardware thread of the core is busy, every tile instruction takes as long as a product,
+// and neighbours hold each other up: twelve instructions in between make the loop 1.7 times as fast
+// there and cost nothing where the core is ours alone.
 struct Idle {
-  [[gnu::always_inline]] void operator()() const { BLOOMERY_GAP; }
+  [[gnu::always_inline]] void operator()() const { asm volatile(".rept 12\n\tnop\n\t.endr"); }
 };
+template <int kLines>
 struct Fetch {
   const bfloat16* next;
   [[gnu::always_inline]] void operator()() {
-    for (int line = 0; line < 3; ++line, next += kDepth) {
+    for (int line = 0; line < kLines; ++line, next += kDepth) {
       __builtin_prefetch(next, 0, 2);
     }
-    asm volatile(".rept 6\n\tnop\n\t.endr");
+    if constexpr (kLines < 6) {
+      asm volatile(".rept 6\n\tnop\n\t.endr");
+    }
   }
 };
 
@@ -124,19 +114,19 @@ BLOOMERY_INLINE_TILES void load_b(Gap& gap, const bfloat16* b) {
 }
 
 // Four products for four loads in a step. A tile is loaded for the next step as soon as it has been
-// used, so that where the core is ours alone no product waits.
-template <bool kFetch>
-BLOOMERY_INLINE_TILES void multiply_steps(const RowTiles& a, const bfloat16* b,
+// used, so that where the core is ours alone no product waits. The four gaps of a step that may
+// fetch ask for as much as it has of b.
+template <class Gap>
+BLOOMERY_INLINE_TILES void multiply_steps(Gap gap, const RowTiles& a, const bfloat16* b,
                                           std::int64_t num_steps, bool add, float* c,
                                           std::int64_t ldc, const Next& next) {
+  const Idle idle;
   Ahead ahead(next.c != nullptr ? next.c : c, ldc);
-  const bfloat16* next_b = next.b;
   const std::int64_t stride = a.stride * 2;
   const bfloat16* rows = a.data;
   load_sums(add, c, ldc);
-  Idle idle;
   load_b(idle, b);
-  BLOOMERY_GAP;
+  idle();
   _tile_loadd(4, rows, stride);
   for (std::int64_t step = 1; step <= num_steps; ++step) {
     const bool more = step < num_steps;
@@ -144,26 +134,26 @@ BLOOMERY_INLINE_TILES void multiply_steps(const RowTiles& a, const bfloat16* b,
     for (Lines& lines : next.lines) {
       lines.take(next.lines_a_step, FetchToWrite{});
     }
-    gap_with_fetch<kFetch>(next_b);
+    gap();
     _tile_dpbf16ps(0, 4, 6);
-    gap_with_fetch<kFetch>(next_b);
+    gap();
     _tile_loadd(5, rows + a.second, stride);
-    gap_with_fetch<kFetch>(next_b);
+    gap();
     _tile_dpbf16ps(1, 4, 7);
-    gap_with_fetch<kFetch>(next_b);
+    gap();
     _tile_dpbf16ps(2, 5, 6);
     rows += a.step;
     b += 2 * kTile;
     if (more) {
-      BLOOMERY_GAP;
+      idle();
       _tile_loadd(4, rows, stride);
-      BLOOMERY_GAP;
+      idle();
       _tile_stream_loadd(6, b, 64);
     }
-    BLOOMERY_GAP;
+    idle();
     _tile_dpbf16ps(3, 5, 7);
     if (more) {
-      BLOOMERY_GAP;
+      idle();
       _tile_stream_loadd(7, b + kTile, 64);
     }
   }
@@ -212,7 +202,7 @@ BLOOMERY_INLINE_TILES void multiply_planes(Gap gap, const bfloat16* a, const bfl
     load_a(gap, x + 2 * kPair);
     multiply_tiles(gap);
   }
-  Idle idle;
+  const Idle idle;
   for (std::int64_t step = 0; step < num_steps; ++step) {
     load_b(idle, b + step * kStep);
     load_a(idle, a + step * kStep);
@@ -228,9 +218,9 @@ BLOOMERY_INLINE_TILES void multiply_planes(Gap gap, const bfloat16* a, const bfl
 BLOOMERY_TILES void multiply_hardware(const RowTiles& a, const bfloat16* b, std::int64_t num_steps,
                                       bool add, float* c, std::int64_t ldc, const Next& next) {
   if (next.b != nullptr) {
-    multiply_steps<true>(a, b, num_steps, add, c, ldc, next);
+    multiply_steps(Fetch<8>{next.b}, a, b, num_steps, add, c, ldc, next);
   } else {
-    multiply_steps<false>(a, b, num_steps, add, c, ldc, next);
+    multiply_steps(Idle{}, a, b, num_steps, add, c, ldc, next);
   }
 }
 
@@ -238,12 +228,11 @@ BLOOMERY_TILES void multiply_planes_hardware(const bfloat16* a, const bfloat16* 
                                              std::int64_t num_steps, bool add, float* c,
                                              std::int64_t ldc, const Next& next) {
   if (next.b != nullptr) {
-    multiply_planes(Fetch{next.b}, a, b, num_steps, add, c, ldc, next);
+    multiply_planes(Fetch<3>{next.b}, a, b, num_steps, add, c, ldc, next);
   } else {
     multiply_planes(Idle{}, a, b, num_steps, add, c, ldc, next);
   }
 }
-#undef BLOOMERY_GAP
 #undef BLOOMERY_TILES
 #undef BLOOMERY_INLINE_TILES
 #else
