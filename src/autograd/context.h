@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <source_location>
 
 #include "autograd/batch.h"
 #include "autograd/tape.h"
@@ -24,9 +25,10 @@ struct Context {
   Metrics* metrics = nullptr;
   Cache* cache = nullptr;
 
-  // A fresh output of an op; has a gradient slot when there is a tape.
-  Value output(DType dtype, const Shape& shape) const {
-    return wrap(Tensor::empty(stream, dtype, shape));
+  // A fresh output of an op, `who`; has a gradient slot when there is a tape.
+  Value output(DType dtype, const Shape& shape,
+               const std::source_location& who = std::source_location::current()) const {
+    return wrap(Tensor::empty(stream, dtype, shape, who));
   }
   Value wrap(Tensor data) const {
     note_output(stream, data.shape());

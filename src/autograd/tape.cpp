@@ -34,27 +34,27 @@ Value Tape::value(Tensor data) const {
   return {std::move(data), std::move(slot)};
 }
 
-Sink Tape::sink(const Slot& slot) {
+Sink Tape::sink(const Slot& slot, const std::source_location& who) {
   if (slot == nullptr) {
     return {};
   }
   if (slot->grad && !exclusive(slot)) {
     const Tensor shared = std::move(slot->grad);
-    slot->grad = Tensor::empty(*stream_, slot->dtype, slot->shape);
+    slot->grad = Tensor::empty(*stream_, slot->dtype, slot->shape, who);
     stream_->copy(slot->grad.data(), shared.data(), shared.bytes());
     slot->sharers.reset();
   }
-  return sink_to(*slot, slot->grad);
+  return sink_to(*slot, slot->grad, who);
 }
 
-Sink Tape::epilogue_sink(const Slot& slot) {
-  return slot != nullptr ? sink_to(*slot, slot->epilogue_grad) : Sink{};
+Sink Tape::epilogue_sink(const Slot& slot, const std::source_location& who) {
+  return slot != nullptr ? sink_to(*slot, slot->epilogue_grad, who) : Sink{};
 }
 
-Sink Tape::sink_to(const GradSlot& slot, Tensor& grad) const {
+Sink Tape::sink_to(const GradSlot& slot, Tensor& grad, const std::source_location& who) const {
   const bool add = static_cast<bool>(grad);
   if (!add) {
-    grad = Tensor::empty(*stream_, slot.dtype, slot.shape);
+    grad = Tensor::empty(*stream_, slot.dtype, slot.shape, who);
   }
   return {grad, add};
 }

@@ -15,6 +15,7 @@
 
 #include <deque>
 #include <functional>
+#include <source_location>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -74,11 +75,13 @@ class Tape {
   // A value made on this tape.
   Value value(Tensor data) const;
 
-  // Where the gradient of a value or parameter goes; null when nobody wants it.
-  Sink sink(const Slot& slot);
+  // Where the gradient of a value or parameter goes; null when nobody wants it. `who` is named when
+  // memory for it runs out: the op that asked.
+  Sink sink(const Slot& slot, const std::source_location& who = std::source_location::current());
   Sink sink(Parameter& parameter);
   // For a gradient that is already multiplied by the derivative which the slot offers.
-  Sink epilogue_sink(const Slot& slot);
+  Sink epilogue_sink(const Slot& slot,
+                     const std::source_location& who = std::source_location::current());
 
   // The gradient that consumers wrote; a null tensor when none did.
   const Tensor& grad(const Slot& slot) const { return slot->grad; }
@@ -112,7 +115,7 @@ class Tape {
 
  private:
   void contributed(Parameter& parameter);
-  Sink sink_to(const GradSlot& slot, Tensor& grad) const;
+  Sink sink_to(const GradSlot& slot, Tensor& grad, const std::source_location& who) const;
 
   Stream* stream_;
   Tape* root_ = this;  // the outermost tape: counts contributions

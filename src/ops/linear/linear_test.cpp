@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <initializer_list>
+#include <string>
+
 #include "comm/mesh.h"
 #include "harness/op_harness.h"
 #include "ops/activation/activation.h"
@@ -164,6 +168,34 @@ TEST_F(LinearTest, RefusesOperandsThatDoNotFit) {
   EXPECT_THROW(linear(context_, narrow, weight, nullptr), Error);
   EXPECT_THROW(linear(context_, x, weight, &bias), Error);
   EXPECT_THROW(linear(context_, half, weight, nullptr), Error);
+}
+
+TEST_F(LinearTest, RunningOutOfMemoryNamesTheOpAndTheShape) {
+  const auto message_of = [](const std::function<void()>& greedy) -> std::string {
+    try {
+      greedy();
+      return "nothing was thrown";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  const auto expect_parts = [](const std::string& text, std::initializer_list<const char*> parts) {
+    for (const char* part : parts) {
+      EXPECT_NE(text.find(part), std::string::npos) << text;
+    }
+  };
+  constexpr std::int64_t kMany = 1 << 22;  // of each a few bytes, of the product 64 TiB
+  Parameter weight = parameter("w", {kMany, 1});
+  const Value x = context_.wrap(Tensor::zeros(stream_, DType::fp32, {kMany, 1}));
+  expect_parts(message_of([&] { linear(context_, x, weight, nullptr); }),
+               {"of linear (", "fp32[4194304, 4194304]", "out of memory"});
+
+  Parameter small = parameter("w", {1, 1});
+  const Value y = linear(context_, x, small, nullptr);
+  tape_.set_grad(y.slot, Tensor::zeros(stream_, DType::fp32, {kMany, 1}));
+  x.slot->shape = {kMany, kMany};
+  expect_parts(message_of([&] { tape_.backward(); }),
+               {"linear.cpp:", "fp32[4194304, 4194304]", "out of memory"});
 }
 
 TEST_F(LinearTest, DeferredWeightGradientsAreTheSame) {
