@@ -126,6 +126,9 @@ OpCase make_case(const Problem& p) {
                         {"first_head", concat(p.first_head)},
                         {"key_length", concat(p.key_length == 0 ? p.length : p.key_length)}};
   op_case.batch = [p](Batch& batch, Inputs& in) { fill_batch(p, batch, in); };
+  if (p.dropout > 0) {  // PyTorch takes no mask of ours: 1.5 times its error on the cases without
+    op_case.tolerance = {{DType::fp32, 1.1e-6}, {DType::bf16, 5e-3}, {DType::fp16, 7e-4}};
+  }
   return op_case;
 }
 

@@ -85,15 +85,17 @@ CpuMatmulPlans::CpuMatmulPlans(Device& device)
 std::vector<CpuMatmulPlan> CpuMatmulPlans::candidates(const MatmulKey& key) const {
   // On GPT shapes our own AVX2 and AVX-512 kernels run at 0.95 to 1.3 times the better library's
   // rate. Packing must pay, though: few rows are left to the libraries, of which OpenBLAS adds up
-  // long rows less exactly but starts at once.
-  constexpr std::int64_t kFewRows = 32, kSmall = 64 * 64 * 64;
+  // long rows less exactly but starts at once. Few rows and columns are sums over long ones, where
+  // ours are the most exact.
+  constexpr std::int64_t kFew = 32, kSmall = 64 * 64 * 64;
   const bool small = key.m * key.n * key.k <= kSmall;
+  const bool few = key.m < kFew && key.n < kFew;
   std::vector<CpuMethod> order{CpuMethod::amx, CpuMethod::onednn_bf16, CpuMethod::own,
                                CpuMethod::onednn, CpuMethod::openblas};
-  if (small || cpu_level() == 0) {
+  if (small || (cpu_level() == 0 && !few)) {
     order = {CpuMethod::amx, CpuMethod::onednn_bf16, CpuMethod::openblas, CpuMethod::onednn,
              CpuMethod::own};
-  } else if (key.m < kFewRows) {
+  } else if (key.m < kFew && !few) {
     order = {CpuMethod::amx, CpuMethod::onednn_bf16, CpuMethod::onednn, CpuMethod::openblas,
              CpuMethod::own};
   }
