@@ -64,27 +64,10 @@ TEST(Bloomery, OutputThatCannotBeWrittenIsCodeOne) {
 // All rows at a tiny size: each kernel accepts what its row gives it.
 TEST(Bloomery, BenchOpsRunsEveryRow) {
   for (const char* dtype : {"fp32", "bf16"}) {
-    const Outcome outcome = run_command({"bench",
-                                         "ops",
-                                         "--device",
-                                         "cpu",
-                                         "--dtype",
-                                         dtype,
-                                         "--micro-batch-size",
-                                         "2",
-                                         "--seq-length",
-                                         "32",
-                                         "--hidden-size",
-                                         "64",
-                                         "--num-attention-heads",
-                                         "2",
-                                         "--vocab-size",
-                                         "512",
-                                         "--seconds",
-                                         "1e-6",
-                                         "--op",
-                                         "n",
-                                         "--json"});
+    const Outcome outcome =
+        run_command({"bench", "ops", "--device", "cpu", "--dtype", dtype, "--micro-batch-size", "2",
+                     "--seq-length", "32", "--hidden-size", "64", "--num-attention-heads", "2",
+                     "--vocab-size", "512", "--seconds", "1e-6", "--json"});
     EXPECT_EQ(outcome.code, 0) << outcome.errors;
     EXPECT_TRUE(contains(outcome.out, "\"op\":\"attention backward\"")) << outcome.out;
     EXPECT_FALSE(contains(outcome.out, "null")) << outcome.out;  // NaN or infinity

@@ -81,6 +81,10 @@ bool catches(pid_t process, int number) {
 
 // A run that waits for a pipe is killed, twice as timeout(1) does it: nothing of it remains.
 TEST_F(PreprocessCommand, KilledRunLeavesNothing) {
+  if (catches(getpid(), SIGTERM)) {
+    GTEST_SKIP() << "something catches signals for this process (qemu does): when the run is ready "
+                    "for them cannot be seen";
+  }
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   const pid_t child = fork();
