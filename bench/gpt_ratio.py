@@ -4,7 +4,7 @@
 The program and the PyTorch processes of all models wait, warm, and every round asks each for one measurement of a few
 steps, so that all of them see the machine in the same state. Prints every round, and for each model the medians and the
 ratio to the better PyTorch, the one with the higher median: its median over the rounds, and the ratio of all turns together.
-Usage: gpt_ratio.py [--program build/cpu/bloomery] [--rounds 12] [--threads 2] [--modes eager,compiled] [--device cpu]
+Usage: gpt_ratio.py [--program build/cpu/bloomery] [--rounds 12] [--threads 2] [--modes eager] [--device cpu]
                     [--python python3] SIZE:DTYPE:STEPS... (as 10M:bf16:4 124M:fp32:1)"""
 import argparse
 import pathlib
@@ -101,7 +101,7 @@ def main():
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=12)
-    parser.add_argument("--modes", default="eager", type=lambda text: text.split(","))
+    parser.add_argument("--modes", default="eager,compiled", type=lambda text: text.split(","))
     parser.add_argument("--python", default="python3")
     o = parser.parse_args()
     models = [Model(text) for text in o.models]
