@@ -1,4 +1,5 @@
-// Each rule at the head of tape.h, with ops so small that they can be seen whole.
+// The rules at the head of tape.h, with ops so small that they can be seen whole. That nothing
+// synchronises is for tests/gpt_graph_test.cpp to show.
 #include "autograd/tape_case.h"
 
 namespace bloomery::testing {
