@@ -1,9 +1,13 @@
 // The rules at the head of tape.h, with ops so small that they can be seen whole. That nothing
 // synchronises is for tests/gpt_graph_test.cpp to show.
+#include <gtest/gtest.h>
+
 #include "autograd/tape_case.h"
 
 namespace bloomery::testing {
 namespace {
+
+class TapeTest : public ::testing::Test, protected TapeCase {};
 
 TEST_F(TapeTest, FirstWriterOverwritesLaterOnesAdd) {
   Tape tape(stream);

@@ -1,10 +1,12 @@
 // What recompute promises beyond the same gradients (autograd_test.cpp compares those).
+#include <gtest/gtest.h>
+
 #include "autograd/tape_case.h"
 
 namespace bloomery::testing {
 namespace {
 
-using RecomputeTest = TapeTest;
+class RecomputeTest : public ::testing::Test, protected TapeCase {};
 
 // A block that leaves the stream alone and makes a pending branch, while the stream is also used
 // afterwards: the segment must not replace the gradient that the later use wrote.

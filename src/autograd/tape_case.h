@@ -1,7 +1,5 @@
-// Ops so small that they can be seen whole, and a fixture with a tape's surroundings.
+// Ops so small that they can be seen whole, and what a tape needs around it.
 #pragma once
-
-#include <gtest/gtest.h>
 
 #include <cmath>
 
@@ -83,8 +81,7 @@ inline Value sum(Context& context, const Value& a, const Value& b) {
   return y;
 }
 
-class TapeTest : public ::testing::Test {
- protected:
+struct TapeCase {
   Tensor filled(float value) {
     return Tensor::from_host(stream, std::vector<float>(kCount, value), {kCount});
   }
