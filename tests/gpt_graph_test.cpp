@@ -14,16 +14,16 @@
 namespace bloomery::testing {
 namespace {
 
-constexpr std::int64_t kMicroBatches = 2, kSequences = 2, kLength = 20, kVocabulary = 93;
+constexpr std::int64_t kMicroBatches = 2, kSequences = 2, kLength = 64, kVocabulary = 93;
 
 RankOptions small(DeviceKind device, DType dtype) {
   RankOptions options;
   options.model.num_layers = 2;
-  options.model.hidden_size = 48;
+  options.model.hidden_size = 64;
   options.model.num_heads = 4;
   options.model.vocabulary = kVocabulary;
   options.model.make_vocabulary_divisible_by = 8;
-  options.model.max_positions = 32;
+  options.model.max_positions = kLength;
   options.model.attention_dropout = options.model.hidden_dropout = 0.1f;
   options.model.init_std = 0.1;
   options.dtype = dtype;
@@ -32,12 +32,14 @@ RankOptions small(DeviceKind device, DType dtype) {
   options.optimizer.schedule.train_length = 100;
   options.optimizer.schedule.warmup_length = 8;
   // Gradients in fp16 overflow in the first steps.
-  options.optimizer.loss_scale = {.dynamic = true, .initial = 0x1p22, .window = 2, .hysteresis = 1};
+  options.optimizer.loss_scale = {.dynamic = true, .initial = 0x1p24, .window = 2, .hysteresis = 1};
   return options;
 }
 
+// Without dropout, so that attention may go to cuDNN.
 RankOptions llama(RankOptions options) {
   GptOptions& model = options.model;
+  model.attention_dropout = model.hidden_dropout = 0;
   model.num_key_value_heads = 2;
   model.positions = PositionKind::rotary;
   model.norm.kind = NormKind::rms;
