@@ -136,6 +136,20 @@ TEST_P(StreamTest, FailingWorkLeavesTheStreamUsable) {
   EXPECT_EQ(download(stream, data), Bytes(10, 5));
 }
 
+// What shows that captured work does neither (tests/gpt_graph_test.cpp).
+TEST_P(StreamTest, CapturedWorkCannotWaitOrAskTheDeviceForMemory) {
+  if (!stream.on_cuda()) {
+    GTEST_SKIP() << "on the CPU the work runs as usual";
+  }
+  Graph graph;
+  EXPECT_THROW(graph.capture(stream, [&] { stream.synchronize(); }), Error);
+  const auto allocate = [&] { const Storage more(stream.memory(), std::size_t{1} << 28); };
+  EXPECT_THROW(graph.capture(stream, allocate), Error);
+  Storage data(stream.memory(), 10);
+  stream.fill(data.data(), 5, 10);
+  EXPECT_EQ(download(stream, data), Bytes(10, 5));
+}
+
 INSTANTIATE_TEST_SUITE_P(All, StreamTest, ::testing::ValuesIn(stream_setups()),
                          [](const auto& info) {
                            return info.param.kind == DeviceKind::cuda     ? "cuda"

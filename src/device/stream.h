@@ -82,9 +82,9 @@ class Event {
   std::shared_ptr<Signal> signal_;
 };
 
-// Work captured once and replayed. On the CPU the function itself is kept and called again.
-// While capturing, the work must neither synchronise nor allocate from the device; memory must
-// keep its addresses, so tensors used inside are held by the caller.
+// Work captured once and replayed; on the CPU the function is kept and called again. While captured
+// it must neither synchronise nor ask the device for memory. The caller holds the tensors it uses
+// and keeps no memory of the pool taken since: what the work gave back, a replay writes again.
 class Graph {
  public:
   Graph() = default;

@@ -65,9 +65,9 @@ class Optimizer {
   // fp64 [1] on the device: squared norm of the shards' gradients, not finite when one of them is
   // not. To be summed over ranks in place, before update().
   const Tensor& squared_norm();
-  // Decides and applies the step. May be captured in a graph.
+  // Decides and applies the step. May be captured in a graph, as squared_norm() may.
   void update(std::int64_t samples);
-  // Starts the copy that report() reads.
+  // Starts the copy that report() reads. Not in a graph: report() waits for an event of the copy.
   void publish_report();
 
   // The published report before the last `age` ones. The host waits until the device has come

@@ -22,8 +22,8 @@ __global__ void scale_add(const From* x, To* y, std::int64_t count, float factor
   }
 #pragma unroll
   for (int j = 0; j < kCount; ++j) {
-    const float value = multiplier * to_float(in[j]) + (add ? to_float(out[j]) : 0.0f);
-    out[j] = from_float<To>(value);
+    const float x = to_float(in[j]);  // adding zero would lose the sign of a negative zero
+    out[j] = from_float<To>(add ? multiplier * x + to_float(out[j]) : multiplier * x);
   }
   store_pack(y + i, out);
 }

@@ -224,12 +224,19 @@ TEST_P(UpdateKernels, FollowTheirDefinitionAtOddSizes) {
 
 TEST_P(UpdateKernels, RoundTheNewWeightsToTheComputeDtype) {
   Machine machine(GetParam());
-  for (const DType dtype : {DType::bf16, DType::fp16}) {
-    DeviceWeights weights(machine.stream, Weights::drawn_for(1003), dtype, some_scalars());
-    weights.update(machine.stream, Rule::adam);
-    const Tensor rounded =
-        to_device(machine.stream, dtype, to_doubles(machine.stream, weights.master));
-    EXPECT_EQ(to_bytes(machine.stream, weights.value), to_bytes(machine.stream, rounded)) << dtype;
+  for (const Rule rule : {Rule::adam, Rule::momentum}) {
+    for (const DType dtype : {DType::bf16, DType::fp16}) {
+      for (const std::int64_t count : kSizes) {
+        DeviceWeights weights(machine.stream, Weights::drawn_for(count), dtype, some_scalars());
+        const std::vector<unsigned char> before = to_bytes(machine.stream, weights.master);
+        weights.update(machine.stream, rule);
+        EXPECT_NE(to_bytes(machine.stream, weights.master), before);
+        const Tensor rounded =
+            to_device(machine.stream, dtype, to_doubles(machine.stream, weights.master));
+        EXPECT_EQ(to_bytes(machine.stream, weights.value), to_bytes(machine.stream, rounded))
+            << dtype << ' ' << count << (rule == Rule::adam ? " adam" : " momentum");
+      }
+    }
   }
 }
 
