@@ -16,12 +16,12 @@ JOBS ?= $(shell nproc)
 PRESET ?= $(if $(shell command -v nvcc),cuda,cpu)
 BASE ?= origin/main
 
-.PHONY: all cpu cuda portable asan tsan demo test check test-long bench format tidy clean packages headers
+.PHONY: all cpu cuda portable asan asan-levels tsan demo test check test-long bench format tidy clean packages headers
 
 all: $(PRESET)
 
 cuda portable: headers
-cpu cuda portable asan tsan: packages
+cpu cuda portable asan asan-levels tsan: packages
 	cmake --preset $@ $(CMAKE_FLAGS) > build/$@.configure.log || { cat build/$@.configure.log; exit 1; }
 	cmake --build build/$@ --parallel $(JOBS) $(if $(TARGETS),--target $(TARGETS))
 	@if [ -e build/$@/bloomery ]; then ln -sfn $@/bloomery build/bloomery; fi

@@ -62,8 +62,9 @@ if(BLOOMERY_SANITIZE)
   target_link_options(bloomery_settings INTERFACE -fsanitize=${BLOOMERY_SANITIZE})
 endif()
 
-# CPU kernels are compiled once per instruction-set level, see device/launch.h.
-if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND NOT BLOOMERY_SANITIZE)
+# CPU kernels are compiled once per instruction-set level, see device/launch.h. Sanitizers compile
+# them slowly, so that such a build has the lowest level alone unless asked for all.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND (NOT BLOOMERY_SANITIZE OR BLOOMERY_SANITIZE_LEVELS))
   set(BLOOMERY_CPU_LEVELS "0:-march=x86-64-v2" "1:-march=x86-64-v3"
       "2:-march=x86-64-v4 -mprefer-vector-width=512"
       "3:-march=x86-64-v4 -mavx512bf16 -mprefer-vector-width=512")

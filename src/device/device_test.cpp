@@ -1,4 +1,7 @@
 #include <gtest/gtest.h>
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
 
 #include <algorithm>
 #include <atomic>
@@ -67,6 +70,22 @@ TEST_P(StreamTest, CopiesAndFillsInOrder) {
   std::fill_n(expected.begin(), 500, 9);
   EXPECT_EQ(download(stream, a), expected);
 }
+
+#if defined(__SANITIZE_ADDRESS__)
+// Memory of a queue is left alone: its work may come after the release.
+TEST_P(StreamTest, AddressSanitizerKnowsTheBoundsOfABlock) {
+  const bool guarded = GetParam().kind == DeviceKind::cpu && GetParam().mode == StreamMode::direct;
+  const char* data = nullptr;
+  for (const std::size_t bytes : {1003, 7}) {  // the second where the first was
+    const Storage block(stream.memory(), bytes);
+    data = static_cast<const char*>(block.data());
+    EXPECT_FALSE(__asan_address_is_poisoned(data));
+    EXPECT_FALSE(__asan_address_is_poisoned(data + bytes - 1));
+    EXPECT_EQ(__asan_address_is_poisoned(data + bytes) != 0, guarded);
+  }
+  EXPECT_EQ(__asan_address_is_poisoned(data) != 0, guarded);
+}
+#endif
 
 TEST_P(StreamTest, EventsOrderStreams) {
   Stream other(device, GetParam().mode);

@@ -4,6 +4,10 @@
 #include <sys/mman.h>
 #endif
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
+
 #include <algorithm>
 #include <cstdlib>
 
@@ -29,11 +33,15 @@ double mebibytes(std::size_t bytes) { return static_cast<double>(bytes) / (1 << 
 
 }  // namespace
 
-MemoryPool::MemoryPool(DeviceKind kind, int index, Stream* poison_on)
-    : kind_(kind), index_(index), poison_on_(poison_on) {}
+MemoryPool::MemoryPool(DeviceKind kind, int index, Use use, Stream* poison_on)
+    : kind_(kind),
+      index_(index),
+      guarded_(kind == DeviceKind::cpu && use == Use::at_once),
+      poison_on_(poison_on) {}
 
 MemoryPool::~MemoryPool() {
   for (const auto& [segment, bytes] : segments_) {
+    set_bounds(segment, bytes, bytes);
     raw::release(kind_, index_, segment, bytes);
   }
 }
@@ -57,7 +65,9 @@ void* MemoryPool::allocate(std::size_t bytes) {
   }
   statistics_.used_bytes += block.bytes;
   statistics_.peak_used_bytes = std::max(statistics_.peak_used_bytes, statistics_.used_bytes);
+  set_bounds(start, block.bytes, block.bytes);
   poison_block(start, block.bytes);
+  set_bounds(start, bytes, block.bytes);
   return start;
 }
 
@@ -79,6 +89,7 @@ MemoryPool::Blocks::iterator MemoryPool::add_segment(std::size_t bytes) {
         mebibytes(raw::free_bytes(kind_, index_)), " MiB are free and this rank holds ",
         mebibytes(statistics_.used_bytes), " MiB (", mebibytes(statistics_.reserved_bytes),
         " reserved). Use a smaller micro-batch, recomputation, or more ranks.");
+  set_bounds(segment, 0, size);
   segments_[segment] = size;
   statistics_.reserved_bytes += size;
   statistics_.peak_reserved_bytes =
@@ -95,7 +106,9 @@ void MemoryPool::release(void* memory) noexcept {
     return;
   }
   statistics_.used_bytes -= block->second.bytes;
+  set_bounds(memory, block->second.bytes, block->second.bytes);
   poison_block(memory, block->second.bytes);
+  set_bounds(memory, 0, block->second.bytes);
   block->second.free = true;
   const auto merge_with_next = [&](Blocks::iterator left) {
     const auto right = std::next(left);
@@ -139,6 +152,7 @@ void MemoryPool::trim_locked() {
     const auto segment = segments_.find(it->second.segment);
     if (it->second.free && it->second.bytes == segment->second) {
       free_.erase({it->second.bytes, it->first});
+      set_bounds(segment->first, segment->second, segment->second);
       raw::release(kind_, index_, segment->first, segment->second);
       statistics_.reserved_bytes -= segment->second;
       segments_.erase(segment);
@@ -158,6 +172,16 @@ void MemoryPool::poison_block(void* memory, std::size_t bytes) {
   if (poison_on_ != nullptr) {
     poison_on_->fill(memory, kPoison, bytes);
   }
+}
+
+void MemoryPool::set_bounds([[maybe_unused]] void* memory, [[maybe_unused]] std::size_t valid,
+                            [[maybe_unused]] std::size_t bytes) const {
+#if defined(__SANITIZE_ADDRESS__)
+  if (guarded_) {
+    __asan_unpoison_memory_region(memory, valid);
+    __asan_poison_memory_region(static_cast<char*>(memory) + valid, bytes - valid);
+  }
+#endif
 }
 
 namespace raw {

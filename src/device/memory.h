@@ -27,9 +27,13 @@ struct MemoryStatistics {
 // Splits large segments of device memory into blocks: best fit, neighbours merged on return.
 class MemoryPool {
  public:
+  // When what the stream is told to do with a block happens: before the call returns, or perhaps
+  // after the block was released.
+  enum class Use { at_once, queued };
   // Blocks are filled with NaN patterns on `poison_on`, in its order, when they are handed out and
-  // taken back; null: never.
-  MemoryPool(DeviceKind kind, int index, Stream* poison_on);
+  // taken back; null: never. In builds with AddressSanitizer CPU memory that is used at once is out
+  // of bounds beyond the bytes that were asked for, and after its release.
+  MemoryPool(DeviceKind kind, int index, Use use, Stream* poison_on);
   ~MemoryPool();
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
@@ -54,10 +58,13 @@ class MemoryPool {
   Blocks::iterator find_fit(std::size_t bytes);
   Blocks::iterator add_segment(std::size_t bytes);
   void poison_block(void* memory, std::size_t bytes);
+  // Tells AddressSanitizer that of these bytes only the first `valid` may be touched.
+  void set_bounds(void* memory, std::size_t valid, std::size_t bytes) const;
   void trim_locked();
 
   const DeviceKind kind_;
   const int index_;
+  const bool guarded_;  // by AddressSanitizer
   mutable std::mutex mutex_;
   Stream* poison_on_;
   Blocks blocks_;

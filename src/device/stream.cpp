@@ -135,8 +135,10 @@ Stream::Stream(Device& device, StreamMode mode) : device_(&device) {
   if (!on_cuda() && mode == StreamMode::queued) {
     queue_ = std::make_unique<Queue>();
   }
-  memory_ = std::make_shared<MemoryPool>(device.kind(), device.options().index,
-                                         device.options().poison ? this : nullptr);
+  memory_ =
+      std::make_shared<MemoryPool>(device.kind(), device.options().index,
+                                   queue_ ? MemoryPool::Use::queued : MemoryPool::Use::at_once,
+                                   device.options().poison ? this : nullptr);
 }
 
 Stream::~Stream() {

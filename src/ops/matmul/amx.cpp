@@ -201,8 +201,9 @@ typename AmxProduct<In>::Lines AmxProduct<In>::lines_of(const AllTouched& touche
   return lines;
 }
 
-// One strip of rows over the steps of a panel. Its part of a stays in the first cache while b's
-// strips pass. The lines are those of what will be done with the sums.
+// One strip of rows over the steps of a panel, kInnerSteps at a time: as long as b's strips pass,
+// these steps of a stay in the first cache, 48 KB at most, or, of fp32 (72 KB), in the second. The
+// lines are those of what will be done with the sums.
 template <class In>
 void AmxProduct<In>::accumulate(const Panel& panel, std::int64_t row_strip, bool add, float* c,
                                 std::int64_t ldc, Lines lines) const {

@@ -41,8 +41,9 @@ struct Matrix {
          std::int64_t gap)
       : ld((transpose ? rows : columns) + gap), transposed(transpose) {
     const std::int64_t stored_rows = transpose ? columns : rows;
+    const RandomKey key = random_key(2, purpose);
     for (std::int64_t i = 0; i < stored_rows * ld - gap; ++i) {
-      const double value = random_normal(random_key(2, purpose), i);
+      const double value = random_normal(key, i);
       values.emplace_back(static_cast<float>(i % ld < ld - gap ? value : NAN));
     }
   }
@@ -59,10 +60,12 @@ class Product {
   using Tiles = typename AmxProduct<In>::Tiles;
 
   Product(const Shape& shape, Dice& dice, Tiles tiles)
+      : Product(shape, dice.below(2) == 1, dice.below(2) == 1, dice, tiles) {}
+  Product(const Shape& shape, bool transpose_a, bool transpose_b, Dice& dice, Tiles tiles)
       : s_(shape),
         tiles_(tiles),
-        a_("a", shape.m, shape.k, dice.below(2) == 1, dice.below(4)),
-        b_("b", shape.k, shape.n, dice.below(2) == 1, dice.below(4)) {}
+        a_("a", shape.m, shape.k, transpose_a, dice.below(4)),
+        b_("b", shape.k, shape.n, transpose_b, dice.below(4)) {}
 
   // Block by block; into what c holds, or else by strips that are copied to it.
   enum class Way { strips, into, added };
@@ -88,18 +91,16 @@ class Product {
     return c;
   }
 
-  // The largest error, relative to sqrt(k).
-  double error(const std::vector<float>& c) const {
+  // The largest error, relative to sqrt(k), of every so many elements.
+  double error(const std::vector<float>& c, std::int64_t every = 1) const {
     double worst = 0;
-    for (std::int64_t i = 0; i < s_.m; ++i) {
-      for (std::int64_t j = 0; j < s_.n; ++j) {
-        double sum = 0;
-        for (std::int64_t k = 0; k < s_.k; ++k) {
-          sum += a_.at(i, k) * b_.at(k, j);
-        }
-        const double error = std::abs(sum - c[static_cast<std::size_t>(i * s_.n + j)]);
-        worst = error <= worst ? worst : error;  // NaN is an error
+    for (std::int64_t at = 0; at < s_.m * s_.n; at += every) {
+      double sum = 0;
+      for (std::int64_t k = 0; k < s_.k; ++k) {
+        sum += a_.at(at / s_.n, k) * b_.at(k, at % s_.n);
       }
+      const double error = std::abs(sum - c[static_cast<std::size_t>(at)]);
+      worst = error <= worst ? worst : error;  // NaN is an error
     }
     return worst / std::sqrt(static_cast<double>(s_.k));
   }
@@ -151,11 +152,50 @@ void check_shapes(typename Product<In>::Tiles tiles) {
     check_shape<In>({dice.in(1, 150), dice.in(1, 150), dice.in(1, 100)}, dice, tiles);
     check_shape<In>({32 * dice.in(1, 4), 32 * dice.in(1, 4), dice.in(1, 100)}, dice, tiles);
   }
-  // Wide blocks take these in several panels, narrow ones in one.
-  for (const Shape& shape : {Shape{40, 800, 600}, Shape{64, 800, 530}, Shape{70, 256, 450}}) {
-    if (std::is_same_v<In, bfloat16> || shape.n < 800) {
-      check_shape<In>(shape, dice, tiles);
-    }
+  check_shape<In>({40, 130, 800}, dice, tiles);  // one panel that visits c more than once
+}
+
+// A product that wide blocks compute in several panels and narrow ones in one.
+struct Panelled {
+  Shape shape;
+  bool transpose_a;
+  std::int64_t narrow;  // columns of a block
+  struct Block {
+    std::int64_t rows, columns;
+  };
+  Block own, shared;  // wide: one packs for itself what others share
+};
+
+template <class In>
+void check_panels(const Panelled& p, Dice& dice, typename Product<In>::Tiles tiles) {
+  using Way = typename Product<In>::Way;
+  const auto& [m, n, k] = p.shape;
+  SCOPED_TRACE(::testing::Message() << m << 'x' << n << 'x' << k);
+  Product<In> product(p.shape, p.transpose_a, !p.transpose_a, dice, tiles);
+  ASSERT_GE(AmxProduct<In>::panel_depth(p.narrow, k), k);
+  const std::vector<float> whole = product.c(m, p.narrow, Way::strips);
+  EXPECT_LE(product.error(whole, 101), 4e-6);
+  const std::vector<float> added = product.c(m, p.narrow, Way::added);
+  for (const auto& [block, way] : {std::pair{p.own, Way::strips}, {p.shared, Way::into}}) {
+    SCOPED_TRACE(::testing::Message() << "blocks of " << block.rows << 'x' << block.columns);
+    ASSERT_LT(AmxProduct<In>::panel_depth(block.columns, k), k);
+    EXPECT_EQ(bits(product.c(block.rows, block.columns, way)), bits(whole));
+    EXPECT_EQ(bits(product.c(block.rows, block.columns, Way::added)), bits(added));
+  }
+}
+
+// The last panel, and its last step, are shorter than the others. Of bf16 an operand that three
+// blocks need is shared: b in the first product, the transposed a in the second. Of fp32 one that
+// two blocks need: both, and a; there panels of 12 steps and of 24 meet.
+template <class In>
+void check_panels(typename Product<In>::Tiles tiles) {
+  Dice dice("panels");
+  if constexpr (std::is_same_v<In, bfloat16>) {
+    check_panels<In>({{96, 800, 900}, false, 384, {96, 800}, {32, 800}}, dice, tiles);
+    check_panels<In>({{32, 1632, 900}, true, 384, {32, 832}, {32, 800}}, dice, tiles);
+  } else {
+    check_panels<In>({{64, 192, 1285}, false, 96, {64, 192}, {32, 160}}, dice, tiles);
+    check_panels<In>({{32, 192, 1285}, true, 96, {32, 192}, {32, 160}}, dice, tiles);
   }
 }
 
@@ -168,6 +208,17 @@ TEST(AmxBlocks, GiveTheSameBitsOnTheTiles) {
   if (!amx_usable()) GTEST_SKIP() << "no AMX on this processor";
   check_shapes<bfloat16>(AmxProduct<bfloat16>::Tiles::hardware);
   check_shapes<float>(AmxProduct<float>::Tiles::hardware);
+}
+
+TEST(AmxPanels, GiveTheSameBitsWithoutTheInstructions) {
+  check_panels<bfloat16>(AmxProduct<bfloat16>::Tiles::emulated);
+  check_panels<float>(AmxProduct<float>::Tiles::emulated);
+}
+
+TEST(AmxPanels, GiveTheSameBitsOnTheTiles) {
+  if (!amx_usable()) GTEST_SKIP() << "no AMX on this processor";
+  check_panels<bfloat16>(AmxProduct<bfloat16>::Tiles::hardware);
+  check_panels<float>(AmxProduct<float>::Tiles::hardware);
 }
 
 // Sums of whole products, not of blocks, decide how a result comes to be.
