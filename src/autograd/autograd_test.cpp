@@ -73,7 +73,7 @@ TEST_F(TapeTest, EntriesHoldTheParameterNeverItsTensor) {
       Tape tape(stream);
       tape.deferred = is_deferred ? &queue : nullptr;
       Context ctx = context(&tape);
-      const Segment segment = [&](Context& inner, State s) {
+      const Segment segment = [&](Context& inner, const State& s) {
         return State{times(inner, s.stream, w)};
       };
       const Value x = ctx.wrap(drawn("x"));
@@ -122,7 +122,7 @@ class Network : public TapeTest {
       weights.push_back(parameter(concat("w", i)));
     }
     const auto block = [&](int i) -> Segment {
-      return [&, i](Context& ctx, State s) {
+      return [&, i](Context& ctx, const State& s) {
         Value h = i == 0 ? times(ctx, s.stream, tied) : s.stream;
         return State{sum(ctx, s.stream, tanh(ctx, times(ctx, h, weights[i])))};
       };

@@ -33,7 +33,9 @@ TEST_F(RecomputeTest, AddsToTheGradientOfAValueItPassesThrough) {
 
 TEST_F(RecomputeTest, WantsASettledStateAndWithoutATapeOnlyRuns) {
   Parameter w = parameter("w");
-  const Segment segment = [&](Context& inner, State s) { return State{times(inner, s.stream, w)}; };
+  const Segment segment = [&](Context& inner, const State& s) {
+    return State{times(inner, s.stream, w)};
+  };
   Tape tape(stream);
   Context with = context(&tape), without = context(nullptr);
   const Value x = with.wrap(drawn("x"));
@@ -44,7 +46,7 @@ TEST_F(RecomputeTest, WantsASettledStateAndWithoutATapeOnlyRuns) {
 
 TEST_F(RecomputeTest, SaysSoInTheContext) {
   std::vector<bool> seen;
-  const Segment segment = [&](Context& inner, State s) {
+  const Segment segment = [&](Context& inner, const State& s) {
     seen.push_back(inner.recomputing);
     return State{tanh(inner, s.stream)};
   };

@@ -14,8 +14,10 @@
 #include "device/stream.h"
 
 // Sanitizers must let an impossible allocation return null, which is what is tested here.
+// NOLINTBEGIN(bugprone-reserved-identifier): their names for it
 extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
 extern "C" const char* __tsan_default_options() { return "allocator_may_return_null=1"; }
+// NOLINTEND(bugprone-reserved-identifier)
 
 namespace bloomery {
 namespace {

@@ -64,7 +64,7 @@ class MemoryPool {
 
   const DeviceKind kind_;
   const int index_;
-  const bool guarded_;  // by AddressSanitizer
+  [[maybe_unused]] const bool guarded_;  // by AddressSanitizer
   mutable std::mutex mutex_;
   Stream* poison_on_;
   Blocks blocks_;
