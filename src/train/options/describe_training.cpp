@@ -113,7 +113,8 @@ void describe_precision(OptionTable& t, PretrainOptions& options) {
       .deepspeed_wins();
   t.add("fp32-residual-connection", options.network.fp32_residual, "Residual stream in fp32.");
   t.add("allow-nondeterministic", options.allow_nondeterministic,
-        "Kernels whose sums depend on timing may run where they are faster.")
+        "Products may choose their kernels by timing, and sums may depend on timing, where that is "
+        "faster; without it fixed rules choose.")
       .shorthand("deterministic-mode", "false");
 }
 
