@@ -19,6 +19,9 @@ Value add(Context& context, const Value& a, const Value& b) {
     context.tape->record({.op = "add",
                           .input_gradient =
                               [a = a.slot, b = b.slot, y = y.slot](Tape& tape) {
+                                if (!tape.grad(y)) {
+                                  return;
+                                }
                                 write_grad(tape.stream(), tape.grad(y), tape.sink(b));
                                 if (!tape.adopt(a, y)) {
                                   write_grad(tape.stream(), tape.grad(y), tape.sink(a));
@@ -39,6 +42,9 @@ Value scale_to(Context& context, const Value& x, float factor, DType dtype, cons
     context.tape->record({.op = op,
                           .input_gradient =
                               [x = x.slot, y = y.slot, factor](Tape& tape) {
+                                if (!tape.grad(y)) {
+                                  return;
+                                }
                                 write_grad(tape.stream(), tape.grad(y), tape.sink(x), factor);
                               },
                           .shape = y.shape()});

@@ -222,5 +222,20 @@ TEST_P(Cast, ToItsOwnDtypeIsTheValueItself) {
   EXPECT_EQ(tape.num_entries(), 0u);
 }
 
+TEST(Arithmetic, WhatNobodyUsesHasNoGradient) {
+  Machine machine(DeviceKind::cpu);
+  Mesh mesh = Mesh::single();
+  const Batch batch;
+  Tape tape(machine.stream);
+  Context context{.stream = machine.stream, .mesh = mesh, .batch = batch, .tape = &tape};
+  const Value x = context.wrap(Tensor::zeros(machine.stream, DType::fp32, {3}));
+  add(context, x, x);
+  scale(context, x, 2);
+  cast(context, x, DType::bf16);
+  ASSERT_EQ(tape.num_entries(), 3u);
+  tape.backward();
+  EXPECT_FALSE(tape.grad(x.slot));
+}
+
 }  // namespace
 }  // namespace bloomery::testing
