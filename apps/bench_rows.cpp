@@ -36,11 +36,11 @@ Tensor BenchSetup::integers(const Shape& shape, std::int64_t limit) {
     values[i] = static_cast<std::int32_t>(random_uniform(key, i) * static_cast<double>(limit));
   }
   bytes += static_cast<double>(values.size() * sizeof(std::int32_t));
-  return Tensor::from_host(stream, values, shape);
+  return keep(Tensor::from_host(stream, values, shape));
 }
 
 Tensor BenchSetup::out(DType type, const Shape& shape) {
-  Tensor tensor = Tensor::zeros(stream, type, shape);
+  Tensor tensor = keep(Tensor::zeros(stream, type, shape));
   bytes += static_cast<double>(tensor.bytes());
   return tensor;
 }

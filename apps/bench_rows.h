@@ -38,16 +38,21 @@ class BenchSetup {
   Tensor out(DType type, const Shape& shape);
   // Read and written, zero at first.
   Tensor updated(DType type, const Shape& shape);
+  // For tensors made otherwise. Kernels have views, so the setup holds whatever they point into.
+  Tensor keep(Tensor tensor) { return kept_.emplace_back(std::move(tensor)); }
 
   Stream& stream;
   const DType dtype;
   double bytes = 0;
   double flops = 0;  // set by rows bound by arithmetic
+
+ private:
+  std::vector<Tensor> kept_;
 };
 
 struct BenchRow {
   std::string op, shape;
-  // The returned function launches the kernel once; it owns the tensors.
+  // The returned function launches the kernel once, as long as the setup lives.
   std::function<std::function<void()>(BenchSetup&)> make;
 };
 

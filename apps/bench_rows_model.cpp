@@ -190,7 +190,7 @@ BenchRow loss_row(const BenchShapes& shapes) {
             const auto line = [&](std::int64_t i) {
               return statistics.slice(i, i + 1).reshape({kChunk});
             };
-            const Tensor inverse = Tensor::from_host<float>(setup.stream, {1.0f}, {1});
+            const Tensor inverse = setup.keep(Tensor::from_host<float>(setup.stream, {1.0f}, {1}));
             const LossColumns columns{.num_valid = vocabulary};
             const LossStatistics gather{.logits = logits,
                                         .labels = labels,
@@ -212,7 +212,6 @@ BenchRow loss_row(const BenchShapes& shapes) {
                                         .sum = line(2),
                                         .inverse = inverse};
             return [=, &stream = setup.stream] {
-              static_cast<void>(statistics);  // the kernels' views point into it
               launch(stream, gather);
               launch(stream, tokens);
               launch(stream, gradient);
@@ -266,7 +265,8 @@ std::vector<BenchRow> optimizer_rows(const BenchShapes& shapes) {
          const Tensor flags = setup.out(DType::uint8, {num_units(count)});
          const bool narrow = setup.dtype != DType::fp32;
          const Tensor value = narrow ? setup.out(flat) : Tensor{};
-         const Tensor scalars = Tensor::empty(setup.stream, DType::uint8, {sizeof(UpdateScalars)});
+         const Tensor scalars =
+             setup.keep(Tensor::empty(setup.stream, DType::uint8, {sizeof(UpdateScalars)}));
          const UpdateScalars chosen{.step_size = 1e-4};
          setup.stream.copy(scalars.data(), &chosen, sizeof(chosen));
          setup.stream.synchronize();
