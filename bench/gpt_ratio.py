@@ -38,7 +38,8 @@ class Runner:
 
     def wait_until_ready(self):
         if self.process.stdout.readline().strip() != "ready":
-            fail(f"{self.name} did not start (is PyTorch there? --python names another Python): {' '.join(self.process.args)}")
+            hint = "" if self.name == "bloomery" else " (is PyTorch there? --python names another Python)"
+            fail(f"{self.name} did not start{hint}: {' '.join(self.process.args)}")
 
     def measure(self):
         self.process.stdin.write("\n")
