@@ -1,4 +1,4 @@
-#include "bloomery.h"
+#include "apps/bloomery.h"
 
 #include <fmt/format.h>
 
@@ -7,18 +7,18 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "apps/bench/bench.h"
+#include "apps/checkpoint/checkpoint.h"
+#include "apps/convert/convert.h"
+#include "apps/data/data.h"
+#include "apps/doctor/doctor.h"
+#include "apps/evaluate/evaluate.h"
+#include "apps/generate/generate.h"
+#include "apps/preprocess/preprocess.h"
+#include "apps/pretrain/pretrain.h"
+#include "apps/tokenizer/tokenizer.h"
 #include "base/error.h"
-#include "bench.h"
 #include "build_config.h"
-#include "checkpoint.h"
-#include "convert.h"
-#include "data.h"
-#include "doctor.h"
-#include "evaluate.h"
-#include "generate.h"
-#include "preprocess.h"
-#include "pretrain.h"
-#include "tokenizer.h"
 #include "tokenizer/utf8.h"
 
 namespace bloomery {

@@ -3,7 +3,7 @@
 
 #include <ostream>
 
-#include "command.h"
+#include "apps/common/command.h"
 
 namespace bloomery {
 

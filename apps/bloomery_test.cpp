@@ -4,9 +4,9 @@
 #include <regex>
 #include <sstream>
 
+#include "apps/common/command_case.h"
 #include "base/file.h"
 #include "base/temporary_folder.h"
-#include "command_case.h"
 
 namespace bloomery {
 namespace {

@@ -1,7 +1,7 @@
 #include <csignal>
 #include <iostream>
 
-#include "bloomery.h"
+#include "apps/bloomery.h"
 
 int main(int argc, char** argv) {
   // A file over the size limit of the process is then an error of the write, as a full disk is.

@@ -1,0 +1,16 @@
+// `bloomery bench`: one function per benchmark.
+#pragma once
+
+#include <ostream>
+
+#include "apps/common/command.h"
+
+namespace bloomery {
+
+int bench(const Arguments& arguments, std::ostream& out);
+int bench_data(const Arguments& arguments, std::ostream& out);
+int bench_gpt(const Arguments& arguments, std::ostream& out);
+int bench_ops(const Arguments& arguments, std::ostream& out);
+int bench_tokenizer(const Arguments& arguments, std::ostream& out);
+
+}  // namespace bloomery

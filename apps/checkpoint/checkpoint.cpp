@@ -1,0 +1,154 @@
+// `bloomery checkpoint`: its commands, and the ones that fit in a few lines: list and prune.
+#include "apps/checkpoint/checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "apps/checkpoint/common.h"
+#include "base/error.h"
+#include "checkpoint/disk.h"
+#include "checkpoint/prune.h"
+#include "config/option_table.h"
+
+namespace bloomery {
+
+int checkpoint(const Arguments& arguments, std::ostream& out) {
+  return dispatch("bloomery checkpoint",
+                  {
+                      {"list", "the checkpoints of a folder", checkpoint_list},
+                      {"verify", "check every byte of checkpoints", checkpoint_verify},
+                      {"diff", "options, state and tensors of two checkpoints", checkpoint_diff},
+                      {"prune", "remove old checkpoints", checkpoint_prune},
+                  },
+                  arguments, out);
+}
+
+std::vector<CheckpointEntry> require_checkpoints(const std::string& path) {
+  check(std::filesystem::exists(path), path, " does not exist");
+  std::vector<CheckpointEntry> entries = checkpoints_at(path);
+  check(!entries.empty(), "no checkpoint in ", path,
+        ": it is neither a checkpoint nor a folder with step-N in it");
+  return entries;
+}
+
+std::string size_text(std::uint64_t bytes) {
+  constexpr const char* kUnits[] = {"bytes", "kB", "MB", "GB", "TB"};
+  auto number = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (number >= 1000 && unit + 1 < std::size(kUnits)) {
+    number /= 1000;
+    ++unit;
+  }
+  return unit == 0 ? fmt::format("{} bytes", bytes)
+                   : fmt::format("{:.2f} {}", number, kUnits[unit]);
+}
+
+namespace {
+
+nlohmann::ordered_json describe_checkpoint(const CheckpointEntry& entry) {
+  nlohmann::ordered_json row = {{"path", entry.folder.string()}, {"step", entry.step}};
+  try {
+    const CheckpointReader reader = open_checkpoint(entry);
+    const Manifest& manifest = reader.manifest();
+    row["step"] = manifest.state.step;
+    row["consumed_samples"] = manifest.state.consumed_samples;
+    row["tensors"] = manifest.tensors.size();
+    row["files"] = manifest.files.size();
+    row["bytes"] = manifest.file_bytes();
+    row["program"] = manifest.program;
+  } catch (const Error& error) {
+    row["damage"] = error.what();
+  }
+  return row;
+}
+
+void print_row(const nlohmann::ordered_json& row, std::ostream& out) {
+  const auto folder = std::filesystem::path(row["path"].get<std::string>()).filename().string();
+  if (row.contains("damage")) {
+    out << fmt::format("{:<16} {}\n", folder, row["damage"].get<std::string>());
+    return;
+  }
+  out << fmt::format("{:<16} {:>12} samples {:>12} in {} file{}, {} tensors, by {}\n", folder,
+                     row["consumed_samples"].get<std::int64_t>(),
+                     size_text(row["bytes"].get<std::uint64_t>()), row["files"].get<std::size_t>(),
+                     row["files"] == 1 ? "" : "s", row["tensors"].get<std::size_t>(),
+                     row["program"].get<std::string>());
+}
+
+struct PruneCommand {
+  std::string folder;
+  KeepOptions keep{.last = 2};
+  bool dry_run = false;
+};
+
+void describe(OptionTable& t, PruneCommand& o) {
+  t.section("what to remove");
+  t.add("folder", o.folder, "The folder of a run's checkpoints, as given to --save.")
+      .positional()
+      .required();
+  t.add("keep-last", o.keep.last,
+        "The newest good checkpoints that stay; every byte of them is read.", at_least(2));
+  t.add("keep-every", o.keep.every, "Steps divisible by this stay too; 0: none.", at_least(0));
+  t.add("dry-run", o.dry_run, "Only say what would be removed.");
+}
+
+}  // namespace
+
+int checkpoint_list(const Arguments& arguments, std::ostream& out) {
+  std::string path;
+  bool json = false;
+  OptionTable table;
+  table.section("what to list");
+  table.add("path", path, "A folder of checkpoints, as given to --save, or one checkpoint.")
+      .positional()
+      .required();
+  table.add("json", json, "One JSON object per line.");
+  if (wants_help(arguments)) {
+    out << "usage: bloomery checkpoint list PATH [--json]\n\nManifests and sizes of files are "
+           "checked, not the contents: that is `verify`.\n\n"
+        << table.help();
+    return 0;
+  }
+  table.read_flags(arguments);
+  table.finish();
+  for (const CheckpointEntry& entry : require_checkpoints(path)) {
+    const nlohmann::ordered_json row = describe_checkpoint(entry);
+    if (json) {
+      out << row.dump() << '\n';
+    } else {
+      print_row(row, out);
+    }
+  }
+  return 0;
+}
+
+int checkpoint_prune(const Arguments& arguments, std::ostream& out) {
+  PruneCommand options;
+  OptionTable table;
+  describe(table, options);
+  if (wants_help(arguments)) {
+    out << "usage: bloomery checkpoint prune FOLDER [OPTIONS]\n\nIt can be stopped at any moment: "
+           "each checkpoint is whole or gone.\n\n"
+        << table.help();
+    return 0;
+  }
+  table.read_flags(arguments);
+  table.finish();
+  check(!list_checkpoints(options.folder).empty(), "no checkpoint in ", options.folder);
+  ThreadPool pool;
+  for (const CheckpointEntry& entry : to_prune(options.folder, options.keep, &pool)) {
+    if (!options.dry_run) {
+      remove_checkpoint(entry.folder);
+    }
+    out << entry.folder.string() << (options.dry_run ? ": would be removed" : ": removed")
+        << std::endl;
+  }
+  // A run that saves there has the lock, and temporary names that are its own.
+  if (const FolderLock lock(options.folder); lock.held() && !options.dry_run) {
+    remove_leftovers(options.folder);
+  }
+  return 0;
+}
+
+}  // namespace bloomery

@@ -1,0 +1,82 @@
+// `bloomery checkpoint verify`: every byte of every checkpoint named.
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "apps/checkpoint/checkpoint.h"
+#include "apps/checkpoint/common.h"
+#include "base/error.h"
+#include "config/option_table.h"
+
+namespace bloomery {
+namespace {
+
+struct VerifyCommand {
+  std::vector<std::string> paths;
+  int threads = 0;
+};
+
+void describe(OptionTable& t, VerifyCommand& o) {
+  t.section("what to check");
+  t.add("path", o.paths, "Folders of checkpoints, as given to --save, or single checkpoints.")
+      .positional()
+      .required();
+  t.add("num-threads", o.threads, "CPU threads; 0 takes all cores.", between(0, 4096));
+}
+
+std::vector<std::string> problems_of(const CheckpointEntry& entry, ThreadPool& pool,
+                                     std::string& good) {
+  try {
+    const auto start = std::chrono::steady_clock::now();
+    const CheckpointReader reader = open_checkpoint(entry);
+    std::vector<std::string> problems = reader.problems(pool);
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    const auto bytes = static_cast<double>(reader.manifest().file_bytes());
+    good = fmt::format("{}: good (step {}, {} tensors, {} in {:.2f} s, {:.2f} GB/s)",
+                       entry.folder.string(), reader.state().step, reader.names().size(),
+                       size_text(reader.manifest().file_bytes()), taken.count(),
+                       bytes / taken.count() / 1e9);
+    return problems;
+  } catch (const Error& error) {
+    return {error.what()};
+  }
+}
+
+}  // namespace
+
+int checkpoint_verify(const Arguments& arguments, std::ostream& out) {
+  VerifyCommand options;
+  OptionTable table;
+  describe(table, options);
+  if (wants_help(arguments)) {
+    out << "usage: bloomery checkpoint verify PATH... [OPTIONS]\n\nExit code 2 when one is "
+           "damaged, or when there is none.\n\n"
+        << table.help();
+    return 0;
+  }
+  table.read_flags(arguments);
+  table.finish();
+  std::vector<CheckpointEntry> entries;
+  for (const std::string& path : options.paths) {
+    for (CheckpointEntry& entry : require_checkpoints(path)) {
+      entries.push_back(std::move(entry));
+    }
+  }
+  ThreadPool pool(options.threads);
+  int damaged = 0;
+  for (const CheckpointEntry& entry : entries) {
+    std::string good;
+    const std::vector<std::string> problems = problems_of(entry, pool, good);
+    damaged += problems.empty() ? 0 : 1;
+    if (problems.empty()) {
+      out << good << std::endl;
+    }
+    for (const std::string& problem : problems) {
+      out << entry.folder.string() << ": BAD: " << problem << std::endl;
+    }
+  }
+  check(damaged == 0, damaged, " of ", entries.size(), " checkpoints are damaged");
+  return 0;
+}
+
+}  // namespace bloomery

@@ -1,0 +1,19 @@
+#include "apps/data/data.h"
+
+namespace bloomery {
+
+int data(const Arguments& arguments, std::ostream& out) {
+  return dispatch("bloomery data",
+                  {
+                      {"inspect", "statistics and samples of a corpus", data_inspect},
+                      {"verify", "check every field and every token of corpora", data_verify},
+                      {"merge", "join corpora to one", data_merge},
+                      {"samples", "the token ids that training will see", data_samples},
+                      {"split", "divide a corpus by documents", data_split},
+                      {"stories", "tell the stories of the embedded corpus, or score texts by them",
+                       data_stories},
+                  },
+                  arguments, out);
+}
+
+}  // namespace bloomery

@@ -1,0 +1,83 @@
+// `bloomery data merge`, and Megatron's name of it, `merge_datasets`.
+#include "apps/data/common.h"
+#include "apps/data/data.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "config/option_table.h"
+#include "data/corpus_scan.h"
+#include "data/corpus_tools.h"
+
+namespace bloomery {
+namespace {
+
+struct MergeOptions {
+  std::vector<std::string> input;
+  std::string output_prefix;
+  bool count_eod = false;
+};
+
+void describe(OptionTable& t, MergeOptions& o) {
+  t.section("corpora");
+  t.add("input", o.input,
+        "Corpora in the order wanted: paths without .bin and .idx; a folder means all pairs in it, "
+        "by name.")
+      .positional()
+      .required();
+  t.add("output-prefix", o.output_prefix, "The path of the result without .bin and .idx.")
+      .required();
+  t.add("count-eod", o.count_eod,
+        "Count the end-of-document tokens of corpora whose lengths leave them out "
+        "(Megatron-DeepSpeed's own).");
+}
+
+void append(IndexedWriter& writer, TokenType type, const IndexedCorpus& corpus, bool count_eod,
+            const Log& log) {
+  if (corpus.num_uncounted_tokens() > 0 && count_eod) {
+    check(uncounted_eod(corpus).has_value(), corpus.prefix().string(), " has ",
+          corpus.num_uncounted_tokens(),
+          " tokens that no length counts, but they are not one end-of-document token after each "
+          "document; make the corpus again, or leave --count-eod out");
+    append_counting_eod(writer, type, corpus);
+    return;
+  }
+  if (corpus.num_uncounted_tokens() > 0) {
+    log.warning(corpus.prefix().string(), ": the last ", corpus.num_uncounted_tokens(),
+                " tokens of its .bin, which no length counts, are left out; --count-eod keeps the "
+                "end-of-document tokens");
+  }
+  writer.append(corpus);
+}
+
+}  // namespace
+
+int data_merge(const Arguments& arguments, std::ostream& out) {
+  MergeOptions options;
+  OptionTable table;
+  describe(table, options);
+  if (wants_help(arguments)) {
+    out << "usage: bloomery data merge PREFIX... --output-prefix PREFIX [OPTIONS]\n\n"
+        << table.help();
+    return 0;
+  }
+  table.read_flags(arguments);
+  table.finish();
+  const Log log;
+  std::vector<IndexedCorpus> corpora;
+  for (const std::filesystem::path& prefix : corpus_prefixes(options.input)) {
+    corpora.emplace_back(prefix);
+  }
+  const TokenType type = common_type(corpora);
+  IndexedWriter writer(options.output_prefix, type);
+  for (const IndexedCorpus& corpus : corpora) {
+    append(writer, type, corpus, options.count_eod, log);
+    log.info("added ", corpus.prefix().string(), ": ", grouped(corpus.num_documents()),
+             " documents, ", grouped(corpus.num_tokens()), " tokens");
+  }
+  writer.commit();
+  out << options.output_prefix << ": " << corpora.size()
+      << (corpora.size() == 1 ? " corpus, " : " corpora, ") << grouped(writer.num_documents())
+      << " documents, " << grouped(writer.num_tokens()) << " tokens (" << name(type) << ")\n";
+  return 0;
+}
+
+}  // namespace bloomery

@@ -1,0 +1,186 @@
+// `bloomery data stories`: tells stories of the embedded grammar, or scores texts by it.
+#include "data/stories/stories.h"
+
+#include <algorithm>
+#include <functional>
+#include <iomanip>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "apps/data/common.h"
+#include "apps/data/data.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "config/option_table.h"
+#include "data/input/json_line.h"
+#include "data/input/line_format.h"
+#include "data/input/line_reader.h"
+
+namespace bloomery {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct StoriesOptions {
+  std::string output, score, json_key = "text", prompt_key;
+  std::int64_t count = 10, first = 0, seed = 1234;
+  bool per_story = false, json = false;
+};
+
+void describe(OptionTable& t, StoriesOptions& o) {
+  t.section("telling stories");
+  t.add("output", o.output,
+        "The file for the stories, one JSON object with the key text per line; without it they "
+        "are shown.");
+  t.add("count", o.count, "How many stories.", between(1, 1e12));
+  t.add("first", o.first,
+        "The number of the first one, from 0: with other numbers the same seed gives other "
+        "stories.",
+        between(0, 1e15));
+  t.add("seed", o.seed, "Stories are a function of the seed and their number.", at_least(0));
+  t.section("scoring stories");
+  t.add("score", o.score,
+        "A file of texts, JSONL or one text per line: how many are stories of the grammar, and "
+        "their -ln P.");
+  t.add("json-key", o.json_key, "Where the text is in each JSON object.");
+  t.add("prompt-key", o.prompt_key,
+        "Where the text before it is, as `bloomery generate --json` writes them; empty: nowhere.");
+  t.add("per-story", o.per_story, "The score of each text, and what is wrong with it.");
+  t.section("report");
+  t.add("json", o.json, "One JSON object instead of a page.");
+}
+
+std::vector<std::string> problems(const StoriesOptions& options) {
+  if (options.output.empty() || options.score.empty()) return {};
+  return {"give --output to tell stories or --score to score them, not both"};
+}
+
+Json tell(const StoryTeller& teller, const StoriesOptions& options, std::ostream& out) {
+  std::optional<AtomicFile> file;
+  if (!options.output.empty()) file.emplace(options.output);
+  double nll = 0;
+  std::string lines;
+  for (std::int64_t i = 0; i < options.count; ++i) {
+    constexpr std::size_t kWriteBytes = 1 << 20;
+    const std::string story = teller.story(static_cast<std::uint64_t>(options.seed),
+                                           static_cast<std::uint64_t>(options.first + i));
+    nll += teller.score(story).nll;
+    if (file) {
+      lines += Json{{"text", story}}.dump() + '\n';
+    } else if (!options.json) {
+      out << story << '\n';
+    }
+    if (lines.size() >= kWriteBytes) {
+      file->write(lines);
+      lines.clear();
+    }
+  }
+  if (file) {
+    file->write(lines);
+    file->commit();
+  }
+  return {{"stories", options.count},
+          {"seed", options.seed},
+          {"first", options.first},
+          {"nll", nll},
+          {"entropy", teller.entropy()}};
+}
+
+// Calls with every text of the file, or with why a line has none.
+void for_each_text(const StoriesOptions& options,
+                   const std::function<void(std::string_view text, std::string_view fault)>& call) {
+  LineReader reader({options.score}, {});
+  LineChunk chunk;
+  LineFormat format = LineFormat::automatic;
+  std::vector<std::string> keys{options.json_key};
+  if (!options.prompt_key.empty()) keys.push_back(options.prompt_key);
+  JsonLineParser parser(keys);
+  while (reader.next(chunk)) {
+    if (chunk.overlong_bytes > 0) {
+      call({}, concat("a line of ", chunk.overlong_bytes, " bytes"));
+      continue;
+    }
+    if (format == LineFormat::automatic) format = recognise_format(options.score, chunk.bytes());
+    for (std::size_t at = 0; at < chunk.used;) {
+      const std::string_view line = next_line(chunk.bytes(), at);
+      if (is_blank(line)) continue;
+      if (format == LineFormat::text) {
+        call(line, {});
+      } else if (parser.parse(line)) {
+        call(concat(keys.size() > 1 ? parser.text(1) : std::string_view(), parser.text(0)), {});
+      } else {
+        call({}, parser.fault());
+      }
+    }
+  }
+}
+
+Json score(const StoryTeller& teller, const StoriesOptions& options) {
+  std::int64_t total = 0, accepted = 0;
+  double nll = 0;
+  Json scores = Json::array();
+  for_each_text(options, [&](std::string_view text, std::string_view fault) {
+    const StoryTeller::Score one =
+        fault.empty() ? teller.score(text) : StoryTeller::Score{0, std::string(fault)};
+    ++total;
+    accepted += one.accepted() ? 1 : 0;
+    nll += one.nll;
+    if (options.per_story) {
+      scores.push_back(one.accepted() ? Json{{"accepted", true}, {"nll", one.nll}}
+                                      : Json{{"accepted", false}, {"fault", one.fault}});
+    }
+  });
+  Json result = {
+      {"total", total}, {"accepted", accepted}, {"nll", nll}, {"entropy", teller.entropy()}};
+  if (options.per_story) result["stories"] = std::move(scores);
+  return result;
+}
+
+void print_score(const Json& result, std::ostream& out) {
+  out << std::fixed << std::setprecision(4);
+  std::int64_t number = 0;
+  for (const Json& one : result.value("stories", Json::array())) {
+    out << ++number << ": ";
+    if (one["accepted"].get<bool>()) {
+      out << "accepted, -ln P " << one["nll"].get<double>() << '\n';
+    } else {
+      out << "rejected: " << one["fault"].get<std::string>() << '\n';
+    }
+  }
+  const auto accepted = result["accepted"].get<std::int64_t>();
+  const auto nll = result["nll"].get<double>();
+  out << "accepted " << grouped(accepted) << " of " << grouped(result["total"]) << '\n'
+      << "-ln P of the accepted: " << nll << " in all, "
+      << nll / static_cast<double>(std::max<std::int64_t>(accepted, 1)) << " a story (entropy "
+      << result["entropy"].get<double>() << ")\n";
+}
+
+}  // namespace
+
+int data_stories(const Arguments& arguments, std::ostream& out) {
+  StoriesOptions options;
+  OptionTable table;
+  describe(table, options);
+  if (wants_help(arguments)) {
+    out << "usage: bloomery data stories [--output FILE --count N | --score FILE] [OPTIONS]\n\n"
+        << table.help();
+    return 0;
+  }
+  table.read_flags(arguments);
+  table.finish(problems(options));
+  const StoryTeller teller;
+  const bool scores = !options.score.empty();
+  const Json result = scores ? score(teller, options) : tell(teller, options, out);
+  if (options.json) {
+    out << result.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
+  } else if (scores) {
+    print_score(result, out);
+  } else if (!options.output.empty()) {
+    out << options.output << ": " << grouped(options.count) << " stories, seed " << options.seed
+        << ", -ln P " << std::fixed << std::setprecision(4) << result["nll"].get<double>()
+        << " in all\n";
+  }
+  return 0;
+}
+
+}  // namespace bloomery

@@ -1,0 +1,105 @@
+#include "apps/doctor/doctor.h"
+
+#include <algorithm>
+#include <iomanip>
+#include <nlohmann/json.hpp>
+
+#include "apps/bloomery.h"
+#include "apps/doctor/findings.h"
+#include "build_config.h"
+#include "config/option_table.h"
+
+namespace bloomery {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct DoctorOptions {
+  bool json = false;
+};
+
+void describe(OptionTable& t, DoctorOptions& o) {
+  t.section("report");
+  t.add("json", o.json, "One JSON object instead of a page.");
+}
+
+Json to_json(const Findings& findings, bool healthy) {
+  Json rows = Json::array();
+  for (const Finding& finding : findings) {
+    rows.push_back({{"section", finding.section},
+                    {"name", finding.name},
+                    {"status", name(finding.health)},
+                    {"value", finding.value},
+                    {"advice", finding.advice}});
+  }
+  return {{"ok", healthy},
+          {"version", build::version},
+          {"cuda_build", build::cuda},
+          {"findings", std::move(rows)}};
+}
+
+void print(const Findings& findings, std::ostream& out) {
+  std::size_t width = 0;
+  for (const Finding& finding : findings) {
+    width = std::max(width, finding.name.size());
+  }
+  std::string section;
+  for (const Finding& finding : findings) {
+    if (finding.section != section) {
+      section = finding.section;
+      out << '\n' << section << '\n';
+    }
+    const char* mark = finding.health == Health::good       ? "  ok  "
+                       : finding.health == Health::optional ? "  --  "
+                                                            : "  !!  ";
+    out << mark << std::left << std::setw(static_cast<int>(width) + 2) << finding.name
+        << finding.value << '\n';
+    if (!finding.advice.empty()) {
+      out << "      " << std::string(width + 2, ' ') << "-> " << finding.advice << '\n';
+    }
+  }
+}
+
+}  // namespace
+
+std::string name(Health health) {
+  return health == Health::good ? "ok" : health == Health::optional ? "optional" : "problem";
+}
+
+int doctor(const Arguments& arguments, std::ostream& out) {
+  DoctorOptions options;
+  OptionTable table;
+  describe(table, options);
+  if (wants_help(arguments)) {
+    out << "usage: bloomery doctor [OPTIONS]\n\n"
+        << "What this machine has for training, what it lacks, and the command that installs it.\n"
+        << "Exit code 0: everything this build needs is there; 1: something is wrong.\n\n"
+        << table.help();
+    return kFinished;
+  }
+  table.read_flags(arguments);
+  table.finish();
+  Findings findings, gpus;
+  const bool gpu_present = examine_gpus(gpus);
+  examine_machine(findings);
+  examine_libraries(findings, gpu_present);
+  findings.insert(findings.end(), gpus.begin(), gpus.end());
+  const auto count = [&findings](Health health) {
+    return std::count_if(findings.begin(), findings.end(),
+                         [health](const Finding& f) { return f.health == health; });
+  };
+  const bool healthy = count(Health::bad) == 0;
+  if (options.json) {
+    out << to_json(findings, healthy).dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
+  } else {
+    out << "bloomery " << build::version << (build::cuda ? ", CUDA and CPU" : ", CPU only") << '\n';
+    print(findings, out);
+    out << '\n'
+        << (healthy ? "Ready." : "Not ready: see the rows with !!.")
+        << " (!! problems: " << count(Health::bad) << ", -- optional: " << count(Health::optional)
+        << ")\n";
+  }
+  return healthy ? kFinished : kFailed;
+}
+
+}  // namespace bloomery

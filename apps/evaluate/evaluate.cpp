@@ -1,0 +1,208 @@
+#include "apps/evaluate/evaluate.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "apps/common/model_choice.h"
+#include "tasks/lambada.h"
+#include "tasks/logits.h"
+#include "tasks/perplexity.h"
+
+namespace bloomery {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+enum class Task { perplexity, wikitext, lambada, logits };
+
+struct EvaluateOptions {
+  Task task = Task::perplexity;
+  ModelChoice model;
+  std::string valid_data, ids, output;
+  PerplexityOptions perplexity;
+  bool strict_lambada = false, json = false;
+  std::int64_t log_interval = 100;
+};
+
+void describe(OptionTable& t, EvaluateOptions& o) {
+  t.section("task");
+  t.add("task", o.task,
+        "PERPLEXITY: of a text, JSON lines or a corpus. WIKITEXT103: per word, detokenized. "
+        "LAMBADA: does the model predict how passages end. LOGITS: write them to a file.",
+        {{"PERPLEXITY", Task::perplexity},
+         {"WIKITEXT103", Task::wikitext},
+         {"LAMBADA", Task::lambada},
+         {"LOGITS", Task::logits}})
+      .required();
+  t.add("valid-data", o.valid_data,
+        "What to evaluate on: a file, or, for PERPLEXITY, the prefix of a .bin/.idx corpus.");
+  t.add("json-key", o.perplexity.json_key, "Where PERPLEXITY finds the text in JSON lines.")
+      .alias("json-keys");
+  t.add("seq-length", o.perplexity.seq_length,
+        "Tokens that the model sees at once; 0: as many as it can.", at_least(0));
+  t.add("micro-batch-size", o.perplexity.micro_batch_size, "Sequences computed together.",
+        between(1, 1 << 20));
+  t.add("overlapping-eval", o.perplexity.overlapping_eval,
+        "A window starts every so many tokens, and only that many are scored in each but the "
+        "first; none: 32 for WIKITEXT103, no overlap for PERPLEXITY.",
+        at_least(1));
+  t.add("prepend-eod", o.perplexity.prepend_eod,
+        "PERPLEXITY: the end-of-document token before each document, to score its first token.");
+  t.add("append-eod", o.perplexity.append_eod,
+        "PERPLEXITY of texts: the end-of-document token after each, to score its end.");
+  t.add("strict-lambada", o.strict_lambada, "LAMBADA: the whole last word, not its last token.");
+  t.add("ids", o.ids,
+        "LOGITS: token ids as .npy, JSON (an array, or arrays) or plain numbers, a sequence per "
+        "line.");
+  t.add("output", o.output, "LOGITS: the .npy to write, float32.");
+  t.section("run");
+  t.add("json", o.json, "Print one JSON object instead of lines for people.");
+  t.add("log-interval", o.log_interval, "Micro-batches between lines of progress; 0: none.",
+        at_least(0));
+  describe(t, o.model);
+}
+
+std::vector<std::string> problems(const EvaluateOptions& o) {
+  std::vector<std::string> found;
+  const auto require = [&](bool good, const char* problem) {
+    if (!good) {
+      found.emplace_back(problem);
+    }
+  };
+  if (o.task == Task::logits) {
+    require(!o.ids.empty() && !o.output.empty(), "--task LOGITS needs --ids and --output");
+    require(o.valid_data.empty(), "--valid-data has no meaning for --task LOGITS; it takes --ids");
+  } else {
+    require(!o.valid_data.empty(), "--valid-data is missing: the file to evaluate on");
+    require(o.ids.empty() && o.output.empty(), "--ids and --output are for --task LOGITS");
+  }
+  require(o.task == Task::perplexity || !(o.perplexity.prepend_eod || o.perplexity.append_eod),
+          "--prepend-eod and --append-eod are for --task PERPLEXITY");
+  require(o.task == Task::lambada || !o.strict_lambada, "--strict-lambada is for --task LAMBADA");
+  return found;
+}
+
+// Python's repr of a float.
+std::string python_number(double value) {
+  std::string text = fmt::format("{}", value);
+  return text.find_first_of(".en") == text.npos ? text + ".0" : text;
+}
+
+// The lines of Megatron's tasks.
+void print_results(std::ostream& out, const char* task, const std::string& results) {
+  const std::string line = fmt::format(" validation results on {} | {}", task, results);
+  const std::string rule(line.size() + 1, '-');
+  out << rule << '\n' << line << '\n' << rule << '\n';
+}
+
+std::function<void()> progress_lines(std::int64_t interval) {
+  return [interval, count = std::int64_t{0}, log = Log()]() mutable {
+    if (interval > 0 && count++ % interval == 0 && count > 1) {
+      log.info("> working on iteration: ", count - 1);
+    }
+  };
+}
+
+Json run_perplexity(const EvaluateOptions& o, LoadedModel& model, std::ostream& out) {
+  const PerplexityResult result = evaluate_perplexity(model, o.perplexity);
+  if (!o.json) {
+    const std::string words = result.words ? std::to_string(*result.words) : "unknown";
+    print_results(out, "PERPLEXITY",
+                  fmt::format("nll: {:.6E} | tokens: {} | words: {} | ppl: {:.6E} |", result.nll,
+                              result.tokens, words, result.ppl()));
+  }
+  return {{"nll", result.nll},
+          {"tokens", result.tokens},
+          {"words", result.words ? Json(*result.words) : Json(nullptr)},
+          {"ppl", result.ppl()}};
+}
+
+Json run_wikitext(const EvaluateOptions& o, LoadedModel& model, std::ostream& out) {
+  const WikitextResult result = evaluate_wikitext(model, o.perplexity);
+  if (!o.json) {
+    out << fmt::format(" > number of original tokens: {}, number of detokenized tokens: {}\n",
+                       result.original_tokens, result.tokens);
+    print_results(
+        out, "WIKITEXT103",
+        fmt::format("avg loss: {:.4E} | ppl: {:.4E} | adjusted ppl: {:.4E} | token ratio: {} |",
+                    result.loss, result.ppl(), result.adjusted_ppl(),
+                    python_number(result.token_ratio())));
+  }
+  return {{"loss", result.loss}, {"ppl", result.ppl()}, {"adjusted_ppl", result.adjusted_ppl()}};
+}
+
+Json run_lambada(const EvaluateOptions& o, LoadedModel& model, std::ostream& out) {
+  const LambadaResult result =
+      evaluate_lambada(model, {.data = o.valid_data,
+                               .strict = o.strict_lambada,
+                               .seq_length = o.perplexity.seq_length,
+                               .micro_batch_size = o.perplexity.micro_batch_size,
+                               .progress = o.perplexity.progress});
+  if (result.cut > 0) {
+    Log().warning(result.cut, " of ", result.total,
+                  " passages are longer than the model can see; their beginnings were cut");
+  }
+  if (!o.json) {
+    print_results(
+        out, "LAMBADA",
+        fmt::format("number correct: {:.4E} | total examples: {:.4E} | avg accuracy: {:.4E}",
+                    static_cast<double>(result.correct), static_cast<double>(result.total),
+                    result.accuracy()));
+  }
+  return {{"correct", result.correct}, {"total", result.total}, {"accuracy", result.accuracy()}};
+}
+
+Json run_logits(const EvaluateOptions& o, LoadedModel& model, std::ostream& out) {
+  const TokenArrays arrays = read_token_arrays(o.ids);
+  const auto shape = write_logits(model, arrays, o.perplexity.micro_batch_size, o.output);
+  if (!o.json) {
+    out << o.output << ": float32 " << Json(shape).dump() << '\n';
+  }
+  return {{"output", o.output}, {"shape", shape}};
+}
+
+}  // namespace
+
+int evaluate(const Arguments& arguments, std::ostream& out) {
+  EvaluateOptions options;
+  OptionTable table;
+  describe(table, options);
+  if (wants_help(arguments)) {
+    out << "usage: bloomery evaluate --task TASK --load DIR --valid-data FILE [OPTIONS]\n"
+           "       bloomery evaluate --task LOGITS --load DIR --ids FILE --output FILE.npy\n\n"
+        << table.help();
+    return 0;
+  }
+  ignore_training_flags(table, arguments);
+  table.read_flags(arguments);
+  table.finish(table.problems().empty() ? problems(options) : std::vector<std::string>());
+  for (const std::string& note : table.notes()) {
+    Log().info(note);
+  }
+  options.perplexity.data = options.valid_data;
+  options.perplexity.progress = progress_lines(options.log_interval);
+  LoadedModel model(options.model.options());
+  options.model.require_agreement(model);
+  Json result;
+  switch (options.task) {
+    case Task::perplexity:
+      result = run_perplexity(options, model, out);
+      break;
+    case Task::wikitext:
+      result = run_wikitext(options, model, out);
+      break;
+    case Task::lambada:
+      result = run_lambada(options, model, out);
+      break;
+    case Task::logits:
+      result = run_logits(options, model, out);
+      break;
+  }
+  if (options.json) {
+    out << result.dump() << '\n';
+  }
+  return 0;
+}
+
+}  // namespace bloomery

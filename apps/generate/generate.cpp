@@ -1,0 +1,201 @@
+#include "apps/generate/generate.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <iostream>
+
+#include "apps/generate/output.h"
+#include "base/file.h"
+#include "tokenizer/utf8.h"
+
+namespace bloomery {
+namespace {
+
+std::vector<std::string> read_prompts(const std::string& path) {
+  const std::string text = read_file(path);
+  std::vector<std::string> prompts;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    prompts.push_back(text.substr(at, end - at));
+    if (prompts.back().ends_with('\r')) {
+      prompts.back().pop_back();
+    }
+    at = end + 1;
+  }
+  check(!prompts.empty(), path, " has no prompt: write one per line");
+  return prompts;
+}
+
+class GenerateRun {
+ public:
+  // Command and model must outlive the run.
+  GenerateRun(const GenerateCommand& command, LoadedModel& model)
+      : command_(command),
+        model_(model),
+        encoder_(model.tokenizer().make_encoder(model.encode_options())),
+        generator_(model.model(), model.stream(), model.mesh(), model.tokenizer(),
+                   with_ends(command.generate, model)) {}
+
+  // All samples of all prompts. An empty prompt is the token between documents.
+  void prompts(const std::vector<std::string>& prompts, std::ostream& out) {
+    const std::vector<Request> requests = make_requests(prompts);
+    const std::size_t results =
+        prompts.size() * static_cast<std::size_t>(command_.samples_per_prompt());
+    GenerateOutput output(command_, out, results > 1);
+    const auto start = std::chrono::steady_clock::now();
+    std::size_t num_tokens = 0;
+    const std::size_t step = beams() ? 1 : static_cast<std::size_t>(command_.batch_size);
+    for (std::size_t first = 0; first < requests.size(); first += step) {
+      const std::size_t count = std::min(step, requests.size() - first);
+      num_tokens += batch(std::span(requests).subspan(first, count), prompts, output);
+    }
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    Log().info(fmt::format("{} new tokens in {:.2f} s, {:.1f} a second", num_tokens,
+                           seconds.count(), static_cast<double>(num_tokens) / seconds.count()));
+  }
+
+  // A prompt per line until the input ends or says "stop".
+  void dialogue(std::istream& in, std::ostream& out) {
+    GenerateOutput output(command_, out, false);
+    std::vector<std::string> prompts;
+    while (true) {
+      if (!command_.json) {
+        out << "Context prompt (stop to exit) >>> " << std::flush;
+      }
+      std::string line;
+      if (!std::getline(in, line)) {
+        out << (command_.json ? "" : "\n");  // what comes next starts a line of its own
+        return;
+      }
+      if (line == "stop") {
+        return;
+      }
+      if (line.empty()) {
+        continue;
+      }
+      const auto number = static_cast<std::int64_t>(prompts.size());
+      prompts.push_back(line);
+      try {
+        const std::vector<Request> one = {{number, 0, encode(line, number)}};
+        batch(one, prompts, output);
+      } catch (const Error& error) {  // of this prompt; the next may be better
+        Log().error(error.what());
+      }
+    }
+  }
+
+ private:
+  static GenerateOptions with_ends(GenerateOptions options, LoadedModel& model) {
+    if (const auto end = model.end_of_document()) {
+      options.ends.push_back(*end);
+    }
+    const auto named = model.token_ids().eos;
+    if (named && !options.is_end(static_cast<TokenId>(*named))) {
+      options.ends.push_back(static_cast<TokenId>(*named));
+    }
+    return options;
+  }
+
+  bool beams() const { return command_.generate.num_beams > 1; }
+
+  std::vector<TokenId> encode(const std::string& prompt, std::int64_t number) {
+    check(is_utf8(prompt), "prompt ", number, " is not valid UTF-8 from byte ",
+          valid_utf8_prefix(prompt), " on");
+    std::vector<TokenId> tokens;
+    encoder_->encode(prompt, tokens);
+    if (tokens.empty()) {
+      const auto end = model_.end_of_document();
+      check(end.has_value(),
+            "the tokenizer has no end-of-document token to start a text from; give a --prompt");
+      tokens.push_back(*end);
+    }
+    const std::int64_t vocabulary = model_.options().vocabulary;
+    for (const TokenId token : tokens) {
+      check(token < vocabulary, "prompt ", number, " has token ", token, ", but the model knows ",
+            vocabulary, ": the tokenizer is not the model's");
+    }
+    return tokens;
+  }
+
+  // Beam search makes the samples of a prompt together. All prompts are checked before the first is
+  // computed.
+  std::vector<Request> make_requests(const std::vector<std::string>& prompts) {
+    std::vector<Request> requests;
+    for (std::size_t i = 0; i < prompts.size(); ++i) {
+      const auto number = static_cast<std::int64_t>(i);
+      const std::vector<TokenId> tokens = encode(prompts[i], number);
+      generator_.room(static_cast<std::int64_t>(tokens.size()), number);
+      for (std::int64_t sample = 0; sample < (beams() ? 1 : command_.samples_per_prompt());
+           ++sample) {
+        requests.push_back({number, sample, tokens});
+      }
+    }
+    return requests;
+  }
+
+  // Returns the number of new tokens. A text that is alone is shown while it grows.
+  std::size_t batch(std::span<const Request> requests, const std::vector<std::string>& prompts,
+                    GenerateOutput& output) {
+    const auto prompt_of = [&](const auto& item) -> const std::string& {
+      return prompts[static_cast<std::size_t>(item.prompt)];
+    };
+    const bool shown = output.shows_text() && requests.size() == 1 && !beams();
+    std::vector<Generation> results;
+    if (beams()) {
+      results = generator_.beams(requests[0], command_.samples_per_prompt());
+    } else if (shown) {
+      output.begin(prompt_of(requests[0]), requests[0].prompt, requests[0].sample);
+      results = generator_.sample(
+          requests, [&](std::size_t, const std::string& text) { output.piece(text); });
+    } else {
+      results = generator_.sample(requests);
+    }
+    std::size_t num_tokens = 0;
+    for (const Generation& result : results) {
+      output.write(prompt_of(result), result, shown);
+      num_tokens += result.ids.size();
+    }
+    output.flush();
+    return num_tokens;
+  }
+
+  const GenerateCommand& command_;
+  LoadedModel& model_;
+  std::unique_ptr<Encoder> encoder_;
+  Generator generator_;
+};
+
+}  // namespace
+
+int generate(const Arguments& arguments, std::ostream& out) {
+  GenerateCommand command;
+  OptionTable table;
+  describe(table, command);
+  if (wants_help(arguments)) {
+    out << "usage: bloomery generate --load DIR --prompt TEXT [OPTIONS]\n"
+           "       bloomery generate --load DIR --prompt-file FILE --json [OPTIONS]\n"
+           "       bloomery generate --load DIR --num-samples N [OPTIONS]\n"
+           "       bloomery generate --load DIR [OPTIONS]\n\n"
+        << table.help();
+    return 0;
+  }
+  for (const std::string& note : read_generate(table, command, arguments)) {
+    Log().info(note);
+  }
+  const std::vector<std::string> prompts = !command.prompt_file.empty()
+                                               ? read_prompts(command.prompt_file)
+                                           : command.prompts.empty() ? std::vector<std::string>{""}
+                                                                     : command.prompts;
+  LoadedModel model(command.model.options());
+  command.model.require_agreement(model);
+  GenerateRun run(command, model);
+  if (command.interactive()) {
+    run.dialogue(std::cin, out);
+  } else {
+    run.prompts(prompts, out);
+  }
+  return 0;
+}
+
+}  // namespace bloomery

@@ -1,0 +1,298 @@
+#include "apps/generate/generate.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "apps/bloomery.h"
+#include "base/file.h"
+#include "base/temporary_folder.h"
+#include "checkpoint/hf/hf_model.h"
+#include "checkpoint/model_source_case.h"
+
+namespace bloomery {
+namespace {
+
+using Json = nlohmann::json;
+
+// A tokenizer of bytes: the alphabet of GPT-2 without merges, and the end of text.
+std::string byte_vocabulary() {
+  Json vocabulary;
+  std::set<int> printable;
+  for (int byte = 0; byte < 256; ++byte) {
+    if ((byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174) {
+      printable.insert(byte);
+    }
+  }
+  for (int byte = 0, other = 256; byte < 256; ++byte) {
+    const int code = printable.contains(byte) ? byte : other++;
+    std::string letter;
+    if (code < 128) {
+      letter = static_cast<char>(code);
+    } else {
+      letter = {static_cast<char>(0xC0 | code >> 6), static_cast<char>(0x80 | (code & 63))};
+    }
+    vocabulary[letter] = byte;
+  }
+  vocabulary["<|endoftext|>"] = 256;
+  return vocabulary.dump();
+}
+
+class GenerateCommandTest : public ::testing::Test {
+ protected:
+  GenerateCommandTest() {
+    folder_.file("vocab.json", byte_vocabulary());
+    folder_.file("merges.txt", "#version: 0.2\n");
+    options_.vocabulary = 257;
+    options_.max_positions = 48;
+    Device device({.num_threads = 1});
+    Stream stream(device);
+    HfExportOptions extra;
+    extra.tokenizer = find_hf_tokenizer({.type = "GPT2BPETokenizer",
+                                         .vocab_file = path("vocab.json"),
+                                         .merge_file = path("merges.txt")});
+    write_hf(stream, path("model"), options_, random_weights(stream, options_, DType::fp32), extra);
+  }
+
+  std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
+
+  // Runs `bloomery generate --load MODEL ARGUMENTS`, expects the exit code and returns the output,
+  // or the errors when there are some.
+  std::string run(Arguments arguments, int code = 0) {
+    arguments.insert(arguments.begin(), {"generate", "--load", path("model"), "--device", "cpu",
+                                         "--num-threads", "2"});
+    std::ostringstream out, errors;
+    EXPECT_EQ(run_bloomery(arguments, out, errors), code) << out.str() << errors.str();
+    return code == 0 ? out.str() : errors.str();
+  }
+  std::vector<Json> rows(Arguments arguments) {
+    arguments.emplace_back("--json");
+    return parse(run(std::move(arguments)));
+  }
+  static std::vector<Json> parse(const std::string& text) {
+    std::istringstream lines(text);
+    std::vector<Json> found;
+    for (std::string line; std::getline(lines, line);) {
+      found.push_back(Json::parse(line));
+    }
+    return found;
+  }
+
+  TemporaryFolder folder_;
+  GptOptions options_ = small_gpt();
+};
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_F(GenerateCommandTest, RowsHoldNewTokensOnly) {
+  const auto found = rows({"--prompt", "abc", "d", "--out-seq-length", "7", "--greedy"});
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0]["prompt"], "abc");
+  EXPECT_EQ(found[1]["prompt"], "d");
+  EXPECT_EQ(found[1]["prompt_number"], 1);
+  for (const Json& row : found) {
+    EXPECT_EQ(row["ids"].size(), row["logprobs"].size());
+    EXPECT_EQ(row["length"], row["ids"].size());
+    EXPECT_TRUE(row["ids"].size() == 7 || row["ids"].back() == 256);
+    for (const double x : row["logprobs"]) {
+      EXPECT_LT(x, 0);
+      EXPECT_TRUE(std::isfinite(x));
+    }
+  }
+}
+
+TEST_F(GenerateCommandTest, NeitherBatchesNorTheCacheShow) {
+  folder_.file("prompts", "one\nanother prompt\n\nx\r\nlast");
+  const Arguments common = {"--prompt-file", path("prompts"), "--num-samples", "3", "--top_k", "30",
+                            "--top_p",       "0.95",          "--seed",        "7"};
+  const auto with = [&](const Arguments& more) {
+    Arguments all = common;
+    all.insert(all.end(), more.begin(), more.end());
+    return rows(all);
+  };
+  const auto expected = with({});
+  ASSERT_EQ(expected.size(), 15u);
+  EXPECT_EQ(expected[6]["prompt"], "");  // an empty line starts from nothing
+  EXPECT_EQ(expected[9]["prompt"], "x");
+  EXPECT_EQ(expected[11]["sample"], 2);
+  EXPECT_NE(expected[0]["ids"], expected[1]["ids"]);
+  for (const Arguments& other :
+       {Arguments{"--batch-size", "1"}, Arguments{"--batch-size", "4"}, Arguments{"--recompute"}}) {
+    const auto found = with(other);
+    ASSERT_EQ(found.size(), expected.size());
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      EXPECT_EQ(found[i]["ids"], expected[i]["ids"]) << other[0] << i;
+      EXPECT_EQ(found[i]["text"], expected[i]["text"]) << other[0] << i;
+    }
+  }
+  Arguments other_seed = common;
+  other_seed.back() = "8";
+  EXPECT_NE(rows(other_seed)[0]["ids"], expected[0]["ids"]);
+}
+
+TEST_F(GenerateCommandTest, MegatronsScriptForTextFromNothing) {
+  std::ostringstream out, errors;
+  const Arguments script = {"tools/generate_samples_gpt.py",
+                            "--num-layers",
+                            "2",
+                            "--hidden-size",
+                            "16",
+                            "--num-attention-heads",
+                            "2",
+                            "--seq-length",
+                            "48",
+                            "--max-position-embeddings",
+                            "48",
+                            "--micro-batch-size",
+                            "4",
+                            "--lr",
+                            "1.5e-4",
+                            "--checkpoint-activations",
+                            "--load",
+                            path("model"),
+                            "--vocab-file",
+                            path("vocab.json"),
+                            "--merge-file",
+                            path("merges.txt"),
+                            "--out-seq-length",
+                            "1024",
+                            "--temperature",
+                            "1.0",
+                            "--genfile",
+                            path("samples.json"),
+                            "--num-samples",
+                            "2",
+                            "--top_p",
+                            "0.9",
+                            "--recompute"};
+  EXPECT_EQ(run_bloomery(script, out, errors), 0) << errors.str();
+  EXPECT_EQ(out.str(), "");
+  const auto found = parse(read_file(path("samples.json")));
+  ASSERT_EQ(found.size(), 2u);
+  for (const Json& row : found) {
+    EXPECT_EQ(row["prompt"], "");
+    EXPECT_TRUE(row["text"].is_string());
+    // The model ends at its 48 positions.
+    EXPECT_TRUE(row["finish"] == "eod" || (row["finish"] == "positions" && row["length"] == 48));
+    EXPECT_EQ(row["finished"], row["finish"] == "eod");
+  }
+  Arguments other = script;
+  other[4] = "32";
+  std::ostringstream refusal;
+  EXPECT_EQ(run_bloomery(other, out, refusal), 2);
+  EXPECT_TRUE(contains(refusal.str(), "--hidden-size 32")) << refusal.str();
+}
+
+TEST_F(GenerateCommandTest, TextForPeople) {
+  const Arguments common = {"--out-seq-length", "5", "--greedy"};
+  const auto with = [&](Arguments arguments) {
+    arguments.insert(arguments.end(), common.begin(), common.end());
+    return arguments;
+  };
+  const std::string text = rows(with({"--prompt", "abc"}))[0]["text"];
+  EXPECT_EQ(run(with({"--prompt", "abc"})), "abc" + text + "\n");
+  const std::string two = run(with({"--prompt", "abc", "--num-samples", "2"}));
+  EXPECT_EQ(two, "--- prompt 0, sample 0 ---\nabc" + text + "\n--- prompt 0, sample 1 ---\nabc" +
+                     text + "\n");
+  EXPECT_EQ(run(with({"--prompt", "abc", "--sample-output-file", path("blocks")})), "");
+  EXPECT_EQ(read_file(path("blocks")), "Context: abc\n\nMegatron-LM: " + text + "\n\n");
+}
+
+TEST_F(GenerateCommandTest, StopStrings) {
+  const Arguments common = {"--prompt", "hello", "--seed", "3", "--out-seq-length", "20"};
+  const auto with = [&](Arguments arguments) {
+    arguments.insert(arguments.end(), common.begin(), common.end());
+    return rows(arguments)[0];
+  };
+  const std::string text = with({})["text"];
+  ASSERT_GT(text.size(), 6u);
+  // A whole character in the middle of the text.
+  std::size_t at = 3;
+  while ((text[at] & 0xC0) == 0x80) {
+    ++at;
+  }
+  const std::size_t length = (text[at] & 0x80) == 0 ? 1 : (text[at] & 0x20) == 0 ? 2 : 3;
+  const std::string stop = text.substr(at, length);
+  const Json row = with({"--stop", "no such text", stop});
+  EXPECT_EQ(row["text"], text.substr(0, text.find(stop)));
+  EXPECT_EQ(row["finish"], "stop");
+  EXPECT_TRUE(row["finished"]);
+}
+
+TEST_F(GenerateCommandTest, Beams) {
+  const auto found = rows({"--prompt", "ab", "--num-beams", "4", "--num-samples", "3",
+                           "--out-seq-length", "6", "--repetition-penalty", "1.2"});
+  ASSERT_EQ(found.size(), 3u);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(found[i]["sample"], i);
+    EXPECT_TRUE(i == 0 || found[i]["score"] <= found[i - 1]["score"]);
+  }
+  EXPECT_TRUE(contains(run({"--prompt", "a", "--num-beams", "2", "--top-k", "3"}, 2), "--top-k"));
+  run({"--prompt", "a", "--num-beams", "2", "--num-samples", "3"}, 2);
+}
+
+TEST_F(GenerateCommandTest, Dialogue) {
+  std::istringstream typed("abc\n\nde\nstop\nnot read\n");
+  std::streambuf* const before = std::cin.rdbuf(typed.rdbuf());
+  const std::string shown = run({"--greedy", "--out-seq-length", "4"});
+  std::cin.rdbuf(before);
+  const std::string first =
+      rows({"--prompt", "abc", "--greedy", "--out-seq-length", "4"})[0]["text"];
+  const std::string second =
+      rows({"--prompt", "de", "--greedy", "--out-seq-length", "4"})[0]["text"];
+  const std::string ask = "Context prompt (stop to exit) >>> ";
+  EXPECT_EQ(shown, ask + "abc" + first + "\n" + ask + ask + "de" + second + "\n" + ask);
+
+  std::istringstream nothing("");
+  std::cin.rdbuf(nothing.rdbuf());
+  std::cin.clear();
+  EXPECT_EQ(run({"--greedy"}), ask + "\n");  // the shell's prompt starts a line of its own
+  std::cin.rdbuf(before);
+  std::cin.clear();
+}
+
+TEST_F(GenerateCommandTest, NativeCheckpoints) {
+  Device device({.num_threads = 1});
+  Stream stream(device);
+  const ModelRecord record{options_,
+                           TokenizerOptions{.type = "GPT2BPETokenizer",
+                                            .vocab_file = path("vocab.json"),
+                                            .merge_file = path("merges.txt")},
+                           DType::fp32};
+  save_checkpoint(path("save"), 5, record, random_weights(stream, options_, DType::fp32));
+  const Arguments common = {"--prompt", "same", "--seed", "5", "--json"};
+  Arguments native = {"generate", "--load", path("save"), "--device", "cpu"};
+  native.insert(native.end(), common.begin(), common.end());
+  std::ostringstream out, errors;
+  EXPECT_EQ(run_bloomery(native, out, errors), 0) << errors.str();
+  EXPECT_EQ(out.str(), run(common));
+}
+
+TEST_F(GenerateCommandTest, WhatIsWrongIsSaid) {
+  EXPECT_TRUE(contains(run({"--prompt", std::string(49, 'x')}, 2), "positions for 48"));
+  EXPECT_TRUE(contains(run({"--prompt", "\xFF"}, 2), "UTF-8"));
+  EXPECT_TRUE(contains(run({"--prompt", "a", "--prompt-file", "b"}, 2), "together"));
+  EXPECT_TRUE(contains(run({"--prompt-file", path("absent")}, 2), "absent"));
+  EXPECT_TRUE(contains(run({"--prompt", "a", "--genfile", path("no/folder")}, 2), "no/folder"));
+  EXPECT_TRUE(contains(run({"--prompt", "a", "--stop", ""}, 2), "--stop"));
+  EXPECT_TRUE(contains(run({"--genfile", path("rows")}, 2), "--num-samples"));
+  EXPECT_TRUE(contains(run({"--prompt", "a", "--top-q", "1"}, 2), "--top-q"));
+  EXPECT_TRUE(contains(
+      run({"--prompt", "60 70", "--tokenizer-type", "NullTokenizer", "--vocab-size", "9000"}),
+      "60 70"));
+  EXPECT_TRUE(contains(
+      run({"--prompt", "6000", "--tokenizer-type", "NullTokenizer", "--vocab-size", "9000"}, 2),
+      "the tokenizer is not the model's"));
+  folder_.file("empty", "");
+  EXPECT_TRUE(contains(run({"--prompt-file", path("empty")}, 2), "no prompt"));
+  run({"--prompt", "a", "--temperature", "-1"}, 2);
+}
+
+}  // namespace
+}  // namespace bloomery

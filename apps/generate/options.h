@@ -1,0 +1,36 @@
+// What a user says to `bloomery generate`.
+#pragma once
+
+#include "apps/common/command.h"
+#include "apps/common/model_choice.h"
+#include "generate/generator.h"
+
+namespace bloomery {
+
+struct GenerateCommand {
+  ModelChoice model;
+  std::vector<std::string> prompts;
+  std::string prompt_file;
+  std::optional<std::int64_t> num_samples;
+  GenerateOptions generate;
+  std::int64_t seed = 1234;
+  std::int64_t batch_size = 8;
+  bool json = false;
+  std::string genfile, sample_output_file;
+
+  bool interactive() const {
+    return prompts.empty() && prompt_file.empty() && num_samples.value_or(0) == 0;
+  }
+  std::int64_t samples_per_prompt() const {
+    return std::max<std::int64_t>(1, num_samples.value_or(1));
+  }
+};
+
+void describe(OptionTable& table, GenerateCommand& command);
+
+// Reads the arguments; everything wrong is one Error. What training scripts say besides is accepted
+// and has no meaning. Returns one line for each such flag.
+std::vector<std::string> read_generate(OptionTable& table, GenerateCommand& command,
+                                       const Arguments& arguments);
+
+}  // namespace bloomery

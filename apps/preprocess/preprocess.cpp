@@ -1,0 +1,67 @@
+#include "apps/preprocess/preprocess.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <iostream>
+
+#include "apps/common/interrupts.h"
+#include "config/option_table.h"
+#include "data/preprocess/preprocess.h"
+#include "data/preprocess/progress.h"
+#include "tokenizer/load.h"
+
+namespace bloomery {
+namespace {
+
+void print_summary(const PreprocessSummary& summary, double seconds) {
+  for (const PreprocessOutput& output : summary.outputs) {
+    std::cerr << "Wrote " << output.prefix << ".bin and .idx: " << output.documents
+              << " documents, " << output.tokens << " tokens of " << name(summary.type) << '\n';
+    if (output.documents == 0) {
+      std::cerr << "warning: " << output.prefix << " has no document" << '\n';
+    }
+  }
+  std::cerr << "Read " << size_text(static_cast<double>(summary.bytes)) << " in " << seconds
+            << " s (" << size_text(static_cast<double>(summary.bytes) / seconds)
+            << "/s): " << summary.lines << " good lines, " << summary.bad_lines
+            << " bad lines skipped, " << summary.empty_texts << " empty texts skipped" << std::endl;
+}
+
+}  // namespace
+
+int preprocess_command(const Arguments& arguments, std::ostream& out) {
+  PreprocessOptions options;
+  TokenizerOptions tokenizer_options;
+  OptionTable table;
+  describe(table, options);
+  describe(table, tokenizer_options);
+  if (wants_help(arguments)) {
+    out << "usage: bloomery preprocess --input FILE... --output-prefix PREFIX [OPTIONS]\n\n"
+        << table.help();
+    return 0;
+  }
+  table.read_flags(arguments);
+  table.finish(problems(options));
+  for (const std::string& note : table.notes()) {
+    std::cerr << "note: " << note << '\n';
+  }
+
+  const auto start = std::chrono::steady_clock::now();
+  const auto tokenizer = load_tokenizer(tokenizer_options);
+  const Interrupts interrupts;
+  const PreprocessSummary summary =
+      preprocess(options, encode_options(options, tokenizer_options.type), *tokenizer,
+                 {.messages = std::cerr, .terminal = isatty(STDERR_FILENO) == 1, .go_on = [] {
+                    return Interrupts::signal() == 0;
+                  }});
+  if (summary.interrupted) {
+    std::cerr << "bloomery: stopped by a signal; nothing was written" << std::endl;
+    return 128 + Interrupts::signal();  // as shells tell it
+  }
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  print_summary(summary, elapsed.count());
+  return 0;
+}
+
+}  // namespace bloomery

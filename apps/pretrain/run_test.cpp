@@ -1,0 +1,423 @@
+// Whole runs of `bloomery pretrain` on a corpus of little stories.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <regex>
+#include <sstream>
+
+#include "apps/common/command_case.h"
+#include "base/temporary_folder.h"
+#include "checkpoint/compare.h"
+#include "checkpoint/folder.h"
+#include "device/device.h"
+
+namespace bloomery {
+namespace {
+
+Arguments words(const std::string& text) {
+  std::istringstream in(text);
+  return {std::istream_iterator<std::string>(in), {}};
+}
+
+// A folder with a corpus and a tokenizer, made once.
+const std::filesystem::path& corpus_folder() {
+  static const TemporaryFolder folder;
+  static const bool made = [] {
+    const std::string at = folder.path().string();
+    const std::string stories = at + "/stories.jsonl", tokenizer = at + "/tokenizer";
+    return run_command(words("data stories --count 400 --output " + stories)).code == 0 &&
+           run_command(words("tokenizer train --vocab-size 300 --input " + stories + " --output " +
+                             tokenizer))
+                   .code == 0 &&
+           run_command(words("preprocess --append-eod --input " + stories + " --tokenizer " +
+                             tokenizer + " --output-prefix " + at + "/stories"))
+                   .code == 0;
+  }();
+  EXPECT_TRUE(made);
+  return folder.path();
+}
+
+class PretrainRun : public ::testing::Test {
+ protected:
+  std::string at(const std::string& name) const { return (folder_.path() / name).string(); }
+
+  // The command that trains with what `more` says and small values for the rest.
+  static Arguments command(const std::string& more) {
+    const std::string corpus = corpus_folder().string();
+    const std::vector<std::pair<std::string, std::string>> defaults = {
+        {"--num-layers", "2"},
+        {"--hidden-size", "32"},
+        {"--num-attention-heads", "2"},
+        {"--seq-length", "32"},
+        {"--micro-batch-size", "2"},
+        {"--lr", "0.004"},
+        {"--lr-decay-style", "cosine"},
+        {"--log-interval", "1"},
+        {"--split", "90,5,5"},
+        {"--eval-iters", "1"},
+        {"--eval-interval", "5"},
+        {"--device", "cpu"},
+        {"--num-threads", "1"},
+        {"--data-path", corpus + "/stories_text_document"},
+        {"--tokenizer", corpus + "/tokenizer"},
+        {"--save-interval", "100"}};
+    std::string line = "pretrain " + more;
+    for (const auto& [flag, value] : defaults) {
+      if ((" " + more + " ").find(" " + flag + " ") == std::string::npos) {
+        line += " " + flag + " " + value;
+      }
+    }
+    return words(line);
+  }
+  Outcome train(const std::string& more) const { return run_command(command(more)); }
+  std::string saved_in(const std::string& name) const {
+    return " --save " + at(name) + " --load " + at(name) + " ";
+  }
+  CheckpointReader newest(const std::string& name) const {
+    return open_checkpoint(list_checkpoints(at(name)).back());
+  }
+  void expect_same_checkpoints(const std::string& a, const std::string& b) const {
+    const CheckpointReader first = newest(a), second = newest(b);
+    EXPECT_EQ(first.state().step, second.state().step);
+    EXPECT_EQ(first.names(), second.names());
+    for (const std::string& name : first.names()) {
+      EXPECT_EQ(compare_tensor(first, second, name).count, 0) << name;
+    }
+  }
+
+  const TemporaryFolder folder_;
+};
+
+class ResumedRun : public PretrainRun, public ::testing::WithParamInterface<const char*> {};
+
+std::vector<std::string> all_matches(const std::string& text, const std::string& pattern) {
+  std::vector<std::string> found;
+  const std::regex regex(pattern);
+  for (std::sregex_iterator it(text.begin(), text.end(), regex), end; it != end; ++it) {
+    found.push_back((*it)[1]);
+  }
+  return found;
+}
+
+std::vector<std::string> losses(const std::string& out) {
+  return all_matches(out, "lm loss: ([0-9.E+-]+) \\|");
+}
+std::vector<std::string> validations(const std::string& out) {
+  return all_matches(out, "( validation loss at iteration .*)\n");
+}
+
+// Stopping and going on in a new process gives the losses and the bits of the uninterrupted run.
+void expect_exact_resume(const std::function<Outcome(const std::string&)>& train,
+                         const std::string& whole, const std::string& parts) {
+  const Outcome one = train(whole);
+  ASSERT_EQ(one.code, kFinished) << one.errors;
+  const Outcome first = train(parts + " --exit-interval 7");
+  ASSERT_EQ(first.code, kStoppedEarly) << first.errors;
+  const Outcome second = train(parts);
+  ASSERT_EQ(second.code, kFinished) << second.errors;
+  EXPECT_EQ(losses(one.out), losses(first.out + second.out));
+  EXPECT_EQ(validations(one.out), validations(first.out + second.out));
+}
+
+TEST_P(ResumedRun, ResumesBitForBit) {
+  const std::string options = std::string(GetParam()) +
+                              " --rampup-batch-size 2 2 12 --global-batch-size 6 --train-samples "
+                              "60 --initial-loss-scale 65536";
+  expect_exact_resume([this](const std::string& more) { return train(more); },
+                      options + saved_in("whole"), options + saved_in("parts"));
+  expect_same_checkpoints("whole", "parts");
+}
+
+TEST_P(ResumedRun, ResumesBitForBitOnCuda) {
+  if (num_cuda_devices() == 0) {
+    GTEST_SKIP() << "no GPU on this machine";
+  }
+  const std::string options = std::string(GetParam()) +
+                              " --device cuda --rampup-batch-size 2 2 12 --global-batch-size 6 "
+                              "--train-samples 60 --initial-loss-scale 65536";
+  expect_exact_resume([this](const std::string& more) { return train(more); },
+                      options + saved_in("whole"), options + saved_in("parts"));
+  expect_same_checkpoints("whole", "parts");
+}
+
+std::string case_name(const ::testing::TestParamInfo<const char*>& info) {
+  const std::string names[] = {"fp32", "bf16", "fp16", "sgd_recompute"};
+  return names[info.index];
+}
+INSTANTIATE_TEST_SUITE_P(Dtypes, ResumedRun,
+                         ::testing::Values("", "--bf16", "--fp16",
+                                           "--optimizer sgd --recompute-granularity full "
+                                           "--recompute-method uniform"),
+                         case_name);
+
+TEST_F(PretrainRun, TwoRanksAsThreadsGiveTheLossesOfOne) {
+  const std::string options = "--global-batch-size 8 --train-iters 12";
+  const Outcome one = train(options);
+  const Outcome two = train(options + " --ranks-as-threads 2" + saved_in("two"));
+  ASSERT_EQ(one.code, kFinished) << one.errors;
+  ASSERT_EQ(two.code, kFinished) << two.errors;
+  const std::vector<std::string> a = losses(one.out), b = losses(two.out);
+  ASSERT_EQ(a.size(), 12u);
+  ASSERT_EQ(b.size(), 12u);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    EXPECT_NEAR(std::stod(a[i]), std::stod(b[i]), 1e-5 * std::stod(a[i])) << "step " << i + 1;
+  }
+  EXPECT_LT(std::stod(a.back()), 0.95 * std::stod(a.front()));
+  EXPECT_EQ(newest("two").state().consumed_samples, 96);
+}
+
+TEST_F(PretrainRun, TwoRanksAsThreadsShareAGpuOnCuda) {
+  if (num_cuda_devices() == 0) {
+    GTEST_SKIP() << "no GPU on this machine";
+  }
+  const std::string options = "--device cuda --global-batch-size 8 --train-iters 12";
+  const std::vector<std::string> a = losses(train(options).out);
+  const std::vector<std::string> b = losses(train(options + " --ranks-as-threads 2").out);
+  ASSERT_EQ(a.size(), 12u);
+  ASSERT_EQ(b.size(), 12u);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    EXPECT_NEAR(std::stod(a[i]), std::stod(b[i]), 1e-4 * std::stod(a[i])) << "step " << i + 1;
+  }
+}
+
+TEST_F(PretrainRun, EvaluatesEveryIntervalAndAtTheEnd) {
+  const Outcome outcome = train("--train-iters 10");
+  EXPECT_EQ(outcome.code, kFinished) << outcome.errors;
+  ASSERT_EQ(validations(outcome.out).size(), 4u) << outcome.out;
+  EXPECT_TRUE(outcome.says("on 2-sample draw from test set"));
+  EXPECT_EQ(validations(train("--train-iters 10 --eval-iters 0").out).size(), 0u);
+  const Outcome only = train("--train-iters 10 --skip-train");
+  EXPECT_EQ(losses(only.out).size(), 0u);
+  EXPECT_EQ(validations(only.out).size(), 2u);
+}
+
+TEST_F(PretrainRun, StartsFromRandomValuesWhereThereIsNoCheckpoint) {
+  const Outcome outcome = train("--train-iters 2" + saved_in("new"));
+  EXPECT_EQ(outcome.code, kFinished) << outcome.errors;
+  EXPECT_TRUE(outcome.says("will not load any checkpoints and will start from random"));
+  const Outcome missing =
+      train("--train-iters 2 --exit-on-missing-checkpoint --load " + at("none"));
+  EXPECT_EQ(missing.code, kBadInput);
+  EXPECT_TRUE(missing.says("there is no checkpoint in"));
+}
+
+TEST_F(PretrainRun, TakesFromACheckpointWhatIsAsked) {
+  ASSERT_EQ(train("--train-iters 4" + saved_in("run")).code, kFinished);
+  const std::string load = " --load " + at("run") + " ";
+  const Outcome other = train("--train-iters 8" + load);
+  EXPECT_EQ(other.code, kBadInput);
+  EXPECT_TRUE(other.says("samples of decay: 16 here, 8 in the checkpoint")) << other.errors;
+  const auto iterations = [](const Outcome& o) { return losses(o.out).size(); };
+  EXPECT_EQ(iterations(train("--train-iters 8 --override-opt_param-scheduler" + load)), 4u);
+  EXPECT_EQ(iterations(train("--train-iters 8 --use-checkpoint-opt_param-scheduler" + load)), 4u);
+  EXPECT_EQ(iterations(train("--train-iters 8 --no-load-optim" + load)), 4u);
+  EXPECT_EQ(iterations(train("--train-iters 8 --finetune" + load)), 8u);
+  const Outcome model = train("--train-iters 4 --ffn-hidden-size 64" + load);
+  EXPECT_EQ(model.code, kBadInput);
+  EXPECT_TRUE(model.says("holds another model")) << model.errors;
+  const Outcome activation = train("--train-iters 4 --squared-relu" + load);
+  EXPECT_EQ(activation.code, kBadInput);
+  EXPECT_TRUE(activation.says("activation: \"squared_relu\" here")) << activation.errors;
+  const Outcome sgd = train("--train-iters 4 --optimizer sgd" + load);
+  EXPECT_EQ(sgd.code, kBadInput);
+  EXPECT_TRUE(sgd.says("another kind of optimizer")) << sgd.errors;
+}
+
+TEST_F(PretrainRun, FallsBackToTheLastGoodCheckpointAndNeverStartsOver) {
+  const std::string options = "--train-iters 6 --save-interval 3" + saved_in("run");
+  ASSERT_EQ(train(options).code, kFinished);
+  const auto damage = [this](const char* step) {
+    std::fstream file(at("run") + "/" + step + "/rank-0.safetensors",
+                      std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-5, std::ios::end);
+    file.put('x');
+  };
+  damage("step-6");
+  const Outcome outcome = train(options);
+  EXPECT_EQ(outcome.code, kFinished) << outcome.errors;
+  EXPECT_TRUE(outcome.says("successfully loaded checkpoint from " + at("run") + " at iteration 3"));
+  EXPECT_EQ(losses(outcome.out).size(), 3u);
+  damage("step-3");
+  damage("step-6");
+  EXPECT_EQ(train(options).code, kBadInput);
+}
+
+TEST_F(PretrainRun, SkipsAndCountsStepsWithoutANumber) {
+  // Infinite weights after the first update make every later loss and gradient no number.
+  const std::string options = "--train-iters 4 --clip-grad 0 --lr 1e30 --eval-iters 0";
+  const Outcome outcome = train(options + saved_in("run"));
+  EXPECT_EQ(outcome.code, kFinished) << outcome.errors;
+  EXPECT_EQ(newest("run").state().extra.at("skipped_steps"), "3");
+  EXPECT_TRUE(outcome.says("number of skipped iterations:   1 | number of nan iterations:   1"))
+      << outcome.out;
+  const Outcome stopped = train(options + " --check-for-nan-in-loss-and-grad");
+  EXPECT_EQ(stopped.code, kFailed);
+  EXPECT_TRUE(stopped.says("--check-for-nan-in-loss-and-grad asks")) << stopped.errors;
+}
+
+TEST_F(PretrainRun, StopsWhenAskedTo) {
+  const std::string file = at("stop");
+  std::ofstream(file).put('x');
+  const Outcome outcome = train("--train-iters 50 --kill-switch-file " + file + saved_in("run"));
+  EXPECT_EQ(outcome.code, kStoppedEarly) << outcome.errors;
+  EXPECT_EQ(newest("run").state().step, 1);
+  EXPECT_TRUE(outcome.says("[exiting program at iteration 1] datetime: "));
+}
+
+// Makes a file when a text has been written.
+class Trigger : public std::stringbuf {
+ public:
+  Trigger(std::string text, std::string file) : text_(std::move(text)), file_(std::move(file)) {}
+
+ private:
+  std::streamsize xsputn(const char* bytes, std::streamsize count) override {
+    const std::streamsize written = std::stringbuf::xsputn(bytes, count);
+    if (view().find(text_) != std::string_view::npos) {
+      std::ofstream(file_).put('x');
+    }
+    return written;
+  }
+  std::string text_, file_;
+};
+
+TEST_F(PretrainRun, SavesAtOnceWhenAskedToStopWhileItEvaluates) {
+  for (const std::string ranks : {"1", "2"}) {
+    const std::string save = "run" + ranks;
+    Trigger buffer(" iteration        5/      50 |", at("stop" + ranks));
+    std::ostream out(&buffer);
+    std::ostringstream errors;
+    const int code =
+        run_bloomery(command("--train-iters 50 --global-batch-size 4 --ranks-as-threads " + ranks +
+                             " --kill-switch-file " + at("stop" + ranks) + saved_in(save)),
+                     out, errors);
+    EXPECT_EQ(code, kStoppedEarly) << errors.str();
+    EXPECT_EQ(newest(save).state().step, 5);
+    const std::string text = buffer.str();
+    EXPECT_EQ(validations(text).size(), 1u) << text;
+    EXPECT_LT(text.find("saving checkpoint at iteration       5"),
+              text.find("validation loss at iteration 5"));
+  }
+}
+
+TEST_F(PretrainRun, SaysWhenNothingIsLeftToTrain) {
+  const std::string options = "--train-iters 5 --save " + at("run");
+  ASSERT_EQ(train(options).code, kFinished);
+  const std::string folder = at("run");
+  for (const std::string& load : {folder, folder + "/step-5"}) {
+    const Outcome again = train(options + " --load " + load);
+    EXPECT_EQ(again.code, kFinished) << again.errors;
+    EXPECT_TRUE(again.says("nothing is left to train: the checkpoint is of iteration 5, and 5"));
+    EXPECT_FALSE(again.says("saving checkpoint")) << load;
+  }
+  std::ifstream metrics(folder + "/metrics.jsonl");
+  const std::string text{std::istreambuf_iterator<char>(metrics), {}};
+  EXPECT_EQ(all_matches(text, "\"kind\":\"(validation)\"").size(), 2u) << text;
+  EXPECT_EQ(all_matches(text, "\"kind\":\"(test)\"").size(), 1u) << text;
+}
+
+TEST_F(PretrainRun, ValidationGoesOnBehindTheAskedForLength) {
+  ASSERT_EQ(train("--train-iters 6 --eval-iters 0 --save " + at("run")).code, kFinished);
+  const Outcome shorter =
+      train("--train-iters 4 --eval-iters 200 --override-opt_param-scheduler --load " + at("run"));
+  EXPECT_EQ(shorter.code, kFinished) << shorter.errors;
+  EXPECT_EQ(validations(shorter.out).size(), 2u) << shorter.out;
+}
+
+TEST_F(PretrainRun, EvaluatesACheckpointWhateverItsScheduleAndOptimizer) {
+  ASSERT_EQ(train("--train-iters 4 --no-save-optim --save " + at("run")).code, kFinished);
+  const Outcome outcome = train("--skip-train --lr 1 --load " + at("run"));
+  EXPECT_EQ(outcome.code, kFinished) << outcome.errors;
+  EXPECT_TRUE(outcome.says("validation loss at iteration 4 on 2-sample draw from test set"));
+}
+
+TEST_F(PretrainRun, AScaleThatWasNoneIsNotTakenOver) {
+  ASSERT_EQ(train("--train-iters 2 --eval-iters 0 --save " + at("run")).code, kFinished);
+  const Outcome outcome = train(
+      "--train-iters 3 --eval-iters 0 --fp16 --initial-loss-scale 128 "
+      "--override-opt_param-scheduler --load " +
+      at("run"));
+  EXPECT_TRUE(outcome.says("loss scale: 128.0 |")) << outcome.out << outcome.errors;
+}
+
+TEST_F(PretrainRun, RefusesFoldersOfOtherModelsInsteadOfStartingAnew) {
+  const auto make = [this](const std::string& folder, const char* file) {
+    std::filesystem::create_directories(at(folder));
+    std::ofstream(at(folder) + "/" + file) << "1";
+    return " --load " + at(folder);
+  };
+  const Outcome hf = train("--train-iters 2" + make("hf", "config.json"));
+  EXPECT_EQ(hf.code, kBadInput);
+  EXPECT_TRUE(hf.says("bloomery convert --to native")) << hf.errors;
+  for (const char* file : {"latest_checkpointed_iteration.txt", "latest"}) {
+    const Outcome other = train("--train-iters 2" + make(file + std::string("-folder"), file));
+    EXPECT_EQ(other.code, kBadInput);
+    EXPECT_TRUE(other.says("of Megatron or DeepSpeed")) << other.errors;
+  }
+  // What a run leaves that was killed before its first checkpoint.
+  EXPECT_EQ(train("--train-iters 2" + make("new", "metrics.jsonl")).code, kFinished);
+}
+
+TEST_F(PretrainRun, KeepsTheCheckpointsThatAreAskedFor) {
+  const Outcome outcome =
+      train("--train-iters 12 --save-interval 2 --keep-last 2 --keep-every 6" + saved_in("run"));
+  ASSERT_EQ(outcome.code, kFinished) << outcome.errors;
+  std::vector<std::int64_t> steps;
+  for (const CheckpointEntry& entry : list_checkpoints(at("run"))) {
+    steps.push_back(entry.step);
+  }
+  EXPECT_EQ(steps, (std::vector<std::int64_t>{6, 10, 12}));
+}
+
+TEST_F(PretrainRun, WritesWhatLogsAreAskedFor) {
+  const Outcome outcome = train(
+      "--train-iters 4 --timing-log-level 2 --log-params-norm --log-num-zeros-in-grad "
+      "--log-optimizer-states-to-tensorboard --log-throughput --log-format nvidia "
+      "--log-timers-to-tensorboard "
+      "--loss-floor 1.5 --tensorboard-dir " +
+      at("events") + saved_in("run"));
+  ASSERT_EQ(outcome.code, kFinished) << outcome.errors;
+  for (const char* part :
+       {"params norm: ", "num zeros: ", "    forward-backward ......", "    optimizer ...",
+        "    batch-generator ...", "memory (MB) | allocated: "}) {
+    EXPECT_TRUE(outcome.says(part)) << part << "\n" << outcome.out;
+  }
+  std::ifstream events(std::filesystem::directory_iterator(at("events"))->path());
+  const std::string scalars{std::istreambuf_iterator<char>(events), {}};
+  for (const char* name : {"forward-compute-time", "optimizer-time", "optimizer/weight_l2"}) {
+    EXPECT_NE(scalars.find(name), std::string::npos) << name;
+  }
+  std::ifstream metrics(at("run") + "/metrics.jsonl");
+  const std::string text{std::istreambuf_iterator<char>(metrics), {}};
+  EXPECT_EQ(all_matches(text, "(\"kind\":\"train\")").size(), 4u) << text;
+  EXPECT_TRUE(std::filesystem::exists(at("run") + "/report.html"));
+}
+
+TEST_F(PretrainRun, SaysWhatIsWrongWithTheFolderOfEvents) {
+  std::ofstream(at("file")).put('x');
+  const Outcome outcome = train("--train-iters 2 --tensorboard-dir " + at("file"));
+  EXPECT_EQ(outcome.code, kBadInput);
+  EXPECT_TRUE(outcome.says("--tensorboard-dir: cannot create the folder")) << outcome.errors;
+  EXPECT_FALSE(outcome.says("building train, validation")) << outcome.out;
+}
+
+TEST_F(PretrainRun, SaysWhatIsWrongWithTheData) {
+  const Outcome missing = train("--train-iters 2 --data-path no-such-corpus");
+  EXPECT_EQ(missing.code, kBadInput);
+  const Outcome split = train("--train-iters 2 --split 0,50,50");
+  EXPECT_EQ(split.code, kBadInput);
+  EXPECT_TRUE(split.says("no training data")) << split.errors;
+  const std::string other = at("other");
+  ASSERT_EQ(run_command(words("tokenizer train --vocab-size 260 --input " +
+                              corpus_folder().string() + "/stories.jsonl --output " + other))
+                .code,
+            kFinished);
+  const Outcome tokens = train("--train-iters 2 --tokenizer " + other);
+  EXPECT_EQ(tokens.code, kBadInput);
+  EXPECT_TRUE(tokens.says("they were made with another tokenizer")) << tokens.errors;
+}
+
+}  // namespace
+}  // namespace bloomery

@@ -1,0 +1,181 @@
+// `bloomery tokenizer encode` and `decode`.
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "apps/tokenizer/line_batches.h"
+#include "apps/tokenizer/tokenizer.h"
+#include "base/error.h"
+#include "base/thread_pool.h"
+#include "config/option_table.h"
+#include "tokenizer/load.h"
+#include "tokenizer/utf8.h"
+
+namespace bloomery {
+namespace {
+
+struct CodeOptions {
+  TokenizerOptions tokenizer;
+  std::vector<std::string> inputs;
+  bool jsonl = false;
+  std::string json_key = "text";
+  bool add_special_tokens = false, no_parse_special = false;
+  int workers = 0;
+};
+
+void describe(OptionTable& t, CodeOptions& o, bool encode) {
+  describe(t, o.tokenizer);
+  t.section("input");
+  t.add("input", o.inputs, "Files to read; standard input without them.");
+  t.add("jsonl", o.jsonl,
+        encode ? "One document per line, a JSON string or an object; answers with an array of ids "
+                 "per line."
+               : "One JSON array of ids per line; answers with a JSON string per line.");
+  t.add("workers", o.workers, "Threads with --jsonl; 0 takes all cores.", between(0, 4096));
+  if (!encode) return;
+  t.add("json-key", o.json_key, "Where the text is when a line holds an object.")
+      .alias("json-keys");
+  t.section("special tokens");
+  t.add("add-special-tokens", o.add_special_tokens,
+        "Let the post-processor add its own, such as [CLS] or <s>.");
+  t.add("no-parse-special", o.no_parse_special,
+        "Special tokens that the text spells are plain text.");
+}
+
+// True when the command is done: help was asked for.
+bool read_options(const Arguments& arguments, bool encode, CodeOptions& options,
+                  std::ostream& out) {
+  OptionTable table;
+  describe(table, options, encode);
+  if (wants_help(arguments)) {
+    out << "usage: bloomery tokenizer " << (encode ? "encode" : "decode")
+        << " --tokenizer PATH [OPTIONS]\n\n"
+        << table.help();
+    return true;
+  }
+  table.read_flags(arguments);
+  table.finish();
+  if (options.workers == 0) options.workers = ThreadPool().num_threads();
+  return false;
+}
+
+nlohmann::json parse_line(std::string_view line) {
+  try {
+    return nlohmann::json::parse(line);
+  } catch (const nlohmann::json::parse_error& error) {
+    throw Error(concat("not valid JSON: ", error.what()));
+  }
+}
+
+std::string document_of(std::string_view line, const std::string& key) {
+  nlohmann::json value = parse_line(line);
+  if (value.is_object()) {
+    const auto found = value.find(key);
+    check(found != value.end(), "the object has no key '", key, "'; --json-key names another");
+    value = nlohmann::json(std::move(*found));
+  }
+  check(value.is_string(), "the document is not a text but ", value.type_name());
+  return std::move(value.get_ref<std::string&>());
+}
+
+void append_number(TokenId id, std::string& text) {
+  char digits[16];
+  const auto written = std::to_chars(digits, digits + sizeof digits, id);
+  text.append(digits, written.ptr);
+}
+
+std::vector<TokenId> ids_of(std::string_view line) {
+  const nlohmann::json value = parse_line(line);
+  check(value.is_array(), "the line holds no array of ids but ", value.type_name());
+  std::vector<TokenId> ids;
+  ids.reserve(value.size());
+  for (const nlohmann::json& id : value) {
+    check(id.is_number_unsigned() && id.get<std::uint64_t>() <= INT32_MAX, id.dump(),
+          " is not a token id");
+    ids.push_back(id.get<TokenId>());
+  }
+  return ids;
+}
+
+std::vector<TokenId> ids_of_words(std::string_view text) {
+  constexpr std::string_view kSpaces = " \t\r\n,";
+  std::vector<TokenId> ids;
+  for (std::size_t at = text.find_first_not_of(kSpaces); at != text.npos;) {
+    const std::size_t end = std::min(text.find_first_of(kSpaces, at), text.size());
+    const std::string_view word = text.substr(at, end - at);
+    TokenId id = 0;
+    const auto read = std::from_chars(word.data(), word.data() + word.size(), id);
+    check(read.ec == std::errc() && read.ptr == word.data() + word.size() && id >= 0, "'", word,
+          "' at byte ", at, " is not a token id");
+    ids.push_back(id);
+    at = text.find_first_not_of(kSpaces, end);
+  }
+  return ids;
+}
+
+void append_array(const std::vector<TokenId>& ids, std::string& text) {
+  text += '[';
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (i > 0) text += ", ";
+    append_number(ids[i], text);
+  }
+  text += ']';
+}
+
+void encode_lines(const CodeOptions& options, const Tokenizer& tokenizer, const EncodeOptions& how,
+                  std::ostream& out) {
+  std::vector<std::unique_ptr<Encoder>> encoders;
+  for (int i = 0; i < options.workers; ++i) encoders.push_back(tokenizer.make_encoder(how));
+  answer_lines(
+      options.inputs, options.workers,
+      [&](std::size_t worker, std::string_view line, std::string& answer) {
+        std::vector<TokenId> ids;
+        encoders[worker]->encode(document_of(line, options.json_key), ids);
+        append_array(ids, answer);
+      },
+      out);
+}
+
+}  // namespace
+
+int tokenizer_encode(const Arguments& arguments, std::ostream& out) {
+  CodeOptions options;
+  if (read_options(arguments, true, options, out)) return 0;
+  const std::shared_ptr<const Tokenizer> tokenizer = load_tokenizer(options.tokenizer);
+  const EncodeOptions how{.add_special_tokens = options.add_special_tokens,
+                          .parse_special = !options.no_parse_special};
+  if (options.jsonl) {
+    encode_lines(options, *tokenizer, how, out);
+    return 0;
+  }
+  const std::string text = read_whole(options.inputs);
+  const std::size_t valid = valid_utf8_prefix(text);
+  check(valid == text.size(), "the input is not UTF-8: byte ", valid, " begins no character");
+  std::vector<TokenId> ids;
+  tokenizer->make_encoder(how)->encode(text, ids);
+  std::string line;
+  for (const TokenId id : ids) {
+    if (!line.empty()) line += ' ';
+    append_number(id, line);
+  }
+  out << line << '\n';
+  return 0;
+}
+
+int tokenizer_decode(const Arguments& arguments, std::ostream& out) {
+  CodeOptions options;
+  if (read_options(arguments, false, options, out)) return 0;
+  const std::shared_ptr<const Tokenizer> tokenizer = load_tokenizer(options.tokenizer);
+  if (!options.jsonl) {
+    out << tokenizer->decode(ids_of_words(read_whole(options.inputs)));
+    return 0;
+  }
+  answer_lines(
+      options.inputs, options.workers,
+      [&](std::size_t, std::string_view line, std::string& answer) {
+        answer += nlohmann::json(tokenizer->decode(ids_of(line))).dump();
+      },
+      out);
+  return 0;
+}
+
+}  // namespace bloomery

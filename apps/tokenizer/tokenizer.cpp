@@ -1,0 +1,51 @@
+#include "apps/tokenizer/tokenizer.h"
+
+#include "config/option_table.h"
+#include "tokenizer/load.h"
+
+namespace bloomery {
+namespace {
+
+void print_special(std::ostream& out, const Tokenizer& tokenizer, const char* name,
+                   const std::optional<TokenId>& id) {
+  if (id) out << name << ": " << *id << " " << tokenizer.piece(*id) << '\n';
+}
+
+}  // namespace
+
+int tokenizer(const Arguments& arguments, std::ostream& out) {
+  return dispatch("bloomery tokenizer",
+                  {
+                      {"encode", "text to token ids", tokenizer_encode},
+                      {"decode", "token ids to text", tokenizer_decode},
+                      {"train", "learn a vocabulary from text", tokenizer_train},
+                      {"info", "size and special tokens of a vocabulary", tokenizer_info},
+                  },
+                  arguments, out);
+}
+
+int tokenizer_info(const Arguments& arguments, std::ostream& out) {
+  TokenizerOptions options;
+  OptionTable table;
+  describe(table, options);
+  if (wants_help(arguments)) {
+    out << "usage: bloomery tokenizer info --tokenizer PATH\n\n" << table.help();
+    return 0;
+  }
+  table.read_flags(arguments);
+  table.finish();
+  const std::shared_ptr<const Tokenizer> loaded = load_tokenizer(options);
+  const SpecialTokens& special = loaded->special();
+  out << "vocabulary: " << loaded->vocab_size() << '\n';
+  print_special(out, *loaded, "bos", special.bos);
+  print_special(out, *loaded, "eos", special.eos);
+  print_special(out, *loaded, "pad", special.pad);
+  print_special(out, *loaded, "unk", special.unk);
+  print_special(out, *loaded, "cls", special.cls);
+  print_special(out, *loaded, "sep", special.sep);
+  print_special(out, *loaded, "mask", special.mask);
+  print_special(out, *loaded, "end of document", special.eod);
+  return 0;
+}
+
+}  // namespace bloomery
