@@ -1,0 +1,69 @@
+// A family of models: which of the common options it uses and how, its blocks, and its names in
+// Hugging Face's files. One value per family, in a file of its own, listed in registry.cpp.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/hf_config.h"
+#include "models/model.h"
+
+namespace bloomery {
+
+class OptionTable;
+
+// How a tensor of Hugging Face's files becomes one of ours, and back. '#' in the names stands for
+// the number of the layer. Several of theirs, separated by '|', make one of ours: their parts lie
+// along dimension x. The layout says their dimensions, then ours, in letters: v vocabulary,
+// p positions, e hidden size, m key/value heads, h heads, d channels of a head, q those of all
+// heads, f feed-forward size, t three (query, key, value), x as many as `parts` says; one of their
+// dimensions that is made of several is in parentheses, slowest first.
+struct TensorRule {
+  std::string_view ours, theirs, layout;
+  std::string_view parts = "";  // extents of x: "g11" is queries per group, one key, one value
+};
+
+struct HuggingFace {
+  std::string_view model_type;    // "llama"
+  std::string_view architecture;  // "LlamaForCausalLM"
+  std::string_view prefix;        // of all names but the output's: "model."
+  std::string_view output;        // its name, which tied models leave out
+  std::span<const TensorRule> tensors;
+  std::span<const std::string_view> ignored;  // endings of names of stored buffers without numbers
+  // Both directions: a reading config fills the options, a writing one is filled from them.
+  void (*config)(HfConfig& config, ModelOptions& options) = nullptr;
+};
+
+struct Family {
+  std::string_view name;     // "gpt"
+  std::string_view summary;  // for help
+  // What is different from ModelOptions' own defaults when a run of this family starts.
+  void (*defaults)(ModelOptions& options) = nullptr;
+  // Rows of the family's own options; the common ones are described for all. May be null.
+  void (*describe)(OptionTable& table, ModelOptions& options) = nullptr;
+  // Impossible combinations, one line each, beyond those of all models. May be null.
+  std::vector<std::string> (*problems)(const ModelOptions& options,
+                                       const MeshDegrees& degrees) = nullptr;
+  int (*num_blocks)(const ModelOptions& options) = nullptr;
+  // Blocks of the slice, of completed options.
+  Blocks (*blocks)(const ModelOptions& options, const Mesh& mesh, DType dtype,
+                   BlockRange slice) = nullptr;
+  const HuggingFace* hugging_face = nullptr;  // null: there is no such form
+};
+
+// In the order of help; the first is the default.
+std::span<const Family* const> families();
+// An Error names the nearest when there is none.
+const Family& find_family(std::string_view name);
+// Makes a family known, for programs (and tests) with one of their own: once, before it is used.
+void add_family(const Family& family);
+
+// Flags of all models and of the options' own family. `table` refers to `options`.
+void describe_model(OptionTable& table, ModelOptions& options);
+
+// All impossible combinations at once, one line each; empty when the model can be built.
+std::vector<std::string> problems(const ModelOptions& options, const MeshDegrees& degrees);
+
+}  // namespace bloomery

@@ -1,0 +1,116 @@
+// What a model is: sizes and kinds, as its layers take them. Recomputation, dtype and parallel
+// degrees are not in it. Each field is described once (models/describe.cpp): flags, the record in
+// checkpoints, help and documentation come from there.
+#pragma once
+
+#include <any>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "autograd/parameter.h"
+#include "ops/activation/activation_kind.h"
+#include "ops/norm/norm.h"
+#include "ops/rotary/rotary.h"
+
+namespace bloomery {
+
+struct SelfAttentionOptions {
+  std::int64_t num_heads = 0;
+  std::int64_t num_groups = 0;  // key/value heads; 0: as many as heads
+  std::int64_t head_dim = 0;    // 0: hidden size / heads
+  std::optional<bool> qkv_bias, output_bias;  // none: as the model's linear layers
+  bool causal = true;
+  float dropout = 0.1f;  // of the probabilities
+};
+
+// The function between the two products of an MLP. `automatic` is Megatron's: GELU by its tanh
+// formula where that is fused with a bias, else by the error function. The gated ones multiply an
+// activated half with another one.
+enum class MlpKind : std::uint8_t {
+  automatic,
+  gelu_tanh,
+  gelu_erf,
+  silu,
+  relu,
+  squared_relu,
+  swiglu,
+  geglu_tanh,
+  geglu_erf,
+  reglu,
+};
+
+struct MlpOptions {
+  std::int64_t ffn = 0;  // 0: 4 x hidden size, of a gated one 8/3 of it in multiples of 64
+  MlpKind kind = MlpKind::automatic;
+  bool bias_gelu_fusion = true;  // what `automatic` looks at
+  std::optional<bool> bias;      // none: as the model's linear layers
+
+  Activation activation() const;
+  bool gated() const { return kind >= MlpKind::swiglu; }
+};
+
+struct PositionOptions {
+  bool learned = true;         // a table of positions; rotary ones take its place
+  std::int64_t max_length = 0;  // rows of that table, and what the model was made for
+  bool rotary = false;
+  double rotary_fraction = 1;  // of a head's channels
+  double rotary_base = 10000;
+  bool rotary_interleaved = false;
+
+  bool has_table() const { return learned && !rotary; }
+};
+
+struct VocabularyOptions {
+  std::int64_t size = 0;
+  std::int64_t divisible_by = 128;  // rows held by a tensor rank are a multiple of it
+  bool untied = false;              // the output has a matrix of its own
+  bool padded_in_softmax = false;   // padding columns count, as in Megatron
+};
+
+struct ResidualOptions {
+  bool parallel = false;    // attention and MLP read the same stream
+  bool after_norm = false;  // the residual branches off after the norm
+  bool fp32 = false;        // dtype of the stream
+  float dropout = 0.1f;     // of embeddings and branches
+};
+
+struct InitOptions {
+  double std = 0.02;
+  bool xavier = false;  // instead: uniform by fan-in and fan-out of each weight
+};
+
+struct ModelOptions {
+  std::string family = "gpt";
+  std::int64_t num_layers = 0, hidden_size = 0;
+  bool bias = true;  // of linear layers that do not say otherwise
+  SelfAttentionOptions attention;
+  MlpOptions mlp;
+  NormOptions norm;
+  PositionOptions positions;
+  VocabularyOptions vocabulary;
+  ResidualOptions residual;
+  InitOptions init;
+
+  // The options that a family has for itself, made at first use.
+  template <class T>
+  T& own() {
+    return extra.has_value() ? *std::any_cast<T>(&extra) : extra.emplace<T>();
+  }
+  template <class T>
+  const T& own() const {
+    return *std::any_cast<T>(&extra);
+  }
+  std::any extra;
+};
+
+// Sizes that were left to their defaults become numbers, `automatic` becomes a kind. What layers
+// and records see is complete.
+ModelOptions completed(ModelOptions options);
+
+// The initial distribution of a weight with the given global fans. `ends_branch`: of the two
+// products whose outputs are added to the stream, which start smaller.
+Init weight_init(const ModelOptions& options, std::int64_t fan_in, std::int64_t fan_out,
+                 bool ends_branch = false);
+
+}  // namespace bloomery
