@@ -28,6 +28,9 @@ struct Batch {
   // null: one.
   Tensor grad_scale;
 
+  // int32: tokens whose logits are wanted; null: all.
+  Tensor output_rows;
+
   std::int64_t num_tokens() const { return num_sequences * length; }
 };
 

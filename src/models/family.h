@@ -54,7 +54,7 @@ struct Family {
 };
 
 // In the order of help; the first is the default.
-std::span<const Family* const> families();
+std::vector<const Family*> families();
 // An Error names the nearest when there is none.
 const Family& find_family(std::string_view name);
 // Makes a family known, for programs (and tests) with one of their own: once, before it is used.

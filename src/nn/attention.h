@@ -1,7 +1,7 @@
 // Self-attention: one product for Q, K and V, rotary positions, attention, one product back.
 #pragma once
 
-#include "nn/transformer.h"
+#include "nn/model_options.h"
 #include "parallel/column_linear.h"
 #include "parallel/row_linear.h"
 
@@ -9,15 +9,15 @@ namespace bloomery {
 
 class SelfAttention {
  public:
-  SelfAttention(const std::string& name, int layer, const TransformerOptions& options,
-                const Mesh& mesh);
+  SelfAttention(const std::string& name, int layer, const ModelOptions& options, const Mesh& mesh);
 
   // [tokens, hidden] to the same. With a cache in the context the tokens continue its sequences.
   Value operator()(Context& context, const Value& x) const;
   void collect(ParameterList& parameters) const;
 
  private:
-  TransformerOptions options_;
+  SelfAttentionOptions options_;
+  PositionOptions positions_;
   int layer_;
   std::int64_t num_local_groups_, first_group_;
   std::string dropout_purpose_;

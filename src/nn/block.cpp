@@ -21,21 +21,29 @@ State run_blocks(Context& context, State state, std::span<const std::unique_ptr<
   using Method = RecomputeOptions::Method;
   check(options.num_layers >= 1, "recompute-num-layers is ", options.num_layers,
         "; it must be at least 1");
-  const auto count = static_cast<int>(blocks.size());
-  for (int first = 0; first < count;) {
-    const bool repeated = options.method == Method::uniform ||
-                          (options.method == Method::block && first < options.num_layers);
-    const int length = options.method == Method::uniform ? options.num_layers : 1;
-    const auto segment = blocks.subspan(first, std::min(length, count - first));
+  const auto longest =
+      static_cast<std::size_t>(options.method == Method::uniform ? options.num_layers : 1);
+  int layer = 0;  // of those in `blocks`
+  for (std::size_t first = 0; first < blocks.size();) {
+    std::size_t length = 1;
+    while (length < longest && first + length < blocks.size() && blocks[first]->is_layer() &&
+           blocks[first + length]->is_layer()) {
+      ++length;
+    }
+    const auto segment = blocks.subspan(first, length);
     const auto run = [segment](Context& inner, State inside) {
       for (const auto& block : segment) {
         inside = block->forward(inner, std::move(inside));
       }
       return inside;
     };
+    const bool repeated = segment.front()->is_layer() &&
+                          (options.method == Method::uniform ||
+                           (options.method == Method::block && layer < options.num_layers));
     state = repeated ? recompute(context, settle(context, std::move(state)), run)
                      : run(context, std::move(state));
-    first += static_cast<int>(segment.size());
+    layer += segment.front()->is_layer() ? static_cast<int>(length) : 0;
+    first += length;
   }
   return state;
 }

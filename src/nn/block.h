@@ -10,8 +10,8 @@
 
 namespace bloomery {
 
-// Dtypes and shapes of what passes between blocks, so that a pipeline stage can make its receive
-// buffers ahead. A null shape (rank 0) means the field does not travel.
+// Dtypes and shapes of what passes between blocks once it is settled, so that a pipeline stage can
+// make its receive buffers ahead. A null shape (rank 0) means the field does not travel.
 struct ValueShape {
   DType dtype = DType::fp32;
   Shape shape;
@@ -24,8 +24,9 @@ class Block {
  public:
   virtual ~Block() = default;
   virtual State forward(Context& context, State state) const = 0;
-  virtual StateShape shape(const StateShape& input) const { return input; }
-  virtual void collect(ParameterList& parameters) = 0;
+  virtual void collect(ParameterList& parameters) const = 0;
+  // Whether it may stand in a segment that is recomputed: the ends of a model may not.
+  virtual bool is_layer() const { return true; }
 };
 
 using Blocks = std::vector<std::unique_ptr<Block>>;
@@ -33,8 +34,8 @@ using Blocks = std::vector<std::unique_ptr<Block>>;
 // Adds what is pending, at boundaries where only the stream may pass.
 State settle(Context& context, State state);
 
-// Megatron's full recomputation: `uniform` cuts the blocks into segments of num_layers, of which
-// only the inputs are kept; `block` recomputes the first num_layers blocks one by one.
+// Megatron's full recomputation: `uniform` cuts the layers into segments of num_layers, of which
+// only the inputs are kept; `block` recomputes the first num_layers layers one by one.
 struct RecomputeOptions {
   enum class Method : std::uint8_t { none, uniform, block };
   Method method = Method::none;

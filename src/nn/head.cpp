@@ -1,25 +1,33 @@
 #include "nn/head.h"
 
+#include "autograd/metrics.h"
 #include "ops/embedding/embedding.h"
 
 namespace bloomery {
 
-Head::Head(std::int64_t hidden, const NormOptions& norm, std::shared_ptr<Parameter> weight,
-           const HeadOptions& options)
-    : norm_("final_norm", hidden, norm), weight_(std::move(weight)), options_(options) {}
+Head::Head(const ModelOptions& options, std::shared_ptr<Parameter> weight,
+           std::int64_t first_token)
+    : norm_("final_norm", options.hidden_size, options.norm),
+      weight_(std::move(weight)),
+      options_{.vocabulary = options.vocabulary.size,
+               .first_token = first_token,
+               .padded_in_softmax = options.vocabulary.padded_in_softmax} {}
 
-HeadLoss Head::loss(Context& context, State state) const {
-  return head_loss(context, norm_(context, state), *weight_, options_);
-}
-
-Value Head::logits(Context& context, State state, const Tensor& rows) const {
-  if (rows) {
+State Head::forward(Context& context, State state) const {
+  if (context.batch.labels) {
+    check(context.metrics != nullptr, "a loss needs a place to be reported to");
+    HeadLoss result = head_loss(context, norm_(context, state), *weight_, options_);
+    context.metrics->report("lm loss", std::move(result.loss.data));
+    context.metrics->token_losses = std::move(result.token_losses);
+    return {};
+  }
+  if (const Tensor& rows = context.batch.output_rows) {
     state.stream = take_rows(context, state.stream, rows);
     if (state.pending) {
       state.pending = take_rows(context, state.pending, rows);
     }
   }
-  return head_logits(context, norm_(context, state), *weight_, options_);
+  return {.stream = head_logits(context, norm_(context, state), *weight_, options_)};
 }
 
 void Head::collect(ParameterList& parameters) const {

@@ -1,24 +1,24 @@
-// The last block: final norm, then either the loss or the logits.
+// The last block of a decoder: final norm, then the loss where the batch has labels, else logits.
 #pragma once
 
 #include "nn/block.h"
+#include "nn/model_options.h"
 #include "nn/norm.h"
 #include "parallel/head_loss.h"
 
 namespace bloomery {
 
-class Head {
+class Head final : public Block {
  public:
-  // The weight is [vocabulary, hidden], cut over tensor ranks; shared with the embedding when
-  // tied.
-  Head(std::int64_t hidden, const NormOptions& norm, std::shared_ptr<Parameter> weight,
-       const HeadOptions& options);
+  // The weight is [vocabulary, hidden], cut over tensor ranks from row `first_token` on; shared with
+  // the embedding when tied.
+  Head(const ModelOptions& options, std::shared_ptr<Parameter> weight, std::int64_t first_token);
 
-  HeadLoss loss(Context& context, State state) const;
-  // [tokens, columns held here]; with `rows` (int32, indices of tokens) of those tokens only, and
-  // then without a tape.
-  Value logits(Context& context, State state, const Tensor& rows = {}) const;
-  void collect(ParameterList& parameters) const;
+  // Reports "lm loss" and leaves an empty state, or leaves the logits [tokens, columns held here] of
+  // the batch's output rows.
+  State forward(Context& context, State state) const override;
+  void collect(ParameterList& parameters) const override;
+  bool is_layer() const override { return false; }
 
  private:
   Norm norm_;

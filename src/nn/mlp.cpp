@@ -4,21 +4,20 @@
 
 namespace bloomery {
 
-Mlp::Mlp(const std::string& name, const TransformerOptions& options, const Mesh& mesh)
-    : activation_(options.activation),
-      gated_(options.gated),
-      up_(mesh, name + ".up", options.gated ? Shape{2, options.ffn} : Shape{options.ffn},
-          options.gated ? 1 : 0, options.hidden, options.bias,
-          weight_init(options, options.weight_init, options.hidden,
-                      options.ffn * (options.gated ? 2 : 1))),
-      down_(mesh, name + ".down", options.hidden, options.ffn, options.bias,
-            weight_init(options, options.output_init, options.ffn, options.hidden)) {}
+Mlp::Mlp(const std::string& name, const ModelOptions& options, const Mesh& mesh)
+    : options_(options.mlp),
+      up_(mesh, name + ".up", options_.gated() ? Shape{2, options_.ffn} : Shape{options_.ffn},
+          options_.gated() ? 1 : 0, options.hidden_size, *options_.bias,
+          weight_init(options, options.hidden_size, options_.ffn * (options_.gated() ? 2 : 1))),
+      down_(mesh, name + ".down", options.hidden_size, options_.ffn, *options_.bias,
+            weight_init(options, options_.ffn, options.hidden_size, true)) {}
 
 Value Mlp::operator()(Context& context, const Value& x) const {
-  if (gated_) {
-    return down_(context, gated_activation(context, up_(context, x), activation_));
+  const Activation activation = options_.activation();
+  if (options_.gated()) {
+    return down_(context, gated_activation(context, up_(context, x), activation));
   }
-  return down_(context, up_(context, x, activation_));
+  return down_(context, up_(context, x, activation));
 }
 
 void Mlp::collect(ParameterList& parameters) const {

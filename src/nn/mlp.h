@@ -1,7 +1,7 @@
 // The feed-forward branch: up, activation (gated or not), down.
 #pragma once
 
-#include "nn/transformer.h"
+#include "nn/model_options.h"
 #include "parallel/column_linear.h"
 #include "parallel/row_linear.h"
 
@@ -9,14 +9,13 @@ namespace bloomery {
 
 class Mlp {
  public:
-  Mlp(const std::string& name, const TransformerOptions& options, const Mesh& mesh);
+  Mlp(const std::string& name, const ModelOptions& options, const Mesh& mesh);
 
   Value operator()(Context& context, const Value& x) const;  // [tokens, hidden] to the same
   void collect(ParameterList& parameters) const;
 
  private:
-  Activation activation_;
-  bool gated_;
+  MlpOptions options_;
   ColumnLinear up_;
   RowLinear down_;
 };

@@ -11,7 +11,7 @@
 #include "autograd/parameter.h"
 #include "ops/activation/activation_kind.h"
 #include "ops/norm/norm.h"
-#include "ops/rotary/rotary.h"
+#include "ops/rotary/scaling.h"
 
 namespace bloomery {
 
@@ -57,8 +57,12 @@ struct PositionOptions {
   double rotary_fraction = 1;  // of a head's channels
   double rotary_base = 10000;
   bool rotary_interleaved = false;
+  RotaryScaling scaling;
 
   bool has_table() const { return learned && !rotary; }
+  std::int64_t rotary_dim(std::int64_t head_dim) const {
+    return static_cast<std::int64_t>(static_cast<double>(head_dim) * rotary_fraction);
+  }
 };
 
 struct VocabularyOptions {

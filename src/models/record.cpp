@@ -1,0 +1,180 @@
+#include "models/record.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "config/option_table.h"
+#include "models/family.h"
+
+namespace bloomery {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kVersion = 2;
+
+void describe_record(OptionTable& table, ModelOptions& options) {
+  table.section("record");
+  table.add("vocabulary-size", options.vocabulary.size, "Tokens, without padding.",
+            between(1, 1e9));
+  describe_model(table, options);
+}
+
+Json parsed(std::string_view text, const std::string& place) {
+  constexpr int kDeepest = 4;
+  const auto shallow = [&](int depth, Json::parse_event_t, const Json&) {
+    check(depth <= kDeepest, place, ": nested too deeply");
+    return true;
+  };
+  Json object;
+  try {
+    object = Json::parse(text, shallow);
+  } catch (const Json::exception& error) {
+    throw Error(concat(place, ": not valid JSON: ", error.what()));
+  }
+  check(object.is_object(), place, ": not a JSON object");
+  return object;
+}
+
+// Version 1 knew one family, under names of its own.
+constexpr std::pair<const char*, const char*> kFirstNames[] = {
+    {"num_layers", "num-layers"},
+    {"hidden_size", "hidden-size"},
+    {"num_heads", "num-attention-heads"},
+    {"num_key_value_heads", "num-key-value-heads"},
+    {"head_dim", "kv-channels"},
+    {"ffn_hidden_size", "ffn-hidden-size"},
+    {"vocabulary", "vocabulary-size"},
+    {"make_vocabulary_divisible_by", "make-vocab-size-divisible-by"},
+    {"max_positions", "max-position-embeddings"},
+    {"norm_epsilon", "layernorm-epsilon"},
+    {"norm_one_plus_gain", "apply-layernorm-1p"},
+    {"bias", "add-bias-linear"},
+    {"rotary_fraction", "rotary-percent"},
+    {"rotary_base", "rotary-position-embeddings-theta"},
+    {"rotary_interleaved", "rotary-interleaved"},
+    {"post_norm_residual", "apply-residual-connection-post-layernorm"},
+    {"fp32_residual", "fp32-residual-connection"},
+    {"padded_vocabulary_in_softmax", "padded-vocab-in-softmax"},
+    {"attention_dropout", "attention-dropout"},
+    {"hidden_dropout", "hidden-dropout"},
+    {"init_std", "init-method-std"},
+    {"xavier_init", "init-method-xavier-uniform"},
+};
+
+Json from_first_version(const Json& old, const std::string& place) {
+  const auto field = [&](const char* key) -> const Json& {
+    const auto found = old.find(key);
+    check(found != old.end(), place, ": lacks ", key);
+    return *found;
+  };
+  Json now = {{"family", "gpt"}};
+  for (const auto& [before, after] : kFirstNames) {
+    now[after] = field(before);
+  }
+  if (now["ffn-hidden-size"] == 0 && now["hidden-size"].is_number_integer()) {
+    now["ffn-hidden-size"] = 4 * now["hidden-size"].get<std::int64_t>();
+  }
+  const bool gated = field("gated") == true;
+  const std::pair<const char*, std::pair<const char*, const char*>> activations[] = {
+      {"gelu_tanh", {"gelu-tanh", "geglu-tanh"}}, {"gelu_erf", {"gelu", "geglu"}},
+      {"silu", {"silu", "swiglu"}},               {"relu", {"relu", "reglu"}},
+      {"squared_relu", {"squared-relu", "squared-relu"}}};
+  now["activation"] = field("activation");
+  for (const auto& [name, words] : activations) {
+    if (field("activation") == name) {
+      now["activation"] = gated ? words.second : words.first;
+    }
+  }
+  now["normalization"] = field("norm") == "rms" ? "rmsnorm" : "layernorm";
+  now["untie-embeddings-and-output-weights"] = field("tied") != true;
+  now["use-rotary-position-embeddings"] = field("positions") == "rotary";
+  now["position-embedding"] = field("positions") == "learned";
+  return now;
+}
+
+// Only training asks for them.
+constexpr std::string_view kFree[] = {
+    "make-vocab-size-divisible-by", "add-bias-linear",            "bias-gelu-fusion",
+    "fp32-residual-connection",     "padded-vocab-in-softmax",    "init-method-std",
+    "init-method-xavier-uniform",   "attention-dropout",          "hidden-dropout",
+};
+
+bool compared(const std::string& name, const ModelOptions& here, const ModelOptions& stored) {
+  if (name == "max-position-embeddings") {
+    return here.positions.has_table() && stored.positions.has_table();
+  }
+  const bool rotary = here.positions.rotary && stored.positions.rotary;
+  if (name.starts_with("rope-") || name == "rotary-percent" || name == "rotary-interleaved" ||
+      name == "rotary-position-embeddings-theta") {
+    return rotary;
+  }
+  return std::ranges::find(kFree, name) == std::end(kFree);
+}
+
+}  // namespace
+
+std::string to_record(const ModelOptions& options) {
+  ModelOptions all = completed(options);
+  OptionTable table;
+  describe_record(table, all);
+  Json object = {{"version", kVersion}, {"family", all.family}};
+  object.update(Json::parse(table.json()));
+  return object.dump();
+}
+
+ModelOptions from_record(std::string_view json, const std::string& place,
+                         std::vector<std::string>& notes) {
+  Json object = parsed(json, place);
+  if (!object.contains("version")) {
+    object = from_first_version(object, place);
+  }
+  ModelOptions options;
+  const auto family = object.find("family");
+  check(family != object.end() && family->is_string(), place, ": lacks the name of its family");
+  options.family = family->get<std::string>();
+  object.erase("family");
+  object.erase("version");
+  OptionTable table;
+  describe_record(table, options);
+  const std::vector<std::string> known = table.names();
+  Json readable = Json::object();
+  for (const auto& [name, value] : object.items()) {
+    if (std::ranges::find(known, name) != known.end()) {
+      readable[name] = value;
+    } else {
+      notes.push_back(concat(place, ": has ", name, " = ", value.dump(), ", which is unknown here and "
+                             "left out; a newer program wrote it"));
+    }
+  }
+  table.read_json(readable.dump(), place);
+  table.finish();
+  std::string all;
+  for (const std::string& problem : problems(options, {})) {
+    all += "\n  " + problem;
+  }
+  check(all.empty(), place, ": this model cannot be built:", all);
+  return completed(options);
+}
+
+std::vector<std::string> model_differences(const ModelOptions& here, const ModelOptions& stored) {
+  std::vector<std::string> found;
+  if (here.family != stored.family) {
+    found.push_back(
+        concat("family: ", here.family, " here, ", stored.family, " in the checkpoint"));
+    return found;
+  }
+  ModelOptions a = completed(here), b = completed(stored);
+  OptionTable mine, theirs;
+  describe_record(mine, a);
+  describe_record(theirs, b);
+  for (const OptionDifference& difference : differences(mine, theirs)) {
+    if (compared(difference.name, a, b)) {
+      found.push_back(concat(difference.name, ": ", difference.before, " here, ", difference.after,
+                             " in the checkpoint"));
+    }
+  }
+  return found;
+}
+
+}  // namespace bloomery
