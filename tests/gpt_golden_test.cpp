@@ -32,16 +32,16 @@ Activation activation_named(const std::string& text) {
   throw Error("unknown activation " + text);
 }
 
-GptOptions model_options(const nlohmann::json& c) {
-  GptOptions o;
+ModelOptions model_options(const nlohmann::json& c) {
+  ModelOptions o;
   o.num_layers = c.at("layers");
   o.hidden_size = c.at("hidden");
-  o.num_heads = c.at("heads");
-  o.num_key_value_heads = c.at("groups");
-  o.ffn_hidden_size = c.at("ffn");
-  o.vocabulary = c.at("vocabulary");
-  o.make_vocabulary_divisible_by = 16;  // so that there are padded columns to mask
-  o.max_positions = c.at("max_positions");
+  o.attention.num_heads = c.at("heads");
+  o.attention.num_groups = c.at("groups");
+  o.mlp.ffn = c.at("ffn");
+  o.vocabulary.size = c.at("vocabulary");
+  o.vocabulary.divisible_by = 16;  // so that there are padded columns to mask
+  o.positions.max_length = c.at("max_positions");
   o.norm.kind = c.at("norm") == "rms" ? NormKind::rms : NormKind::layer;
   o.norm.epsilon = c.at("epsilon");
   o.norm.one_plus_gain = c.at("one_plus_gain");
@@ -50,10 +50,10 @@ GptOptions model_options(const nlohmann::json& c) {
   o.bias = c.at("bias");
   o.tied = c.at("tied");
   o.positions = c.at("positions") == "rotary" ? PositionKind::rotary : PositionKind::learned;
-  o.rotary_fraction = c.at("rotary_fraction");
-  o.rotary_base = c.at("rotary_base");
-  o.rotary_interleaved = c.at("rotary_interleaved");
-  o.post_norm_residual = c.at("post_norm_residual");
+  o.positions.rotary_fraction = c.at("rotary_fraction");
+  o.positions.rotary_base = c.at("rotary_base");
+  o.positions.rotary_interleaved = c.at("rotary_interleaved");
+  o.residual.after_norm = c.at("post_norm_residual");
   return o;
 }
 

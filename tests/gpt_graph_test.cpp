@@ -20,12 +20,12 @@ RankOptions small(DeviceKind device, DType dtype) {
   RankOptions options;
   options.model.num_layers = 2;
   options.model.hidden_size = 64;
-  options.model.num_heads = 4;
-  options.model.vocabulary = kVocabulary;
-  options.model.make_vocabulary_divisible_by = 8;
-  options.model.max_positions = kLength;
-  options.model.attention_dropout = options.model.hidden_dropout = 0.1f;
-  options.model.init_std = 0.1;
+  options.model.attention.num_heads = 4;
+  options.model.vocabulary.size = kVocabulary;
+  options.model.vocabulary.divisible_by = 8;
+  options.model.positions.max_length = kLength;
+  options.model.attention.dropout = options.model.residual.dropout = 0.1f;
+  options.model.init.std = 0.1;
   options.dtype = dtype;
   options.device = {.kind = device, .num_threads = 1, .poison = true};
   options.optimizer.schedule.learning_rate = 1e-2;
@@ -38,20 +38,20 @@ RankOptions small(DeviceKind device, DType dtype) {
 
 // Without dropout, so that attention may go to cuDNN.
 RankOptions llama(RankOptions options) {
-  GptOptions& model = options.model;
-  model.attention_dropout = model.hidden_dropout = 0;
-  model.num_key_value_heads = 2;
-  model.positions = PositionKind::rotary;
+  ModelOptions& model = options.model;
+  model.attention.dropout = model.residual.dropout = 0;
+  model.attention.num_groups = 2;
+  model.positions.rotary = true;
   model.norm.kind = NormKind::rms;
   model.activation = Activation::silu;
   model.gated = true;
-  model.bias = model.tied = false;
-  model.fp32_residual = true;
+  model.bias = model.vocabulary.untied = true;
+  model.residual.fp32 = true;
   return options;
 }
 
 RankOptions recomputed(RankOptions options) {
-  options.model.recompute = {RecomputeOptions::Method::uniform, 1};
+  options.recompute = {RecomputeOptions::Method::uniform, 1};
   return options;
 }
 

@@ -14,13 +14,13 @@ RankOptions tiny(DType dtype, float dropout) {
   RankOptions options;
   options.model.num_layers = 3;
   options.model.hidden_size = 48;
-  options.model.num_heads = 4;
-  options.model.vocabulary = 93;
-  options.model.make_vocabulary_divisible_by = 8;
-  options.model.max_positions = 32;
-  options.model.attention_dropout = dropout;
-  options.model.hidden_dropout = dropout;
-  options.model.init_std = 0.1;
+  options.model.attention.num_heads = 4;
+  options.model.vocabulary.size = 93;
+  options.model.vocabulary.divisible_by = 8;
+  options.model.positions.max_length = 32;
+  options.model.attention.dropout = dropout;
+  options.model.residual.dropout = dropout;
+  options.model.init.std = 0.1;
   options.dtype = dtype;
   options.device = {.num_threads = 1, .poison = true};
   options.optimizer.schedule.learning_rate = 1e-3;
@@ -82,13 +82,13 @@ TEST(TensorParallel, TwoRanksEqualOne) {
 
 TEST(TensorParallel, FourRanksWithGroupedQueriesAndGatedMlp) {
   RankOptions options = tiny(DType::fp32, 0.1f);
-  options.model.num_heads = 8;
-  options.model.num_key_value_heads = 4;
+  options.model.attention.num_heads = 8;
+  options.model.attention.num_groups = 4;
   options.model.gated = true;
   options.model.activation = Activation::silu;
-  options.model.positions = PositionKind::rotary;
-  options.model.rotary_fraction = 2.0 / 3.0;
-  options.model.tied = false;
+  options.model.positions.rotary = true;
+  options.model.positions.rotary_fraction = 2.0 / 3.0;
+  options.model.vocabulary.untied = true;
   expect_close(train_tensor_parallel(options, 4, 5), train(options, 5, 2, 2), 1e-5);
 }
 
@@ -137,7 +137,7 @@ void check_recompute(DeviceKind device) {
     for (const RecomputeOptions recompute :
          {RecomputeOptions{Method::uniform, 1}, RecomputeOptions{Method::uniform, 2},
           RecomputeOptions{Method::block, 2}}) {
-      options.model.recompute = recompute;
+      options.recompute = recompute;
       const Gradients repeated = gradients(options);
       EXPECT_TRUE(repeated.values == plain.values) << dtype;
       EXPECT_LT(repeated.saved_bytes, plain.saved_bytes);
@@ -157,7 +157,7 @@ TEST(Recompute, SameBitsAndLessMemoryOnCuda) {
 TEST(Bf16, LearnsAFixedBatch) {
   for (const bool fp32_residual : {false, true}) {
     RankOptions options = tiny(DType::bf16, 0.0f);
-    options.model.fp32_residual = fp32_residual;
+    options.model.residual.fp32 = fp32_residual;
     GptRank rank(options, {}, make_self_communicator());
     const std::vector<HostBatch> batches = step_batches(0, 1, 2);
     const double first = rank.step(batches).loss;
@@ -195,10 +195,10 @@ TEST(Fp16, DynamicLossScaleTrains) {
 }
 
 TEST(GptMistakes, AreExplained) {
-  GptOptions options;
-  options.num_heads = 5;
-  options.num_key_value_heads = 3;
-  options.hidden_dropout = 1.5f;
+  ModelOptions options;
+  options.attention.num_heads = 5;
+  options.attention.num_groups = 3;
+  options.residual.dropout = 1.5f;
   EXPECT_EQ(problems(options, {.tensor = 2}).size(), 4u);
   Mesh mesh = Mesh::single();
   EXPECT_THROW(Gpt(options, mesh, DType::fp32), Error);

@@ -62,7 +62,7 @@ TEST_P(HfLogits, EqualTransformers) {
   const HfModel model = read_hf(stream, golden(name));
   RankOptions options{
       .model = model.options, .dtype = dtype, .device = {.num_threads = 2}, .training = false};
-  options.model.make_vocabulary_divisible_by = 16;
+  options.model.vocabulary.divisible_by = 16;
   GptRank rank(options, MeshDegrees{}, make_self_communicator());
   ASSERT_EQ(rank.model().parameters().size(), model.tensors.size());
   for (Parameter* parameter : rank.model().parameters()) {

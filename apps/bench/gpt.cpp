@@ -80,12 +80,12 @@ RankOptions rank_options(const BenchGptOptions& o, const DeviceOptions& device,
   RankOptions options;
   options.model.num_layers = size.layers;
   options.model.hidden_size = size.hidden;
-  options.model.num_heads = size.heads;
-  options.model.vocabulary = size.vocabulary;
-  options.model.max_positions = length;
-  options.model.attention_dropout = options.model.hidden_dropout = o.dropout;
+  options.model.attention.num_heads = size.heads;
+  options.model.vocabulary.size = size.vocabulary;
+  options.model.positions.max_length = length;
+  options.model.attention.dropout = options.model.residual.dropout = o.dropout;
   if (o.recompute) {
-    options.model.recompute.method = RecomputeOptions::Method::uniform;
+    options.recompute.method = RecomputeOptions::Method::uniform;
   }
   options.dtype = o.dtype;
   options.device = device;

@@ -19,7 +19,7 @@ LoadOptions ModelChoice::options() const {
 }
 
 void ModelChoice::require_agreement(const LoadedModel& model) const {
-  const GptOptions& o = model.options();
+  const ModelOptions& o = model.options();
   const auto require = [&](const char* flag, const std::optional<std::int64_t>& given,
                            std::int64_t value) {
     check(!given || *given == value, flag, " ", given.value_or(0), ", but the model of ",
@@ -27,8 +27,8 @@ void ModelChoice::require_agreement(const LoadedModel& model) const {
   };
   require("--num-layers", num_layers, o.num_layers);
   require("--hidden-size", hidden_size, o.hidden_size);
-  require("--num-attention-heads", num_heads, o.num_heads);
-  require("--max-position-embeddings", max_positions, o.max_positions);
+  require("--num-attention-heads", num_heads, o.attention.num_heads);
+  require("--max-position-embeddings", max_positions, o.positions.max_length);
 }
 
 void describe(OptionTable& t, ModelChoice& o) {

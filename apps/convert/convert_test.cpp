@@ -154,8 +154,8 @@ TEST_F(ConvertTest, RefusesWithoutLeavingAnything) {
   fs::create_directory(path("empty"));
   fs::create_directory(path("full"));
   folder_.file("full/note", "keep");
-  GptOptions rotary = small_gpt();
-  rotary.positions = PositionKind::rotary;
+  ModelOptions rotary = small_gpt();
+  rotary.positions.rotary = true;
   save_checkpoint(path("rotary"), 1, {rotary, {}, DType::fp32},
                   random_weights(stream_, rotary, DType::fp32));
   const auto before = files();

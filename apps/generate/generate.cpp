@@ -110,7 +110,7 @@ class GenerateRun {
             "the tokenizer has no end-of-document token to start a text from; give a --prompt");
       tokens.push_back(*end);
     }
-    const std::int64_t vocabulary = model_.options().vocabulary;
+    const std::int64_t vocabulary = model_.options().vocabulary.size;
     for (const TokenId token : tokens) {
       check(token < vocabulary, "prompt ", number, " has token ", token, ", but the model knows ",
             vocabulary, ": the tokenizer is not the model's");

@@ -47,8 +47,8 @@ class GenerateCommandTest : public ::testing::Test {
   GenerateCommandTest() {
     folder_.file("vocab.json", byte_vocabulary());
     folder_.file("merges.txt", "#version: 0.2\n");
-    options_.vocabulary = 257;
-    options_.max_positions = 48;
+    options_.vocabulary.size = 257;
+    options_.positions.max_length = 48;
     Device device({.num_threads = 1});
     Stream stream(device);
     HfExportOptions extra;
@@ -83,7 +83,7 @@ class GenerateCommandTest : public ::testing::Test {
   }
 
   TemporaryFolder folder_;
-  GptOptions options_ = small_gpt();
+  ModelOptions options_ = small_gpt();
 };
 
 bool contains(const std::string& text, const std::string& part) {

@@ -10,13 +10,13 @@
 namespace bloomery {
 
 int pretrain_command(const Arguments& arguments, std::ostream& out) {
-  PretrainOptions options;
+  PretrainOptions options = pretrain_defaults(arguments);
   DeviceChoice device;
   OptionTable table;
   describe(table, options);
   describe(table, device);
   if (wants_help(arguments)) {
-    out << "usage: bloomery pretrain [OPTIONS]\n\nTrains a GPT. docs/options.md has every option "
+    out << "usage: bloomery pretrain [OPTIONS]\n\nTrains a model. docs/options.md has every option "
            "of Megatron-DeepSpeed.\n\n"
         << table.help();
     return kFinished;

@@ -12,7 +12,7 @@ namespace bloomery {
 
 class Mesh;
 class Cache;    // keys and values of earlier positions, for generation
-class Metrics;  // values that layers report besides the loss
+class Metrics;  // named losses that layers report
 
 struct Context {
   Stream& stream;

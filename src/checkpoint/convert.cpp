@@ -101,7 +101,7 @@ void write_native(const StagedFolder& output, const ModelSource& source,
   ModelRecord record = source.record();
   record.tokenizer.reset();
   if (tokenizer) {
-    record.tokenizer = copy_tokenizer(output, *tokenizer, record.model.max_positions);
+    record.tokenizer = copy_tokenizer(output, *tokenizer, record.model.positions.max_length);
   }
   set_model_record(snapshot.state, record);
   if (!(source.token_ids() == HfTokenIds())) {

@@ -8,23 +8,24 @@
 #include <string_view>
 #include <vector>
 
-#include "checkpoint/hf/gpt2.h"
 #include "checkpoint/snapshot.h"
-#include "models/gpt.h"
+#include "models/hf_config.h"
+#include "models/record.h"
 #include "tokenizer/load.h"
 
 namespace bloomery {
 
 struct ModelRecord {
-  GptOptions model;
+  ModelOptions model;
   std::optional<TokenizerOptions> tokenizer;  // none: unknown
   DType dtype = DType::fp32;                  // fp32, bf16 or fp16
+  std::vector<std::string> notes;             // what of it a newer program wrote, as read
 };
 
 // Replaces the members of `extra` that are the record. Paths of the tokenizer that exist become
 // absolute.
 void set_model_record(RunState& state, const ModelRecord& record);
-// An Error, starting with `place`, names the member that is missing, unknown or malformed.
+// An Error, starting with `place`, names the member that is missing or malformed.
 ModelRecord model_record(const RunState& state, const std::string& place);
 
 // The ids of special tokens that a Hugging Face model came with; none of them when there is no
@@ -32,16 +33,9 @@ ModelRecord model_record(const RunState& state, const std::string& place);
 void set_token_ids(RunState& state, const HfTokenIds& ids);
 HfTokenIds token_ids(const RunState& state, const std::string& place);
 
-// JSON objects with every field, numbers exact. Reading asks for every field, refuses unknown ones,
-// and refuses a model that cannot be built.
-std::string to_json(const GptOptions& options);
+// A JSON object with every field. Reading asks for every field and refuses unknown ones.
 std::string to_json(const TokenizerOptions& options);
-GptOptions gpt_options_from_json(std::string_view json, const std::string& place);
 TokenizerOptions tokenizer_options_from_json(std::string_view json, const std::string& place);
-
-// Where two models compute something else with the same tensors, one line each: "gated: true here,
-// false in the checkpoint". What only training asks for (dropout, recomputation) is free.
-std::vector<std::string> model_differences(const GptOptions& here, const GptOptions& stored);
 
 // "fp32", "bf16" or "fp16"; an Error otherwise.
 DType training_dtype_of_name(std::string_view name, const std::string& place);

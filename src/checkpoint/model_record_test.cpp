@@ -13,33 +13,33 @@ namespace bloomery {
 namespace {
 
 // No field has its default value, so that one that is forgotten is noticed.
-GptOptions unusual_model() {
-  GptOptions o;
+ModelOptions unusual_model() {
+  ModelOptions o;
   o.num_layers = 3;
   o.hidden_size = 48;
-  o.num_heads = 6;
-  o.num_key_value_heads = 2;
-  o.head_dim = 16;
-  o.ffn_hidden_size = 40;
-  o.vocabulary = 77;
-  o.make_vocabulary_divisible_by = 8;
-  o.max_positions = 33;
+  o.attention.num_heads = 6;
+  o.attention.num_groups = 2;
+  o.attention.head_dim = 16;
+  o.mlp.ffn = 40;
+  o.vocabulary.size = 77;
+  o.vocabulary.divisible_by = 8;
+  o.positions.max_length = 33;
   o.norm = {.kind = NormKind::rms, .epsilon = 3e-7f, .one_plus_gain = true};
   o.activation = Activation::silu;
   o.gated = true;
   o.bias = false;
-  o.tied = false;
-  o.positions = PositionKind::rotary;
-  o.rotary_fraction = 0.25;
-  o.rotary_base = 12345.678901234567;
-  o.rotary_interleaved = true;
-  o.post_norm_residual = true;
-  o.fp32_residual = true;
-  o.padded_vocabulary_in_softmax = true;
-  o.attention_dropout = 0.1f;
-  o.hidden_dropout = 0.2f;
-  o.init_std = 0.1 / 3;
-  o.xavier_init = true;
+  o.vocabulary.untied = true;
+  o.positions.rotary = true;
+  o.positions.rotary_fraction = 0.25;
+  o.positions.rotary_base = 12345.678901234567;
+  o.positions.rotary_interleaved = true;
+  o.residual.after_norm = true;
+  o.residual.fp32 = true;
+  o.vocabulary.padded_in_softmax = true;
+  o.attention.dropout = 0.1f;
+  o.residual.dropout = 0.2f;
+  o.init.std = 0.1 / 3;
+  o.init.xavier = true;
   o.recompute = {.method = RecomputeOptions::Method::block, .num_layers = 2};
   return o;
 }
@@ -71,16 +71,16 @@ std::string with(const std::string& text, const std::string& key, const std::str
 }
 
 TEST(ModelRecord, EveryFieldOfTheModelComesBackExactly) {
-  const GptOptions back = gpt_options_from_json(to_json(unusual_model()), "here");
+  const ModelOptions back = gpt_options_from_json(to_json(unusual_model()), "here");
   EXPECT_EQ(back.num_layers, 3);
   EXPECT_EQ(back.hidden_size, 48);
-  EXPECT_EQ(back.num_heads, 6);
-  EXPECT_EQ(back.num_key_value_heads, 2);
-  EXPECT_EQ(back.head_dim, 16);
-  EXPECT_EQ(back.ffn_hidden_size, 40);
-  EXPECT_EQ(back.vocabulary, 77);
-  EXPECT_EQ(back.make_vocabulary_divisible_by, 8);
-  EXPECT_EQ(back.max_positions, 33);
+  EXPECT_EQ(back.attention.num_heads, 6);
+  EXPECT_EQ(back.attention.num_groups, 2);
+  EXPECT_EQ(back.attention.head_dim, 16);
+  EXPECT_EQ(back.mlp.ffn, 40);
+  EXPECT_EQ(back.vocabulary.size, 77);
+  EXPECT_EQ(back.vocabulary.divisible_by, 8);
+  EXPECT_EQ(back.positions.max_length, 33);
   EXPECT_EQ(back.norm.kind, NormKind::rms);
   EXPECT_EQ(back.norm.epsilon, 3e-7f);
   EXPECT_TRUE(back.norm.one_plus_gain);
@@ -89,23 +89,23 @@ TEST(ModelRecord, EveryFieldOfTheModelComesBackExactly) {
   EXPECT_FALSE(back.bias);
   EXPECT_FALSE(back.tied);
   EXPECT_EQ(back.positions, PositionKind::rotary);
-  EXPECT_EQ(back.rotary_fraction, 0.25);
-  EXPECT_EQ(back.rotary_base, 12345.678901234567);
-  EXPECT_TRUE(back.rotary_interleaved);
-  EXPECT_TRUE(back.post_norm_residual);
-  EXPECT_TRUE(back.fp32_residual);
-  EXPECT_TRUE(back.padded_vocabulary_in_softmax);
-  EXPECT_EQ(back.attention_dropout, 0.1f);
-  EXPECT_EQ(back.hidden_dropout, 0.2f);
-  EXPECT_EQ(back.init_std, 0.1 / 3);
-  EXPECT_TRUE(back.xavier_init);
+  EXPECT_EQ(back.positions.rotary_fraction, 0.25);
+  EXPECT_EQ(back.positions.rotary_base, 12345.678901234567);
+  EXPECT_TRUE(back.positions.rotary_interleaved);
+  EXPECT_TRUE(back.residual.after_norm);
+  EXPECT_TRUE(back.residual.fp32);
+  EXPECT_TRUE(back.vocabulary.padded_in_softmax);
+  EXPECT_EQ(back.attention.dropout, 0.1f);
+  EXPECT_EQ(back.residual.dropout, 0.2f);
+  EXPECT_EQ(back.init.std, 0.1 / 3);
+  EXPECT_TRUE(back.init.xavier);
   EXPECT_EQ(back.recompute.method, RecomputeOptions::Method::block);
   EXPECT_EQ(back.recompute.num_layers, 2);
 }
 
 // A new member of the structure must be added to the record: it would be lost silently.
 TEST(ModelRecord, TheStructureHasTheSizeThatTheListOfFieldsWasMadeFor) {
-  EXPECT_EQ(sizeof(GptOptions), 152u);
+  EXPECT_EQ(sizeof(ModelOptions), 152u);
   EXPECT_EQ(sizeof(TokenizerOptions), 6 * sizeof(std::string) + 16);
 }
 
@@ -122,7 +122,7 @@ TEST(ModelRecord, EveryFieldOfTheTokenizerComesBack) {
 }
 
 TEST(ModelRecord, NamesTheMemberThatIsWrong) {
-  const std::string good = to_json(GptOptions());
+  const std::string good = to_json(ModelOptions());
   EXPECT_EQ(complaint(good), "");
   const std::pair<const char*, const char*> cases[] = {
       {"num_layers", "3000000000"}, {"num_layers", "-1"},
@@ -147,12 +147,12 @@ TEST(ModelRecord, NamesTheMemberThatIsWrong) {
 }
 
 TEST(ModelRecord, RefusesWhatCannotBeBuilt) {
-  const std::string good = to_json(GptOptions());
+  const std::string good = to_json(ModelOptions());
   EXPECT_NE(complaint(with(good, "num_heads", "7")).find("attention heads"), std::string::npos);
   EXPECT_NE(complaint(with(good, "make_vocabulary_divisible_by", "0")).find("divisible_by"),
             std::string::npos);
-  GptOptions bad;
-  bad.init_std = std::numeric_limits<double>::infinity();
+  ModelOptions bad;
+  bad.init.std = std::numeric_limits<double>::infinity();
   EXPECT_THROW(to_json(bad), Error);
 }
 
@@ -164,17 +164,17 @@ TEST(ModelRecord, StateHoldsAllOfIt) {
   TokenizerOptions tokenizer{.path = std::filesystem::relative(file).string(), .type = "no/file"};
   set_model_record(state, {unusual_model(), tokenizer, DType::bf16});
   const ModelRecord back = model_record(state, "here");
-  EXPECT_EQ(back.model.vocabulary, 77);
+  EXPECT_EQ(back.model.vocabulary.size, 77);
   ASSERT_TRUE(back.tokenizer);
   EXPECT_EQ(back.tokenizer->path, file.string());
   EXPECT_EQ(back.tokenizer->type, "no/file");
   EXPECT_EQ(back.dtype, DType::bf16);
   EXPECT_EQ(state.extra.at("other"), "stays");
 
-  set_model_record(state, {GptOptions(), std::nullopt, DType::fp16});
+  set_model_record(state, {ModelOptions(), std::nullopt, DType::fp16});
   EXPECT_EQ(state.extra.at("tokenizer"), "{}");
   EXPECT_FALSE(model_record(state, "here").tokenizer);
-  EXPECT_THROW(set_model_record(state, {GptOptions(), std::nullopt, DType::fp64}), Error);
+  EXPECT_THROW(set_model_record(state, {ModelOptions(), std::nullopt, DType::fp64}), Error);
 }
 
 TEST(ModelRecord, ACheckpointOfSomethingElseIsNamed) {
@@ -201,14 +201,14 @@ TEST(ModelRecord, TokenIdsWhereThereAreSome) {
 }
 
 TEST(ModelRecord, DifferencesAreOfWhatIsComputed) {
-  const GptOptions here = unusual_model();
-  GptOptions stored = here;
-  stored.hidden_dropout = 0;
+  const ModelOptions here = unusual_model();
+  ModelOptions stored = here;
+  stored.residual.dropout = 0;
   stored.recompute = {};
-  stored.init_std = 1;
+  stored.init.std = 1;
   EXPECT_TRUE(model_differences(here, stored).empty());
   stored.norm.epsilon = 1e-5f;
-  stored.rotary_base = 10000;
+  stored.positions.rotary_base = 10000;
   stored.gated = false;
   EXPECT_EQ(model_differences(here, stored),
             (std::vector<std::string>{"norm_epsilon: 3e-07 here, 1e-05 in the checkpoint",

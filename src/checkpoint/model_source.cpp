@@ -38,7 +38,7 @@ class CheckpointSource final : public ModelSource {
 
  private:
   void find_weights() {
-    Gpt model(record_.model, Mesh::single(), DType::fp32);
+    const Model model(record_.model, Mesh::single(), DType::fp32);
     for (const Parameter* parameter : model.parameters()) {
       const ManifestTensor& stored = reader_.tensor(parameter->name);
       check(stored.shape == parameter->box.global, folder_.string(), ": ", parameter->name, " is ",

@@ -13,22 +13,22 @@
 
 namespace bloomery {
 
-inline GptOptions small_gpt() {
-  GptOptions o;
+inline ModelOptions small_gpt() {
+  ModelOptions o;
   o.num_layers = 2;
   o.hidden_size = 16;
-  o.num_heads = 2;
-  o.vocabulary = 61;
-  o.make_vocabulary_divisible_by = 16;
-  o.max_positions = 24;
+  o.attention.num_heads = 2;
+  o.vocabulary.size = 61;
+  o.vocabulary.divisible_by = 16;
+  o.positions.max_length = 24;
   return o;
 }
 
 // The weights of a model by name: functions of the seed.
-inline std::map<std::string, Tensor> random_weights(Stream& stream, const GptOptions& options,
+inline std::map<std::string, Tensor> random_weights(Stream& stream, const ModelOptions& options,
                                                     DType dtype, std::uint64_t seed = 1) {
   std::map<std::string, Tensor> weights;
-  Gpt model(options, Mesh::single(), dtype);
+  Model model(options, Mesh::single(), dtype);
   for (Parameter* parameter : model.parameters()) {
     parameter->local_shape = parameter->box.extent;  // without padding
     parameter->init = {Init::Kind::normal, 0.3};

@@ -7,14 +7,7 @@
 
 namespace bloomery {
 
-std::optional<std::int64_t> Decoder::max_positions(const GptOptions& options) {
-  if (options.positions == PositionKind::learned) {
-    return options.max_positions;
-  }
-  return std::nullopt;
-}
-
-Decoder::Decoder(const Gpt& model, Stream& stream, Mesh& mesh, const DecoderOptions& options)
+Decoder::Decoder(const Model& model, Stream& stream, Mesh& mesh, const DecoderOptions& options)
     : model_(model), stream_(stream), mesh_(mesh), options_(options) {
   check(mesh.degree(Axis::tensor) == 1, "generation runs on one rank, not on ", mesh.place());
   if (!options.recompute) {
@@ -24,7 +17,7 @@ Decoder::Decoder(const Gpt& model, Stream& stream, Mesh& mesh, const DecoderOpti
 
 // Rows are padded at their ends to the longest with token 0 at position 0.
 Batch Decoder::make_batch(const std::vector<std::vector<TokenId>>& tokens,
-                          const std::vector<std::int64_t>& starts, Tensor& last_rows) const {
+                          const std::vector<std::int64_t>& starts) const {
   Batch batch;
   batch.num_sequences = static_cast<std::int64_t>(tokens.size());
   for (const auto& row : tokens) {
@@ -46,16 +39,15 @@ Batch Decoder::make_batch(const std::vector<std::vector<TokenId>>& tokens,
       Tensor::from_host(stream_, numbers, {static_cast<std::int64_t>(numbers.size())});
   batch.tokens = all.range(0, {count});
   batch.positions = all.range(count, {count});
-  last_rows = all.range(2 * count, {batch.num_sequences});
+  batch.output_rows = all.range(2 * count, {batch.num_sequences});
   return batch;
 }
 
 void Decoder::compute(const std::vector<std::vector<TokenId>>& tokens,
                       const std::vector<std::int64_t>& starts) {
-  Tensor last_rows;
-  const Batch batch = make_batch(tokens, starts, last_rows);
+  const Batch batch = make_batch(tokens, starts);
   Context context{.stream = stream_, .mesh = mesh_, .batch = batch, .cache = cache_.get()};
-  Value logits = model_.logits(context, last_rows);
+  Value logits = model_.forward(context).stream;
   if (logits.dtype() != DType::fp32) {
     logits = cast(context, logits, DType::fp32);
   }
@@ -119,7 +111,7 @@ void Decoder::select(std::span<const std::int64_t> parents) {
 std::span<const float> Decoder::logits(std::int64_t sequence) const {
   const std::int64_t row = rows_.at(static_cast<std::size_t>(sequence));
   return {static_cast<const float*>(logits_->data()) + row * columns_,
-          static_cast<std::size_t>(model_.options().vocabulary)};
+          static_cast<std::size_t>(model_.options().vocabulary.size)};
 }
 
 }  // namespace bloomery

@@ -1,4 +1,4 @@
-// A GPT that is fed the tokens of several sequences and says what comes next in each.
+// A model that is fed the tokens of several sequences and says what comes next in each.
 #pragma once
 
 #include <memory>
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "comm/mesh.h"
-#include "models/gpt.h"
+#include "models/model.h"
 #include "ops/cache/cache.h"
 #include "tokenizer/tokenizer.h"
 
@@ -21,7 +21,7 @@ struct DecoderOptions {
 class Decoder {
  public:
   // Model, stream and mesh must outlive the decoder. The model holds its whole vocabulary.
-  Decoder(const Gpt& model, Stream& stream, Mesh& mesh, const DecoderOptions& options);
+  Decoder(const Model& model, Stream& stream, Mesh& mesh, const DecoderOptions& options);
 
   // Starts sequences with these tokens (at first), or adds them to the sequences there are: at
   // least one token for each. Waits for the logits.
@@ -33,16 +33,13 @@ class Decoder {
   // until the next feed().
   std::span<const float> logits(std::int64_t sequence) const;
 
-  // The most tokens that a sequence of this model may have; none for models without a limit.
-  static std::optional<std::int64_t> max_positions(const GptOptions& options);
-
  private:
   Batch make_batch(const std::vector<std::vector<TokenId>>& tokens,
-                   const std::vector<std::int64_t>& starts, Tensor& last_rows) const;
+                   const std::vector<std::int64_t>& starts) const;
   void compute(const std::vector<std::vector<TokenId>>& tokens,
                const std::vector<std::int64_t>& starts);
 
-  const Gpt& model_;
+  const Model& model_;
   Stream& stream_;
   Mesh& mesh_;
   DecoderOptions options_;

@@ -31,7 +31,7 @@ std::vector<double> whole_logits(RandomGpt& gpt, const std::vector<TokenId>& tok
   batch.tokens = Tensor::from_host(gpt.stream, tokens, {batch.length});
   batch.positions = Tensor::from_host(gpt.stream, positions, {batch.length});
   Context context{gpt.stream, gpt.mesh, batch};
-  return to_doubles(gpt.stream, gpt.model.logits(context).data);
+  return to_doubles(gpt.stream, gpt.model.forward(context).stream.data);
 }
 
 // The largest difference between the decoder's logits and those of whole sequences, over the
@@ -59,7 +59,7 @@ class DecoderTest : public DeviceTest {
 };
 
 // Feeds unequal prompts, then a token to each again and again; every position must be right.
-void check_every_position(const GptOptions& options, DType dtype, const DeviceOptions& device,
+void check_every_position(const ModelOptions& options, DType dtype, const DeviceOptions& device,
                           bool recompute, double tolerance) {
   RandomGpt gpt(options, dtype, device);
   Decoder decoder(gpt.model, gpt.stream, gpt.mesh,
@@ -87,14 +87,14 @@ void check_every_position(const GptOptions& options, DType dtype, const DeviceOp
 
 TEST_P(DecoderTest, LogitsEqualThoseOfWholeSequences) {
   const double tolerance = GetParam() == DeviceKind::cuda ? 1e-4 : 1e-5;
-  for (const GptOptions& options : {learned_gpt(), rotary_gpt(), mixed_gpt()}) {
+  for (const ModelOptions& options : {learned_gpt(), rotary_gpt(), mixed_gpt()}) {
     check_every_position(options, DType::fp32, device(), false, tolerance);
     check_every_position(options, DType::fp32, device(), true, tolerance);
   }
 }
 
 TEST_P(DecoderTest, LogitsEqualThoseOfWholeSequencesInHalfPrecision) {
-  for (const GptOptions& options : {learned_gpt(), rotary_gpt(), mixed_gpt()}) {
+  for (const ModelOptions& options : {learned_gpt(), rotary_gpt(), mixed_gpt()}) {
     check_every_position(options, DType::bf16, device(), false, 5e-2);
     check_every_position(options, DType::fp16, device(), false, 1e-2);
   }

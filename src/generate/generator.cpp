@@ -5,7 +5,7 @@
 
 namespace bloomery {
 
-Generator::Generator(const Gpt& model, Stream& stream, Mesh& mesh, const Tokenizer& tokenizer,
+Generator::Generator(const Model& model, Stream& stream, Mesh& mesh, const Tokenizer& tokenizer,
                      const GenerateOptions& options)
     : model_(model), stream_(stream), mesh_(mesh), tokenizer_(tokenizer), options_(options) {
   check(options.max_new_tokens >= 1 && options.num_beams >= 1, "generation of ",
@@ -25,7 +25,7 @@ Finish GenerateOptions::out_of_room(std::int64_t room) const {
 }
 
 std::int64_t Generator::room(std::int64_t prompt_length, std::int64_t number) const {
-  const auto positions = Decoder::max_positions(model_.options());
+  const auto positions = max_length(model_.options());
   check(!positions || prompt_length <= *positions, "prompt ", number, " has ", prompt_length,
         " tokens, but the model has positions for ", positions.value_or(0),
         ": shorten it, or use a model with more positions");

@@ -46,7 +46,7 @@ struct Generation {
 class Generator {
  public:
   // Everything referred to must outlive the generator.
-  Generator(const Gpt& model, Stream& stream, Mesh& mesh, const Tokenizer& tokenizer,
+  Generator(const Model& model, Stream& stream, Mesh& mesh, const Tokenizer& tokenizer,
             const GenerateOptions& options);
 
   // Gets the text of request number `index` piece by piece, each whole characters.
@@ -68,7 +68,7 @@ class Generator {
  private:
   Decoder make_decoder(std::int64_t num_sequences, std::int64_t capacity) const;
 
-  const Gpt& model_;
+  const Model& model_;
   Stream& stream_;
   Mesh& mesh_;
   const Tokenizer& tokenizer_;

@@ -36,9 +36,8 @@ void place(Stream& stream, Parameter& parameter, const Tensor& host) {
   stream.synchronize();  // the host's numbers end here
 }
 
-GptOptions for_inference(GptOptions options) {
-  options.padded_vocabulary_in_softmax = false;
-  options.recompute = {};
+ModelOptions for_inference(ModelOptions options) {
+  options.vocabulary.padded_in_softmax = false;
   return options;
 }
 
@@ -61,7 +60,7 @@ LoadedModel::LoadedModel(const LoadOptions& options, const Log& log)
   tokenizer_options_ = names_tokenizer(options.tokenizer) ? std::optional(options.tokenizer)
                                                           : source->record().tokenizer;
   dtype_ = options.dtype.value_or(stream_->on_cuda() ? source->record().dtype : DType::fp32);
-  model_ = std::make_unique<Gpt>(for_inference(source->record().model), *mesh_, dtype_);
+  model_ = std::make_unique<Model>(for_inference(source->record().model), *mesh_, dtype_);
   load_weights(*source);
 }
 

@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "checkpoint/model_source.h"
-#include "models/gpt.h"
+#include "models/model.h"
 #include "tokenizer/load.h"
 
 namespace bloomery {
@@ -31,9 +31,9 @@ class LoadedModel {
   Device& device() { return *device_; }
   Stream& stream() { return *stream_; }
   Mesh& mesh() { return *mesh_; }
-  Gpt& model() { return *model_; }
+  const Model& model() const { return *model_; }
   // Padding of the vocabulary takes no part in the softmax, whatever it did in training.
-  const GptOptions& options() const { return model_->options(); }
+  const ModelOptions& options() const { return model_->options(); }
   DType dtype() const { return dtype_; }
 
   const std::filesystem::path& folder() const { return folder_; }  // step-N, or the HF folder
@@ -57,7 +57,7 @@ class LoadedModel {
   std::unique_ptr<Device> device_;
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<Mesh> mesh_;
-  std::unique_ptr<Gpt> model_;
+  std::unique_ptr<Model> model_;
   DType dtype_ = DType::fp32;
   std::filesystem::path folder_;
   HfTokenIds token_ids_;

@@ -41,7 +41,7 @@ std::vector<float> logits(LoadedModel& model, const std::vector<std::int32_t>& t
                           std::int64_t sequences = 1) {
   const Batch batch = token_batch(model.stream(), tokens, sequences);
   Context context = model.context(batch);
-  return model.model().logits(context).data.to_host<float>(model.stream());
+  return model.model().forward(context).stream.data.to_host<float>(model.stream());
 }
 
 class LoadedModelTest : public ::testing::Test {
@@ -132,7 +132,7 @@ TEST_F(LoadedModelTest, HuggingFaceFoldersGiveTransformersLogits) {
     const auto tokens = file.read(stream_, "tokens").to_host<std::int32_t>(stream_);
     const auto expected = file.read(stream_, "logits").to_host<double>(stream_);
     const std::vector<float> actual = logits(model, tokens, file.entry("tokens").shape[0]);
-    const auto real = static_cast<std::size_t>(model.options().vocabulary);
+    const auto real = static_cast<std::size_t>(model.options().vocabulary.size);
     const std::size_t columns = actual.size() / tokens.size();
     for (std::size_t i = 0; i < expected.size(); ++i) {
       ASSERT_NEAR(actual[i / real * columns + i % real], expected[i], 1e-5) << name;
@@ -174,13 +174,13 @@ TEST_F(LoadedModelTest, SaysWhatIsWrong) {
   save_checkpoint(folder_.path() / "lacking", 1, {small_gpt(), {}, DType::fp32}, weights);
   EXPECT_NE(complaint("lacking").find("final_norm.gain"), std::string::npos);
 
-  GptOptions wider = small_gpt();
-  wider.vocabulary = 62;
+  ModelOptions wider = small_gpt();
+  wider.vocabulary.size = 62;
   weights = random_weights(stream_, small_gpt(), DType::fp32);
   save_checkpoint(folder_.path() / "other", 1, {wider, {}, DType::fp32}, weights);
   EXPECT_NE(complaint("other").find("embedding.tokens.weight"), std::string::npos);
 
-  GptOptions deep = small_gpt();
+  ModelOptions deep = small_gpt();
   deep.num_layers = 2'000'000'000;
   save_checkpoint(folder_.path() / "deep", 1, {deep, {}, DType::fp32}, weights);
   EXPECT_NE(complaint("deep").find("too few"), std::string::npos);

@@ -2,12 +2,12 @@
 #pragma once
 
 #include "comm/mesh.h"
-#include "models/gpt.h"
+#include "models/model.h"
 
 namespace bloomery {
 
 struct RandomGpt {
-  RandomGpt(const GptOptions& options, DType dtype, const DeviceOptions& device_options,
+  RandomGpt(const ModelOptions& options, DType dtype, const DeviceOptions& device_options,
             double scale = 0.3)
       : device(device_options), stream(device), model(options, mesh, dtype) {
     for (Parameter* parameter : model.parameters()) {
@@ -20,45 +20,45 @@ struct RandomGpt {
   Device device;
   Stream stream;
   Mesh mesh = Mesh::single();
-  Gpt model;
+  Model model;
 };
 
-inline GptOptions learned_gpt() {
-  GptOptions o;
+inline ModelOptions learned_gpt() {
+  ModelOptions o;
   o.num_layers = 2;
   o.hidden_size = 32;
-  o.num_heads = 4;
-  o.vocabulary = 45;
-  o.make_vocabulary_divisible_by = 16;
-  o.max_positions = 40;
+  o.attention.num_heads = 4;
+  o.vocabulary.size = 45;
+  o.vocabulary.divisible_by = 16;
+  o.positions.max_length = 40;
   return o;
 }
 
 // Llama's shape: rotary positions, grouped queries, gated, untied.
-inline GptOptions rotary_gpt() {
-  GptOptions o = learned_gpt();
-  o.num_heads = 6;
-  o.num_key_value_heads = 2;
-  o.head_dim = 16;
+inline ModelOptions rotary_gpt() {
+  ModelOptions o = learned_gpt();
+  o.attention.num_heads = 6;
+  o.attention.num_groups = 2;
+  o.attention.head_dim = 16;
   o.norm.kind = NormKind::rms;
   o.activation = Activation::silu;
   o.gated = true;
   o.bias = false;
-  o.tied = false;
-  o.positions = PositionKind::rotary;
+  o.vocabulary.untied = true;
+  o.positions.rotary = true;
   return o;
 }
 
 // A part of each head turns, pairs are neighbours, the residual stream is fp32 and branches off
 // after the norm.
-inline GptOptions mixed_gpt() {
-  GptOptions o = learned_gpt();
-  o.positions = PositionKind::rotary;
-  o.rotary_fraction = 0.5;
-  o.rotary_interleaved = true;
-  o.num_key_value_heads = 1;
-  o.post_norm_residual = true;
-  o.fp32_residual = true;
+inline ModelOptions mixed_gpt() {
+  ModelOptions o = learned_gpt();
+  o.positions.rotary = true;
+  o.positions.rotary_fraction = 0.5;
+  o.positions.rotary_interleaved = true;
+  o.attention.num_groups = 1;
+  o.residual.after_norm = true;
+  o.residual.fp32 = true;
   return o;
 }
 

@@ -69,6 +69,8 @@ void config(HfConfig& c, ModelOptions& o) {
           "its heads together are not as wide as the model");
 }
 
+void defaults(ModelOptions& o) { o.attention.dropout = o.residual.dropout = 0.1f; }
+
 constexpr HuggingFace kGpt2 = {.model_type = "gpt2",
                                .architecture = "GPT2LMHeadModel",
                                .prefix = "transformer.",
@@ -82,6 +84,7 @@ constexpr HuggingFace kGpt2 = {.model_type = "gpt2",
 const Family& gpt_family() {
   static constexpr Family kFamily = {.name = "gpt",
                                      .summary = "GPT-2, GPT-3 and what Megatron's flags make of them",
+                                     .defaults = defaults,
                                      .num_blocks = num_decoder_blocks,
                                      .blocks = decoder_blocks,
                                      .hugging_face = &kGpt2};

@@ -1,6 +1,6 @@
 // What a GPT is made of: initial values, the dtype of the residual stream, and weights that may
 // move between forward and backward. Its numbers are compared with PyTorch in tests/.
-#include "models/gpt.h"
+#include "models/model.h"
 
 #include <gtest/gtest.h>
 
@@ -15,20 +15,20 @@ constexpr std::int64_t kSequences = 2, kLength = 12, kTokens = kSequences * kLen
 constexpr std::int64_t kVocabulary = 93, kHidden = 64;
 
 // No two sizes are equal, so that fans cannot be confused.
-GptOptions small(bool gated) {
-  GptOptions o;
+ModelOptions small(bool gated) {
+  ModelOptions o;
   o.num_layers = 3;
   o.hidden_size = kHidden;
-  o.num_heads = 4;
-  o.num_key_value_heads = 2;
-  o.head_dim = 24;
-  o.ffn_hidden_size = 112;
-  o.vocabulary = kVocabulary;
-  o.make_vocabulary_divisible_by = 16;
-  o.max_positions = 40;
+  o.attention.num_heads = 4;
+  o.attention.num_groups = 2;
+  o.attention.head_dim = 24;
+  o.mlp.ffn = 112;
+  o.vocabulary.size = kVocabulary;
+  o.vocabulary.divisible_by = 16;
+  o.positions.max_length = 40;
   o.gated = gated;
-  o.tied = false;
-  o.init_std = 0.05;
+  o.vocabulary.untied = true;
+  o.init.std = 0.05;
   return o;
 }
 
@@ -65,9 +65,9 @@ TEST(GptInit, EveryParameterHasItsDistribution) {
   const Mesh mesh = Mesh::single();
   for (const bool xavier : {false, true}) {
     for (const bool gated : {false, true}) {
-      GptOptions options = small(gated);
-      options.xavier_init = xavier;
-      Gpt model(options, mesh, DType::fp32);
+      ModelOptions options = small(gated);
+      options.init.xavier = xavier;
+      Model model(options, mesh, DType::fp32);
       std::map<std::string, Matrix> expected = matrices(gated);
       for (const Parameter* p : model.parameters()) {
         if (const auto found = expected.find(p->name); found != expected.end()) {
@@ -117,9 +117,9 @@ TEST(GptInit, InitialNumbersFollowTheDistribution) {
   const Mesh mesh = Mesh::single();
   ThreadPool pool(1);
   for (const bool xavier : {false, true}) {
-    GptOptions options = small(true);
-    options.xavier_init = xavier;
-    Gpt model(options, mesh, DType::fp32);
+    ModelOptions options = small(true);
+    options.init.xavier = xavier;
+    Model model(options, mesh, DType::fp32);
     const std::map<std::string, Matrix> known = matrices(true);
     for (const Parameter* p : model.parameters()) {
       if (known.count(p->name) == 0) {
@@ -162,7 +162,7 @@ class GptStep : public ::testing::Test {
   }
 
   // Every parameter in memory of its own.
-  void fill(Gpt& model, DType dtype) {
+  void fill(Model& model, DType dtype) {
     for (Parameter* p : model.parameters()) {
       p->value = Tensor::empty(stream, dtype, p->local_shape);
       p->grad = Tensor::empty(stream, accumulation_dtype(dtype), p->local_shape);
@@ -199,13 +199,13 @@ TEST_F(GptStep, TheResidualStreamIsFp32WhereAskedFor) {
        {std::tuple{DType::bf16, false, 2}, std::tuple{DType::bf16, true, 4},
         std::tuple{DType::fp16, true, 4}, std::tuple{DType::fp32, false, 4}}) {
     for (const bool post_norm : {false, true}) {
-      GptOptions options = small(false);
-      options.fp32_residual = fp32_residual;
-      options.post_norm_residual = post_norm;
+      ModelOptions options = small(false);
+      options.residual.fp32 = fp32_residual;
+      options.residual.after_norm = post_norm;
       const std::size_t stream_bytes = static_cast<std::size_t>(kTokens * kHidden * size);
       const std::size_t statistics_bytes = kTokens * 2 * sizeof(float);
       {
-        Gpt model(options, mesh, dtype);
+        Model model(options, mesh, dtype);
         fill(model, dtype);
         Tape tape(stream);
         Context forward = context(tape);
@@ -215,7 +215,7 @@ TEST_F(GptStep, TheResidualStreamIsFp32WhereAskedFor) {
             << dtype << fp32_residual << post_norm;
       }
       options.recompute = {RecomputeOptions::Method::uniform, 1};
-      Gpt model(options, mesh, dtype);
+      Model model(options, mesh, dtype);
       fill(model, dtype);
       Tape tape(stream);
       Context forward = context(tape);
@@ -246,8 +246,8 @@ class MovingWeights : public GptStep {
     }
   }
 
-  std::vector<std::vector<float>> gradients(const GptOptions& options, DType dtype, bool moved) {
-    Gpt model(options, mesh, dtype);
+  std::vector<std::vector<float>> gradients(const ModelOptions& options, DType dtype, bool moved) {
+    Model model(options, mesh, dtype);
     fill(model, dtype);
     Tape tape(stream);
     Context forward = context(tape);
@@ -265,15 +265,15 @@ class MovingWeights : public GptStep {
 };
 
 TEST_F(MovingWeights, ChangeNoBitOfTheGradients) {
-  GptOptions gpt = small(false);
-  gpt.tied = true;
-  gpt.hidden_dropout = gpt.attention_dropout = 0.1f;
-  GptOptions llama = small(true);
-  llama.positions = PositionKind::rotary;
+  ModelOptions gpt = small(false);
+  gpt.vocabulary.untied = false;
+  gpt.residual.dropout = gpt.attention.dropout = 0.1f;
+  ModelOptions llama = small(true);
+  llama.positions.rotary = true;
   llama.norm.kind = NormKind::rms;
   llama.activation = Activation::silu;
   llama.bias = false;
-  for (GptOptions options : {gpt, llama}) {
+  for (ModelOptions options : {gpt, llama}) {
     for (const auto method : {RecomputeOptions::Method::none, RecomputeOptions::Method::uniform}) {
       options.recompute.method = method;
       for (const DType dtype : {DType::fp32, DType::bf16}) {

@@ -76,7 +76,6 @@ void llama_defaults(ModelOptions& o) {
   o.norm = {.kind = NormKind::rms};
   o.positions.rotary = true;
   o.vocabulary.untied = true;
-  o.attention.dropout = o.residual.dropout = 0;
 }
 
 }  // namespace bloomery

@@ -79,7 +79,6 @@ void defaults(ModelOptions& o) {
   o.positions.rotary_fraction = 0.25;
   o.mlp.kind = MlpKind::gelu_erf;
   o.vocabulary.untied = true;
-  o.attention.dropout = o.residual.dropout = 0;
 }
 
 }  // namespace

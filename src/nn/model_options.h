@@ -21,7 +21,7 @@ struct SelfAttentionOptions {
   std::int64_t head_dim = 0;    // 0: hidden size / heads
   std::optional<bool> qkv_bias, output_bias;  // none: as the model's linear layers
   bool causal = true;
-  float dropout = 0.1f;  // of the probabilities
+  float dropout = 0;  // of the probabilities
 };
 
 // The function between the two products of an MLP. `automatic` is Megatron's: GELU by its tanh
@@ -76,7 +76,7 @@ struct ResidualOptions {
   bool parallel = false;    // attention and MLP read the same stream
   bool after_norm = false;  // the residual branches off after the norm
   bool fp32 = false;        // dtype of the stream
-  float dropout = 0.1f;     // of embeddings and branches
+  float dropout = 0;        // of embeddings and branches
 };
 
 struct InitOptions {

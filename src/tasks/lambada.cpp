@@ -32,7 +32,7 @@ class PassageCheck {
  private:
   TokenId most_probable(std::int64_t row) {
     read_row(row);
-    const auto real = row_.begin() + model_.options().vocabulary;
+    const auto real = row_.begin() + model_.options().vocabulary.size;
     return static_cast<TokenId>(std::max_element(row_.begin(), real) - row_.begin());
   }
 
@@ -60,7 +60,7 @@ std::int64_t count_correct(LoadedModel& model, std::span<const Passage> passages
     return batch.num_sequences;  // nothing is asked for
   }
   Context context = model.context(batch);
-  const Tensor logits = model.model().logits(context).data;
+  const Tensor logits = model.model().forward(context).stream.data;
   PassageCheck check(model, logits);
   std::int64_t count = 0;
   for (std::size_t i = 0; i < passages.size(); ++i) {
@@ -78,7 +78,7 @@ std::vector<Passage> read_passages(LoadedModel& model, const LambadaOptions& opt
     Passage passage = make_passage(*encoder, text, options.strict);
     const std::string place = concat(options.data, ": line ", line);
     check(passage.num_labels > 0, place, ": the text has nothing to predict");
-    check_tokens(passage.tokens, model.options().vocabulary, place);
+    check_tokens(passage.tokens, model.options().vocabulary.size, place);
     const auto count = static_cast<std::int64_t>(passage.tokens.size());
     if (count > longest) {
       passage.tokens.erase(passage.tokens.begin(), passage.tokens.end() - longest);
@@ -116,7 +116,7 @@ LambadaResult evaluate_lambada(LoadedModel& model, const LambadaOptions& options
   result.total = static_cast<std::int64_t>(passages.size());
   std::ranges::stable_sort(passages, std::greater(),
                            [](const Passage& passage) { return passage.tokens.size(); });
-  const std::int64_t token_bytes = 4 * model.options().vocabulary;
+  const std::int64_t token_bytes = 4 * model.options().vocabulary.size;
   for (std::size_t begin = 0; begin < passages.size();) {
     const auto length = static_cast<std::int64_t>(passages[begin].tokens.size());
     const std::int64_t fitting =

@@ -30,12 +30,12 @@ std::vector<float> real_columns(Stream& stream, const Tensor& logits, std::int64
 std::vector<std::int64_t> write_logits(LoadedModel& model, const TokenArrays& arrays,
                                        std::int64_t micro_batch_size,
                                        const std::filesystem::path& output) {
-  const std::int64_t vocabulary = model.options().vocabulary;
+  const std::int64_t vocabulary = model.options().vocabulary.size;
   const auto length = static_cast<std::int64_t>(arrays.rows.at(0).size());
   for (std::size_t i = 0; i < arrays.rows.size(); ++i) {
     check_tokens(arrays.rows[i], vocabulary, concat("--ids: array ", i));
   }
-  const auto positions = Decoder::max_positions(model.options());
+  const auto positions = max_length(model.options());
   check(!positions || length <= *positions, "--ids: ", length,
         " tokens in an array, but the model has positions for ", positions.value_or(0));
   std::vector<std::int64_t> shape{length, vocabulary};
@@ -51,7 +51,7 @@ std::vector<std::int64_t> write_logits(LoadedModel& model, const TokenArrays& ar
         arrays.rows.begin() + static_cast<std::ptrdiff_t>(end));
     const Batch batch = upload_tokens(model.stream(), rows);
     Context context = model.context(batch);
-    const Tensor logits = model.model().logits(context).data;
+    const Tensor logits = model.model().forward(context).stream.data;
     const std::vector<float> numbers = real_columns(model.stream(), logits, vocabulary);
     writer.write(std::as_bytes(std::span(numbers)));
     begin = end;

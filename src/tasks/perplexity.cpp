@@ -63,7 +63,7 @@ class DocumentScorer {
       append_document(corpus, document);
       const auto stored = std::span(tokens_).subspan(first);
       const std::string place = concat(prefix, ": document ", document);
-      check_tokens(stored, model_.options().vocabulary, place);
+      check_tokens(stored, model_.options().vocabulary.size, place);
       if (tokenizer != nullptr) {
         words_ += count_words(decoded(*tokenizer, stored));
       }
@@ -109,7 +109,7 @@ class DocumentScorer {
   }
 
   void finish(const std::string& place) {
-    check_tokens(tokens_, model_.options().vocabulary, place);
+    check_tokens(tokens_, model_.options().vocabulary.size, place);
     add_windows(scorer_, tokens_, seq_length_, options_.overlapping_eval.value_or(seq_length_));
   }
 
@@ -160,7 +160,7 @@ WikitextResult evaluate_wikitext(LoadedModel& model, const PerplexityOptions& op
   model.tokenizer()
       .make_encoder(model.encode_options())
       ->encode(detokenize(text, options.data), tokens);
-  check_tokens(tokens, model.options().vocabulary, options.data);
+  check_tokens(tokens, model.options().vocabulary.size, options.data);
   result.tokens = static_cast<std::int64_t>(tokens.size());
   check(result.tokens >= 2 && result.original_tokens >= 2, options.data,
         ": too short to be scored: ", result.tokens, " tokens, ", result.original_tokens, " words");

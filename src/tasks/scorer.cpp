@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "autograd/metrics.h"
+
 namespace bloomery {
 namespace {
 
@@ -121,8 +123,10 @@ void Scorer::compute(std::span<Item* const> items) {
   }
   const Batch batch = upload_tokens(model_.stream(), inputs, labels);
   Context context = model_.context(batch);
-  const std::vector<float> losses =
-      model_.model().loss(context).token_losses.to_host<float>(model_.stream());
+  Metrics metrics;
+  context.metrics = &metrics;
+  model_.model().forward(context);
+  const std::vector<float> losses = metrics.token_losses.to_host<float>(model_.stream());
   for (std::size_t i = 0; i < items.size(); ++i) {
     const auto end = losses.begin() + static_cast<std::int64_t>(i) * batch.length +
                      static_cast<std::int64_t>(inputs[i].size());
@@ -139,11 +143,11 @@ void check_tokens(std::span<const TokenId> tokens, std::int64_t vocabulary,
   }
 }
 
-std::int64_t checked_seq_length(const GptOptions& options, std::int64_t asked) {
-  check(options.positions != PositionKind::learned || asked <= options.max_positions,
-        "--seq-length ", asked, " is more than the ", options.max_positions,
+std::int64_t checked_seq_length(const ModelOptions& options, std::int64_t asked) {
+  const std::optional<std::int64_t> most = max_length(options);
+  check(!most || asked <= *most, "--seq-length ", asked, " is more than the ", *most,
         " positions that the model learned");
-  return asked > 0 ? asked : options.max_positions;
+  return asked > 0 ? asked : options.positions.max_length;
 }
 
 }  // namespace bloomery

@@ -62,6 +62,6 @@ void check_tokens(std::span<const TokenId> tokens, std::int64_t vocabulary,
                   const std::string& place);
 // What the model can see at once: `asked`, or all its positions when that is 0. An Error when asked
 // for more.
-std::int64_t checked_seq_length(const GptOptions& options, std::int64_t asked);
+std::int64_t checked_seq_length(const ModelOptions& options, std::int64_t asked);
 
 }  // namespace bloomery

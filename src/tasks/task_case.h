@@ -41,10 +41,10 @@ class TaskFolder {
   std::vector<std::vector<double>> log_probabilities(std::span<const TokenId> tokens) {
     const Batch batch = upload_tokens(model_->stream(), std::vector{tokens});
     Context context = model_->context(batch);
-    const Tensor logits = model_->model().logits(context).data;
+    const Tensor logits = model_->model().forward(context).stream.data;
     const std::vector<float> all = logits.to_host<float>(model_->stream());
     const auto columns = static_cast<std::size_t>(logits.shape().back());
-    const auto real = static_cast<std::size_t>(model_->options().vocabulary);
+    const auto real = static_cast<std::size_t>(model_->options().vocabulary.size);
     std::vector<std::vector<double>> rows;
     for (std::size_t t = 0; t < tokens.size(); ++t) {
       std::vector<double>& row =

@@ -3,6 +3,7 @@
 #include <map>
 #include <numeric>
 
+#include "autograd/metrics.h"
 #include "device/op_clock.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "pipeline/schedule.h"
@@ -68,7 +69,7 @@ GptRank::GptRank(const RankOptions& options, const MeshDegrees& degrees,
       device_(std::make_unique<Device>(options.device)),
       stream_(std::make_unique<Stream>(*device_)),
       mesh_(std::make_unique<Mesh>(degrees, std::move(world))),
-      model_(std::make_unique<Gpt>(options.model, *mesh_, options.dtype)) {
+      model_(std::make_unique<Model>(options.model, *mesh_, options.dtype)) {
   // Of the tensor ranks that hold the same part, the first counts it in the gradient norm.
   const bool first = mesh_->coordinate(Axis::tensor) == 0;
   layout_ = std::make_unique<FlatLayout>(
@@ -97,6 +98,13 @@ Context GptRank::context(const Batch& batch, Tape* tape) {
                  .tape = tape,
                  .seed = options_.seed,
                  .training = options_.training};
+}
+
+Tensor GptRank::compute_loss(Context& context) {
+  Metrics metrics;
+  context.metrics = &metrics;
+  model_->forward(context, {}, options_.recompute);
+  return metrics.entries().front().value;
 }
 
 void GptRank::add_loss(const Tensor& loss, std::int64_t num_micro_batches) {
@@ -128,7 +136,7 @@ void GptRank::enqueue_gradients(std::int64_t num_micro_batches, const BatchSourc
       work->batch = batch(instruction.micro_batch);
       work->batch.grad_scale = grad_scale;
       Context forward = context(work->batch, &work->tape);
-      add_loss(model_->loss(forward).loss.data, num_micro_batches);
+      add_loss(compute_loss(forward), num_micro_batches);
     } else {
       if (tape_report_) {
         tape_report_ = {work->tape.describe(), work->tape.saved_bytes()};
@@ -175,7 +183,7 @@ double GptRank::evaluate(std::int64_t num_micro_batches, const BatchSource& batc
     const Batch now = batch(m);
     Context forward = context(now, nullptr);
     forward.training = false;
-    add_loss(model_->loss(forward).loss.data, num_micro_batches);
+    add_loss(compute_loss(forward), num_micro_batches);
   }
   return mean_loss();
 }

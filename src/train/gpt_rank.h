@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "models/gpt.h"
+#include "models/model.h"
 #include "optim/optimizer.h"
 #include "train/readback.h"
 #include "zero/layout.h"
@@ -33,7 +33,8 @@ HostBatch random_batch(std::int64_t num_sequences, std::int64_t length, std::int
                        std::uint64_t seed, std::int64_t first_sample);
 
 struct RankOptions {
-  GptOptions model;
+  ModelOptions model;
+  RecomputeOptions recompute;
   OptimizerOptions optimizer;
   DType dtype = DType::fp32;
   DeviceOptions device;
@@ -85,7 +86,7 @@ class GptRank {
 
   Stream& stream() { return *stream_; }
   Mesh& mesh() { return *mesh_; }
-  Gpt& model() { return *model_; }
+  Model& model() { return *model_; }
   FlatLayout& layout() { return *layout_; }
   const RankOptions& options() const { return options_; }
   Context context(const Batch& batch, Tape* tape);
@@ -98,13 +99,14 @@ class GptRank {
 
  private:
   double mean_loss();  // of the statistics, over the ranks; waits for the device
+  Tensor compute_loss(Context& context);
   void add_loss(const Tensor& loss, std::int64_t num_micro_batches);
 
   RankOptions options_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<Mesh> mesh_;
-  std::unique_ptr<Gpt> model_;
+  std::unique_ptr<Model> model_;
   std::unique_ptr<FlatLayout> layout_;
   std::unique_ptr<Optimizer> optimizer_;
   Tensor statistics_;  // of the step in work: mean loss, and how many ranks want to stop

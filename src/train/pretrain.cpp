@@ -41,7 +41,7 @@ void print_plan(RunLog& log, const PretrainOptions& options, const Plan& plan,
     log.line(micro_batches_line(plan.num_micro_batches(0)));
   }
   log.line(building_tokenizer_line(tokenizer));
-  log.line(padded_vocabulary_line(plan.model.vocabulary, plan.padded_vocabulary));
+  log.line(padded_vocabulary_line(plan.model.vocabulary.size, plan.padded_vocabulary));
   log.line(model_parallel_lines(1, 1));
   log.line(random_seed_line(options.seed));
   log.line(initialize_time_line(std::chrono::duration<double>(Clock::now() - start).count()));

@@ -44,18 +44,18 @@ std::optional<double> peak_flops(const std::string& device, DType dtype) {
 }
 
 ModelShape model_shape(const Plan& plan) {
-  const GptOptions& m = plan.model;
+  const ModelOptions& m = plan.model;
   return {.layers = m.num_layers,
           .width = m.hidden_size,
-          .heads = m.num_heads,
-          .kv_heads = m.num_key_value_heads > 0 ? m.num_key_value_heads : m.num_heads,
-          .ffn_width = m.ffn_hidden_size > 0 ? m.ffn_hidden_size : 4 * m.hidden_size,
+          .heads = m.attention.num_heads,
+          .kv_heads = m.attention.num_groups,
+          .ffn_width = m.mlp.ffn,
           .padded_vocabulary = plan.padded_vocabulary,
-          .gated = m.gated};
+          .gated = m.mlp.gated()};
 }
 
 Recomputation recomputation(const PretrainOptions& options, const Plan& plan) {
-  if (plan.model.recompute.method != RecomputeOptions::Method::none) {
+  if (plan.recompute.method != RecomputeOptions::Method::none) {
     return Recomputation::full;
   }
   const bool selective = options.recompute.granularity == RecomputeFlags::Granularity::selective;

@@ -16,6 +16,7 @@ using Clock = std::chrono::steady_clock;
 RankOptions rank_options(const RunInputs& inputs) {
   RankOptions o;
   o.model = inputs.plan.model;
+  o.recompute = inputs.plan.recompute;
   o.optimizer = inputs.plan.optimizer;
   o.optimizer.schedule = inputs.facts.schedule;
   o.dtype = inputs.plan.dtype;
@@ -71,7 +72,7 @@ void Trainer::setup(std::unique_ptr<Communicator> world) {
   timers_ = std::make_unique<Timers>(rank_->stream(), options_.logging.timing_level);
   rank_->time_passes(*timers_);
   timers_->add("model-and-optimizer-setup", seconds_since(start));
-  log_.line(parameter_count_line(0, 0, rank_->model().num_parameters()));
+  log_.line(parameter_count_line(0, 0, inputs_.plan.parameters.total));
   log_.line(decay_style_line(decay_word(options_.rate.style)));
   if (options_.logging.profile != "none" && rank_->mesh().world().rank() == 0) {
     profile_ =
@@ -164,7 +165,7 @@ FeedOptions Trainer::feed_options(std::int64_t first_sample) const {
           .data_rank = rank_->mesh().coordinate(Axis::data),
           .data_ranks = plan_.data_ranks,
           .consumed_samples = first_sample,
-          .vocabulary = plan_.model.vocabulary};
+          .vocabulary = plan_.model.vocabulary.size};
 }
 
 bool Trainer::train() {

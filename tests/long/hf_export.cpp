@@ -40,7 +40,7 @@ Tensor our_logits(Stream& stream, const HfModel& model, const SafetensorsFile& i
   Context context = rank.context(uploaded, nullptr);
   const Value logits = rank.model().logits(context);
   const std::vector<float> padded = logits.data.to_host<float>(rank.stream());
-  const std::int64_t columns = logits.shape().back(), real = model.options.vocabulary;
+  const std::int64_t columns = logits.shape().back(), real = model.options.vocabulary.size;
   std::vector<float> kept;
   for (std::int64_t row = 0; row < shape.numel(); ++row) {
     const auto begin = padded.begin() + row * columns;

@@ -8,20 +8,21 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/hf/gpt2.h"
+#include "checkpoint/hf/hf_form.h"
 #include "checkpoint/hf/hf_tokenizer_files.h"
+#include "checkpoint/hf/tensor_map.h"
 #include "checkpoint/hf/weight_files.h"
 
 namespace bloomery {
 
 // A folder that was opened and checked: the weights are those that the configuration needs, under
-// names with or without `transformer.`, in shapes that fit. Tensors are read when asked for.
+// names with or without the prefix of their form, in shapes that fit. Tensors are read when asked for.
 class HfFolder {
  public:
   // On the CPU. An Error names the first few of whatever is missing, misshapen or unknown.
   HfFolder(Stream& stream, const std::filesystem::path& folder);
 
-  const GptOptions& options() const { return config_.options; }
+  const ModelOptions& options() const { return config_.options; }
   const HfTokenIds& tokens() const { return config_.tokens; }
   const std::vector<TensorMap>& tensors() const { return tensors_; }  // names and shapes
   DType dtype(const TensorMap& tensor) const;
@@ -34,14 +35,14 @@ class HfFolder {
 
   Stream& stream_;
   std::filesystem::path folder_;
-  Gpt2Config config_;
+  HfModelConfig config_;
   WeightFiles weights_;
   std::vector<TensorMap> tensors_;
   std::map<std::string, std::string> stored_;  // their name without prefix, as the file has it
 };
 
 struct HfModel {
-  GptOptions options;
+  ModelOptions options;
   HfTokenIds tokens;
   std::map<std::string, Tensor> tensors;  // by our parameters' names, whole, on the CPU
 };
@@ -57,9 +58,9 @@ struct HfExportOptions {
 // Writes config.json, generation_config.json, the weights (in shards when there are too many bytes
 // for one) and the tokenizer's files; makes the folder. Each file appears whole or not at all,
 // config.json last. The tensors are all parameters of the model by our names, vocabulary unpadded,
-// on the CPU. An Error says why a model is no GPT-2, or that the folder holds weights of a form
-// that transformers would prefer to the new ones.
-void write_hf(Stream& stream, const std::filesystem::path& folder, const GptOptions& options,
+// on the CPU. An Error says why a model has no form, or that the folder holds weights of a kind that
+// transformers would prefer to the new ones.
+void write_hf(Stream& stream, const std::filesystem::path& folder, const ModelOptions& options,
               const std::map<std::string, Tensor>& tensors, const HfExportOptions& extra = {});
 
 }  // namespace bloomery

@@ -169,8 +169,8 @@ TEST_F(HfModels, ExportRefusesWhatTransformersWouldReadWrongly) {
   EXPECT_THROW(write_hf(stream, folder, model.options, model.tensors, {.max_shard_bytes = 4000}),
                Error);
   write_hf(stream, folder, model.options, model.tensors);  // the same names are replaced
-  GptOptions rotary = model.options;
-  rotary.positions = PositionKind::rotary;
+  ModelOptions rotary = model.options;
+  rotary.positions.rotary = true;
   EXPECT_THROW(write_hf(stream, folder, rotary, model.tensors), Error);
   model.tensors.erase("final_norm.bias");
   EXPECT_THROW(write_hf(stream, folder, model.options, model.tensors), Error);

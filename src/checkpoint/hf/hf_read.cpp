@@ -9,16 +9,25 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Gpt2Config read_config(const fs::path& folder) {
+HfModelConfig read_config(const fs::path& folder) {
   check(fs::is_directory(folder), folder.string(), " is no folder");
   const fs::path path = folder / "config.json";
   check(fs::exists(path), folder.string(),
         ": no config.json is there; a Hugging Face model has one");
-  return read_gpt2_config(read_file(path), path.string());
+  return read_hf_config(read_file(path), path.string());
 }
 
-std::string without_prefix(const std::string& name) {
-  return name.starts_with(kGpt2Prefix) ? name.substr(kGpt2Prefix.size()) : name;
+std::string without_prefix(const HuggingFace& form, const std::string& name) {
+  return name.starts_with(form.prefix) ? name.substr(form.prefix.size()) : name;
+}
+
+bool is_ignored(const HuggingFace& form, const std::string& name) {
+  return std::ranges::any_of(form.ignored,
+                             [&](std::string_view ending) { return name.ends_with(ending); });
+}
+
+std::string_view embedding_name(const HuggingFace& form) {
+  return std::ranges::find(form.tensors, "embedding.tokens.weight", &TensorRule::ours)->theirs;
 }
 
 // The first few lines of many.
@@ -57,8 +66,8 @@ HfFolder::HfFolder(Stream& stream, const fs::path& folder)
 
 void HfFolder::find_tensors() {
   for (const auto& [name, entry] : weights_.entries()) {
-    const std::string plain = without_prefix(name);
-    if (is_gpt2_mask(plain)) {
+    const std::string plain = without_prefix(*config_.form, name);
+    if (is_ignored(*config_.form, plain)) {
       continue;
     }
     const auto [known, fresh] = stored_.emplace(plain, name);
@@ -70,9 +79,9 @@ void HfFolder::find_tensors() {
 // A tied output need not be stored, but may be. As in transformers, one that differs from the
 // embedding is a weight of its own, and one without the embedding stands for both.
 void HfFolder::settle_output() {
-  const std::string output(kGpt2Output), embedding = "wte.weight";
+  const std::string output(config_.form->output), embedding(embedding_name(*config_.form));
   const auto found = stored_.find(output);
-  if (!options().tied || found == stored_.end()) {
+  if (options().vocabulary.untied || found == stored_.end()) {
     return;
   }
   const auto table = stored_.find(embedding);
@@ -82,7 +91,7 @@ void HfFolder::settle_output() {
   } else if (equal(weights_.read(stream_, found->second), weights_.read(stream_, table->second))) {
     stored_.erase(output);
   } else {
-    config_.options.tied = false;
+    config_.options.vocabulary.untied = true;
   }
 }
 
@@ -92,36 +101,42 @@ void HfFolder::require_all() {
   const auto count = static_cast<std::int64_t>(weights_.entries().size());
   check(options().num_layers <= count, weights_.source().string(), ": has ", count,
         " tensors, too few for the ", options().num_layers, " layers of config.json");
-  tensors_ = gpt2_tensors(options());
+  tensors_ = expand(config_.form->tensors, options());
   std::map<std::string, std::string> unknown = stored_;
   for (const TensorMap& tensor : tensors_) {
-    unknown.erase(tensor.theirs);
-    const auto found = stored_.find(tensor.theirs);
-    if (found == stored_.end()) {
-      problems.add(tensor.theirs, " is missing");
-      continue;
-    }
-    const WeightFile::Entry& entry = weights_.entries().at(found->second);
-    if (!(entry.shape == tensor.their_shape)) {
-      problems.add(found->second, " is ", entry.shape, ", but config.json asks for ",
-                   tensor.their_shape);
-    } else if (!entry.dtype || !is_floating(*entry.dtype)) {
-      problems.add(found->second, " is ", entry.type, ", no floating-point type of ours");
+    for (const TensorMap::Part& part : tensor.parts) {
+      unknown.erase(part.theirs);
+      const auto found = stored_.find(part.theirs);
+      if (found == stored_.end()) {
+        problems.add(part.theirs, " is missing");
+        continue;
+      }
+      const WeightFile::Entry& entry = weights_.entries().at(found->second);
+      if (!(entry.shape == part.their_shape)) {
+        problems.add(found->second, " is ", entry.shape, ", but config.json asks for ",
+                     part.their_shape);
+      } else if (!entry.dtype || !is_floating(*entry.dtype)) {
+        problems.add(found->second, " is ", entry.type, ", no floating-point type of ours");
+      }
     }
   }
   for (const auto& [name, stored] : unknown) {
-    problems.add(stored, " is no tensor of this GPT-2");
+    problems.add(stored, " is no tensor of this ", config_.form->model_type);
   }
   check(problems.lines().empty(), weights_.source().string(),
         ": does not fit config.json:", problems.lines());
 }
 
 DType HfFolder::dtype(const TensorMap& tensor) const {
-  return *weights_.entries().at(stored_.at(tensor.theirs)).dtype;
+  return *weights_.entries().at(stored_.at(tensor.parts[0].theirs)).dtype;
 }
 
 Tensor HfFolder::read(const TensorMap& tensor) const {
-  return to_ours(stream_, tensor, weights_.read(stream_, stored_.at(tensor.theirs)));
+  std::vector<Tensor> parts;
+  for (const TensorMap::Part& part : tensor.parts) {
+    parts.push_back(weights_.read(stream_, stored_.at(part.theirs)));
+  }
+  return to_ours(stream_, tensor, parts);
 }
 
 HfModel read_hf(Stream& stream, const fs::path& folder) {

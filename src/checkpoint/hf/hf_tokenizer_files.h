@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/hf/gpt2.h"
+#include "models/hf_config.h"
 #include "tokenizer/load.h"
 
 namespace bloomery {

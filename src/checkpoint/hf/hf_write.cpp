@@ -13,16 +13,8 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 using Tensors = std::map<std::string, Tensor>;
 
-std::string full_name(const TensorMap& map) {
-  return map.theirs == kGpt2Output ? map.theirs : concat(kGpt2Prefix, map.theirs);
-}
-
-void require_gpt2(const GptOptions& options) {
-  std::string all;
-  for (const std::string& problem : gpt2_problems(options)) {
-    all += "\n  " + problem;
-  }
-  check(all.empty(), "this model is no GPT-2 and has no Hugging Face form here:", all);
+std::string full_name(const HuggingFace& form, const std::string& theirs) {
+  return theirs == form.output ? theirs : concat(form.prefix, theirs);
 }
 
 void require_tensors(const std::vector<TensorMap>& maps, const Tensors& tensors) {
@@ -33,7 +25,7 @@ void require_tensors(const std::vector<TensorMap>& maps, const Tensors& tensors)
           found->second.shape(), ", but the model's options ask for ", map.our_shape());
   }
   check(tensors.size() == maps.size(), "there are ", tensors.size(),
-        " parameters to export, but this GPT-2 has ", maps.size());
+        " parameters to export, but this model has ", maps.size());
 }
 
 // The files of an earlier export with the same names are replaced; others would be read first.
@@ -64,11 +56,14 @@ std::vector<std::vector<TensorMap>> cut(const std::vector<TensorMap>& maps, cons
   return shards;
 }
 
-void write_shard(Stream& stream, const fs::path& path, const std::vector<TensorMap>& maps,
-                 const Tensors& tensors) {
+void write_shard(Stream& stream, const fs::path& path, const HuggingFace& form,
+                 const std::vector<TensorMap>& maps, const Tensors& tensors) {
   std::vector<std::pair<std::string, Tensor>> theirs;
   for (const TensorMap& map : maps) {
-    theirs.emplace_back(full_name(map), to_theirs(stream, map, tensors.at(map.ours)));
+    const std::vector<Tensor> parts = to_theirs(stream, map, tensors.at(map.ours));
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      theirs.emplace_back(full_name(form, map.parts[i].theirs), parts[i]);
+    }
   }
   write_safetensors(path, stream, theirs, {{"format", "pt"}});
 }
@@ -79,8 +74,8 @@ void write_text(const fs::path& path, const std::string& text) {
   file.commit();
 }
 
-void write_shards(Stream& stream, const fs::path& folder, const Tensors& tensors,
-                  const std::vector<std::vector<TensorMap>>& shards) {
+void write_shards(Stream& stream, const fs::path& folder, const HuggingFace& form,
+                  const Tensors& tensors, const std::vector<std::vector<TensorMap>>& shards) {
   Json places = Json::object();
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < shards.size(); ++i) {
@@ -90,9 +85,11 @@ void write_shards(Stream& stream, const fs::path& folder, const Tensors& tensors
     };
     const std::string name =
         concat("model-", five(i + 1), "-of-", five(shards.size()), ".safetensors");
-    write_shard(stream, folder / name, shards[i], tensors);
+    write_shard(stream, folder / name, form, shards[i], tensors);
     for (const TensorMap& map : shards[i]) {
-      places[full_name(map)] = name;
+      for (const TensorMap::Part& part : map.parts) {
+        places[full_name(form, part.theirs)] = name;
+      }
       bytes += tensors.at(map.ours).bytes();
     }
   }
@@ -118,10 +115,10 @@ DType common_dtype(const Tensors& tensors) {
 
 }  // namespace
 
-void write_hf(Stream& stream, const fs::path& folder, const GptOptions& options,
+void write_hf(Stream& stream, const fs::path& folder, const ModelOptions& options,
               const Tensors& tensors, const HfExportOptions& extra) {
-  require_gpt2(options);
-  const std::vector<TensorMap> maps = gpt2_tensors(options);
+  const HuggingFace& form = hf_form(options);
+  const std::vector<TensorMap> maps = expand(form.tensors, options);
   require_tensors(maps, tensors);
   const DType dtype = common_dtype(tensors);
   const auto shards = cut(maps, tensors, extra.max_shard_bytes);
@@ -129,19 +126,19 @@ void write_hf(Stream& stream, const fs::path& folder, const GptOptions& options,
 
   fs::create_directories(folder);
   if (shards.size() == 1) {
-    write_shard(stream, folder / kWeightNames[0], shards[0], tensors);
+    write_shard(stream, folder / kWeightNames[0], form, shards[0], tensors);
   } else {
-    write_shards(stream, folder, tensors, shards);
+    write_shards(stream, folder, form, tensors, shards);
   }
-  write_tokenizer_files(folder, extra.tokenizer, options.max_positions);
-  Gpt2Config config{.options = options, .tokens = extra.tokens};
+  write_tokenizer_files(folder, extra.tokenizer, options.positions.max_length);
+  HfTokenIds tokens = extra.tokens;
   for (auto id : {&HfTokenIds::bos, &HfTokenIds::eos, &HfTokenIds::pad}) {
     if (extra.tokenizer.tokens.*id) {
-      config.tokens.*id = extra.tokenizer.tokens.*id;
+      tokens.*id = extra.tokenizer.tokens.*id;
     }
   }
-  write_text(folder / "generation_config.json", write_generation_config(config.tokens));
-  write_text(folder / "config.json", write_gpt2_config(config, dtype));
+  write_text(folder / "generation_config.json", generation_config(tokens));
+  write_text(folder / "config.json", hf_config_text(form, options, tokens, dtype));
 }
 
 }  // namespace bloomery

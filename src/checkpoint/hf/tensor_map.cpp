@@ -1,71 +1,110 @@
 #include "checkpoint/hf/tensor_map.h"
 
+#include <cstring>
+#include <map>
+
 #include "checkpoint/pickle/strided_copy.h"
 
 namespace bloomery {
 namespace {
 
-std::int64_t extent(char letter, const GptOptions& o) {
-  const std::int64_t head_dim = o.head_dim > 0 ? o.head_dim : o.hidden_size / o.num_heads;
+std::int64_t extent(char letter, const ModelOptions& o) {
+  const SelfAttentionOptions& a = o.attention;
   switch (letter) {
     case 'v':
-      return o.vocabulary;
+      return o.vocabulary.size;
     case 'p':
-      return o.max_positions;
+      return o.positions.max_length;
     case 'e':
       return o.hidden_size;
     case 'h':
-      return o.num_heads;
+      return a.num_heads;
+    case 'm':
+      return a.num_groups;
+    case 'g':
+      return a.num_heads / a.num_groups;
     case 'd':
-      return head_dim;
+      return a.head_dim;
     case 'q':
-      return o.num_heads * head_dim;
+      return a.num_heads * a.head_dim;
     case 'f':
-      return o.ffn_hidden_size > 0 ? o.ffn_hidden_size : 4 * o.hidden_size;
+      return o.mlp.ffn;
     case 't':
       return 3;
+    case '1':
+      return 1;
     default:
       throw Error(concat("tensor layout: unknown letter ", letter));
   }
 }
 
-TensorMap with_layout(std::string_view layout, const GptOptions& options) {
-  const std::size_t arrow = layout.find("->");
-  check(arrow != layout.npos, "tensor layout without an arrow: ", layout);
-  TensorMap map;
-  std::string letters;
+// Their dimensions, where x is `joined` long.
+TensorMap::Part make_part(std::string_view theirs, std::int64_t joined,
+                          const ModelOptions& options) {
+  TensorMap::Part part;
   bool grouped = false;
-  for (const char c : layout.substr(0, arrow)) {
+  for (const char c : theirs) {
     if (c == '(') {
       grouped = true;
-      map.their_shape.append(1);
+      part.their_shape.append(1);
     } else if (c == ')') {
       grouped = false;
     } else if (c != ' ') {
-      letters += c;
-      map.view.append(extent(c, options));
+      part.view.append(c == 'x' ? joined : extent(c, options));
       if (grouped) {
-        map.their_shape[map.their_shape.rank() - 1] *= map.view.back();
+        part.their_shape[part.their_shape.rank() - 1] *= part.view.back();
       } else {
-        map.their_shape.append(map.view.back());
+        part.their_shape.append(part.view.back());
       }
     }
   }
-  for (const char c : layout.substr(arrow + 2)) {
-    if (c != ' ') {
-      const std::size_t place = letters.find(c);
-      check(place != letters.npos, "tensor layout with a letter from nowhere: ", layout);
-      map.order.append(static_cast<std::int64_t>(place));
+  return part;
+}
+
+TensorMap make_map(const TensorRule& rule, const ModelOptions& options) {
+  const std::size_t arrow = rule.layout.find("->");
+  check(arrow != rule.layout.npos, "tensor layout without an arrow: ", rule.layout);
+  const std::string_view theirs = rule.layout.substr(0, arrow);
+  std::string letters;
+  for (const char c : theirs) {
+    if (c != ' ' && c != '(' && c != ')') {
+      letters += c;
     }
   }
-  check(map.order.rank() == map.view.rank(), "tensor layout that loses a dimension: ", layout);
+  TensorMap map;
+  for (const char c : rule.layout.substr(arrow + 2)) {
+    if (c == ' ') {
+      continue;
+    }
+    const std::size_t place = letters.find(c);
+    check(place != letters.npos, "tensor layout with a letter from nowhere: ", rule.layout);
+    map.joined = c == 'x' ? map.order.rank() : map.joined;
+    map.order.append(static_cast<std::int64_t>(place));
+  }
+  const std::string_view parts = rule.parts.empty() ? "1" : rule.parts;
+  for (const char c : parts) {
+    map.parts.push_back(make_part(theirs, extent(c, options), options));
+  }
+  check(map.order.rank() == map.parts[0].view.rank(), "tensor layout that loses a dimension: ",
+        rule.layout);
   return map;
 }
 
-std::string numbered(std::string_view pattern, int block) {
+// The rule's names for a layer; empty: the name is of no layer.
+std::string numbered(std::string_view pattern, std::string_view layer) {
   const std::size_t place = pattern.find('#');
   return place == pattern.npos ? std::string(pattern)
-                               : concat(pattern.substr(0, place), block, pattern.substr(place + 1));
+                               : concat(pattern.substr(0, place), layer, pattern.substr(place + 1));
+}
+
+void set_names(TensorMap& map, const TensorRule& rule, std::string_view layer) {
+  map.ours = numbered(rule.ours, layer);
+  std::string_view rest = rule.theirs;
+  for (TensorMap::Part& part : map.parts) {
+    const std::size_t end = std::min(rest.find('|'), rest.size());
+    part.theirs = numbered(rest.substr(0, end), layer);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
 }
 
 // The elements of `from` viewed as `view`, in the order of `dimensions`.
@@ -84,12 +123,36 @@ Tensor permuted(Stream& stream, const Tensor& from, const Shape& view, const Sha
   return to;
 }
 
+// Calls copy(place in the whole, place in the part, bytes) for every run of a part's elements. The
+// part begins at `offset` of the joined dimension.
+template <class Copy>
+void for_runs(const TensorMap& map, const Shape& whole, const Shape& part, std::int64_t offset,
+              std::size_t element, Copy&& copy) {
+  std::size_t outer = 1, inner = element;
+  for (int i = 0; i < whole.rank(); ++i) {
+    (i < map.joined ? outer : inner) *= i == map.joined ? 1 : static_cast<std::size_t>(whole[i]);
+  }
+  const std::size_t bytes = inner * static_cast<std::size_t>(part[map.joined]);
+  for (std::size_t i = 0; i < outer; ++i) {
+    const std::size_t row = i * static_cast<std::size_t>(whole[map.joined]);
+    copy((row + static_cast<std::size_t>(offset)) * inner, i * bytes, bytes);
+  }
+}
+
 }  // namespace
 
+Shape TensorMap::part_shape(const Part& part) const {
+  Shape shape = part.view;
+  for (int i = 0; i < shape.rank(); ++i) {
+    shape[i] = part.view[static_cast<int>(order[i])];
+  }
+  return shape;
+}
+
 Shape TensorMap::our_shape() const {
-  Shape shape = view;
-  for (int i = 0; i < view.rank(); ++i) {
-    shape[i] = view[static_cast<int>(order[i])];
+  Shape shape = part_shape(parts[0]);
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    shape[joined] += part_shape(parts[i])[joined];
   }
   return shape;
 }
@@ -103,38 +166,84 @@ bool TensorMap::same_order() const {
   return true;
 }
 
-std::vector<TensorMap> expand(std::span<const TensorRule> rules, const GptOptions& options) {
+std::vector<TensorMap> expand(std::span<const TensorRule> rules, const ModelOptions& options) {
+  const Model model(options, Mesh::single(), DType::fp32);
+  std::map<std::string, Shape> wanted;
+  for (const Parameter* parameter : model.parameters()) {
+    wanted.emplace(parameter->name, parameter->box.global);
+  }
   std::vector<TensorMap> maps;
   for (const TensorRule& rule : rules) {
-    TensorMap map = with_layout(rule.layout, options);
-    const int count = rule.ours.find('#') == rule.ours.npos ? 1 : options.num_layers;
-    for (int block = 0; block < count; ++block) {
-      map.ours = numbered(rule.ours, block);
-      map.theirs = numbered(rule.theirs, block);
-      maps.push_back(map);
+    TensorMap map = make_map(rule, model.options());
+    const bool layered = rule.ours.find('#') != rule.ours.npos;
+    for (std::int64_t layer = 0; layer < (layered ? options.num_layers : 1); ++layer) {
+      set_names(map, rule, std::to_string(layer));
+      if (const auto found = wanted.find(map.ours); found != wanted.end()) {
+        check(found->second == map.our_shape(), "the rule of ", map.ours, " makes ",
+              map.our_shape(), " of it, but it is ", found->second);
+        wanted.erase(found);
+        maps.push_back(map);
+      }
     }
   }
+  check(wanted.empty(), "no rule says what becomes of ", wanted.empty() ? "" : wanted.begin()->first);
   return maps;
 }
 
-Tensor to_ours(Stream& stream, const TensorMap& map, const Tensor& theirs) {
-  check(theirs.shape() == map.their_shape, map.theirs, " has shape ", theirs.shape(), ", not ",
-        map.their_shape);
-  return map.same_order() ? theirs.reshape(map.our_shape())
-                          : permuted(stream, theirs, map.view, map.order, map.our_shape());
+Tensor to_ours(Stream& stream, const TensorMap& map, std::span<const Tensor> theirs) {
+  std::vector<Tensor> parts;
+  for (std::size_t i = 0; i < map.parts.size(); ++i) {
+    const TensorMap::Part& part = map.parts[i];
+    check(theirs[i].shape() == part.their_shape, part.theirs, " has shape ", theirs[i].shape(),
+          ", not ", part.their_shape);
+    check(theirs[i].dtype() == theirs[0].dtype(), part.theirs, " is ", theirs[i].dtype(),
+          ", but ", map.parts[0].theirs, " is ", theirs[0].dtype(),
+          "; they are one tensor here and must have one type");
+    parts.push_back(map.same_order()
+                        ? theirs[i].reshape(map.part_shape(part))
+                        : permuted(stream, theirs[i], part.view, map.order, map.part_shape(part)));
+  }
+  if (parts.size() == 1) {
+    return parts[0];
+  }
+  Tensor whole = Tensor::empty(stream, parts[0].dtype(), map.our_shape());
+  std::int64_t offset = 0;
+  for (const Tensor& part : parts) {
+    for_runs(map, whole.shape(), part.shape(), offset, size_of(part.dtype()),
+             [&](std::size_t to, std::size_t from, std::size_t bytes) {
+               std::memcpy(static_cast<std::byte*>(whole.data()) + to,
+                           static_cast<const std::byte*>(part.data()) + from, bytes);
+             });
+    offset += part.shape()[map.joined];
+  }
+  return whole;
 }
 
-Tensor to_theirs(Stream& stream, const TensorMap& map, const Tensor& ours) {
+std::vector<Tensor> to_theirs(Stream& stream, const TensorMap& map, const Tensor& ours) {
   check(ours.shape() == map.our_shape(), map.ours, " has shape ", ours.shape(), ", not ",
         map.our_shape());
-  if (map.same_order()) {
-    return ours.reshape(map.their_shape);
-  }
   Shape inverse = map.order;
   for (int i = 0; i < map.order.rank(); ++i) {
     inverse[static_cast<int>(map.order[i])] = i;
   }
-  return permuted(stream, ours, map.our_shape(), inverse, map.their_shape);
+  std::vector<Tensor> theirs;
+  std::int64_t offset = 0;
+  for (const TensorMap::Part& part : map.parts) {
+    Tensor taken = ours;
+    if (map.parts.size() > 1) {
+      taken = Tensor::empty(stream, ours.dtype(), map.part_shape(part));
+      for_runs(map, ours.shape(), taken.shape(), offset, size_of(ours.dtype()),
+               [&](std::size_t from, std::size_t to, std::size_t bytes) {
+                 std::memcpy(static_cast<std::byte*>(taken.data()) + to,
+                             static_cast<const std::byte*>(ours.data()) + from, bytes);
+               });
+      offset += taken.shape()[map.joined];
+    }
+    theirs.push_back(map.same_order() ? taken.reshape(part.their_shape)
+                                      : permuted(stream, taken, taken.shape(), inverse,
+                                                 part.their_shape));
+  }
+  return theirs;
 }
 
 }  // namespace bloomery

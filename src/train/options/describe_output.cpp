@@ -93,7 +93,7 @@ void describe_output(OptionTable& t, PretrainOptions& o) {
 }
 
 void describe(OptionTable& table, PretrainOptions& options) {
-  describe_model(table, options);
+  describe_network(table, options);
   describe_training(table, options);
   describe(table, options.data);
   describe(table, options.tokenizer);

@@ -111,7 +111,6 @@ void describe_precision(OptionTable& t, PretrainOptions& options) {
   t.add("hysteresis", o.hysteresis, "Overflows before the scale is halved.", at_least(1))
       .deepspeed("fp16.hysteresis")
       .deepspeed_wins();
-  t.add("fp32-residual-connection", options.network.fp32_residual, "Residual stream in fp32.");
   t.add("allow-nondeterministic", options.allow_nondeterministic,
         "Products may choose their kernels by timing, and sums may depend on timing, where that is "
         "faster; without it fixed rules choose.")

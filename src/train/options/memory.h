@@ -1,18 +1,17 @@
-// Bytes that training a GPT takes on one rank, estimated by part before anything is allocated.
+// Bytes that training takes on one rank, estimated by part before anything is allocated.
 #pragma once
 
 #include <cstdint>
 
-#include "models/gpt.h"
+#include "models/model.h"
 
 namespace bloomery {
 
 // Of the whole model; padding of the vocabulary is not counted.
 struct ParameterCount {
-  std::int64_t embedding = 0, positions = 0, per_layer = 0, final_norm = 0, head = 0;
-  std::int64_t total = 0;
+  std::int64_t per_layer = 0, total = 0;
 };
-ParameterCount count_parameters(const GptOptions& options);
+ParameterCount count_parameters(const ModelOptions& options);
 
 // The multiple of divisible_by x tensor ranks that holds the vocabulary.
 std::int64_t padded_vocabulary(std::int64_t vocabulary, std::int64_t divisible_by,
@@ -25,7 +24,7 @@ struct MemoryEstimate {
   std::int64_t activations = 0;  // what a micro-batch keeps for its backward pass
   std::int64_t total() const { return parameters + gradients + optimizer + activations; }
 };
-MemoryEstimate estimate_memory(const GptOptions& options, DType dtype, int num_moments,
-                               std::int64_t micro_batch, std::int64_t length);
+MemoryEstimate estimate_memory(const ModelOptions& options, const RecomputeOptions& recompute,
+                               DType dtype, int num_moments, std::int64_t tokens);
 
 }  // namespace bloomery

@@ -17,7 +17,8 @@ struct PretrainCase {
   std::string error;  // what reading said, when it failed
 
   explicit PretrainCase(const std::vector<std::string>& arguments,
-                        const Environment& environment = {}) {
+                        const Environment& environment = {})
+      : options(pretrain_defaults(arguments)) {
     describe(table, options);
     try {
       notes = read_pretrain(table, options, arguments, environment);

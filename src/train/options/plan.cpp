@@ -6,18 +6,6 @@
 namespace bloomery {
 namespace {
 
-Activation activation(const NetworkOptions& o) {
-  if (o.swiglu) return Activation::silu;
-  if (o.squared_relu) return Activation::squared_relu;
-  // Megatron's tanh formula is part of its fused kernel, which needs a bias.
-  const bool exact = (o.no_bias_gelu_fusion || !o.bias) && !o.openai_gelu;
-  return exact ? Activation::gelu_erf : Activation::gelu_tanh;
-}
-
-std::int64_t ffn_width(const NetworkOptions& o, std::int64_t hidden) {
-  return o.ffn_hidden_size.value_or(o.swiglu ? hidden * 8 / 3 / 64 * 64 : 4 * hidden);
-}
-
 // Where training ends, in steps, samples and tokens.
 void plan_length(const LengthOptions& length, Plan& plan) {
   const std::int64_t per_sample = plan.seq_length;
@@ -84,37 +72,13 @@ void plan_evaluation(const PretrainOptions& o, Plan& plan) {
 
 }  // namespace
 
-GptOptions gpt_options(const PretrainOptions& options, std::int64_t vocabulary) {
-  const NetworkOptions& o = options.network;
-  GptOptions g;
-  g.num_layers = static_cast<int>(o.num_layers.value_or(0));
-  g.hidden_size = o.hidden_size.value_or(0);
-  g.num_heads = o.num_attention_heads.value_or(0);
-  g.num_key_value_heads = o.num_key_value_heads.value_or(0);
-  g.head_dim = o.kv_channels.value_or(0);
-  g.ffn_hidden_size = ffn_width(o, g.hidden_size);
-  g.vocabulary = vocabulary;
-  g.make_vocabulary_divisible_by = o.make_vocab_size_divisible_by;
-  g.max_positions = o.max_position_embeddings.value_or(options.data.seq_length);
-  g.norm = {.kind = o.norm, .epsilon = o.norm_epsilon, .one_plus_gain = o.layernorm_1p};
-  g.activation = activation(o);
-  g.gated = o.swiglu;
-  g.bias = o.bias;
-  g.tied = !o.untied;
-  g.positions = o.rotary                  ? PositionKind::rotary
-                : o.no_position_embedding ? PositionKind::none
-                                          : PositionKind::learned;
-  g.rotary_fraction = o.rotary_percent;
-  g.rotary_base = o.rotary_theta;
-  g.post_norm_residual = o.post_norm_residual;
-  g.fp32_residual = o.fp32_residual;
-  g.padded_vocabulary_in_softmax = o.padded_vocab_in_softmax;
-  g.attention_dropout = o.attention_dropout;
-  g.hidden_dropout = o.hidden_dropout;
-  g.init_std = o.init_std;
-  g.xavier_init = o.xavier;
-  g.recompute = recompute_options(options.recompute, g.num_layers);
-  return g;
+ModelOptions model_options(const PretrainOptions& options, std::int64_t vocabulary) {
+  ModelOptions model = options.model;
+  model.vocabulary.size = std::max(vocabulary, model.vocabulary.size);
+  if (model.positions.max_length == 0) {
+    model.positions.max_length = options.data.seq_length;
+  }
+  return completed(model);
 }
 
 RecomputeOptions recompute_options(const RecomputeFlags& flags, std::int64_t num_layers) {
@@ -165,10 +129,11 @@ std::optional<Rampup> rampup(const BatchOptions& o) {
 
 Plan make_plan(const PretrainOptions& o, std::int64_t vocabulary) {
   Plan plan;
-  plan.model = gpt_options(o, vocabulary);
+  plan.model = model_options(o, vocabulary);
+  plan.recompute = recompute_options(o.recompute, plan.model.num_layers);
   plan.dtype = o.precision.dtype;
   plan.padded_vocabulary =
-      padded_vocabulary(vocabulary, plan.model.make_vocabulary_divisible_by, 1);
+      padded_vocabulary(plan.model.vocabulary.size, plan.model.vocabulary.divisible_by, 1);
   plan.parameters = count_parameters(plan.model);
   plan.micro_batch = o.batch.micro;
   plan.data_ranks = o.batch.ranks_as_threads;
@@ -176,7 +141,8 @@ Plan make_plan(const PretrainOptions& o, std::int64_t vocabulary) {
   plan.batch = BatchSize(global_batch_size(o.batch), rampup(o.batch));
   const int num_moments = o.update.kind == OptimizerKind::sgd ? 1 : 2;
   plan.memory =
-      estimate_memory(plan.model, plan.dtype, num_moments, plan.micro_batch, plan.seq_length);
+      estimate_memory(plan.model, plan.recompute, plan.dtype, num_moments,
+                      plan.micro_batch * plan.seq_length);
   plan_length(o.length, plan);
   plan.optimizer = {.kind = o.update.kind,
                     .beta1 = o.update.beta1,

@@ -12,12 +12,13 @@
 namespace bloomery {
 
 // The model that the flags describe, for a tokenizer of so many tokens.
-GptOptions gpt_options(const PretrainOptions& options, std::int64_t vocabulary);
+ModelOptions model_options(const PretrainOptions& options, std::int64_t vocabulary);
 RecomputeOptions recompute_options(const RecomputeFlags& flags, std::int64_t num_layers);
 LossScaleOptions loss_scale_options(const PrecisionOptions& options);
 
 struct Plan {
-  GptOptions model;
+  ModelOptions model;  // completed
+  RecomputeOptions recompute;
   DType dtype = DType::fp32;
   OptimizerOptions optimizer;
   std::int64_t padded_vocabulary = 0;

@@ -10,14 +10,14 @@
 namespace bloomery {
 namespace {
 
-GptOptions preset(const std::string& name, std::int64_t vocabulary, std::int64_t positions) {
+ModelOptions preset(const std::string& name, std::int64_t vocabulary, std::int64_t positions) {
   const ModelSize& size = find_model_size(name);
-  GptOptions options;
+  ModelOptions options;
   options.num_layers = static_cast<int>(size.num_layers);
   options.hidden_size = size.hidden_size;
-  options.num_heads = size.num_attention_heads;
-  options.vocabulary = vocabulary;
-  options.max_positions = positions;
+  options.attention.num_heads = size.num_attention_heads;
+  options.vocabulary.size = vocabulary;
+  options.positions.max_length = positions;
   return options;
 }
 
@@ -32,7 +32,7 @@ TEST(Plan, ParametersOfKnownModels) {
 TEST(Plan, PresetsHaveTheSizeOfTheirNames) {
   for (const char* name :
        {"1.7B", "3.6B", "7.5B", "18.4B", "39.1B", "76.1B", "145.6B", "310.1B", "529.6B", "1008B"}) {
-    const GptOptions o = preset(name, 51200, 2048);
+    const ModelOptions o = preset(name, 51200, 2048);
     const double billions = static_cast<double>(count_parameters(o).total) / 1e9;
     EXPECT_NEAR(billions, std::stod(name), std::stod(name) > 1000 ? 0.5 : 0.051) << name;
     const auto h = static_cast<double>(o.hidden_size), layers = static_cast<double>(o.num_layers);
@@ -58,7 +58,7 @@ TEST(Plan, ParametersAreThoseOfTheModel) {
     const PretrainCase c(all);
     ASSERT_EQ(c.error, "");
     const Plan plan = make_plan(c.options, 301);
-    Gpt model(plan.model, Mesh::single(), DType::fp32);
+    Model model(plan.model, Mesh::single(), DType::fp32);
     EXPECT_EQ(plan.parameters.total, model.num_parameters());
     EXPECT_EQ(plan.padded_vocabulary, 384);
   }

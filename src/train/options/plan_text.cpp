@@ -65,7 +65,7 @@ std::string schedule_text(const Plan& plan) {
 
 std::string memory_text(const Plan& plan) {
   const MemoryEstimate& m = plan.memory;
-  const char* recompute = plan.model.recompute.method == RecomputeOptions::Method::none
+  const char* recompute = plan.recompute.method == RecomputeOptions::Method::none
                               ? ""
                               : " (layers are recomputed)";
   return "memory of a rank, estimated:\n" + line("parameters", gibibytes(m.parameters)) +
@@ -78,7 +78,7 @@ std::string memory_text(const Plan& plan) {
 
 std::string to_text(const Plan& plan) {
   std::string text = "plan:\n";
-  text += line("vocabulary", concat(grouped(plan.model.vocabulary), ", padded to ",
+  text += line("vocabulary", concat(grouped(plan.model.vocabulary.size), ", padded to ",
                                     grouped(plan.padded_vocabulary)));
   text += line("parameters", concat(grouped(plan.parameters.total), " (",
                                     grouped(plan.parameters.per_layer), " per layer)"));

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "data/samples/data_options.h"
-#include "ops/norm/norm.h"
+#include "models/family.h"
 #include "optim/optimizer.h"
 #include "tensor/dtype.h"
 #include "tokenizer/load.h"
@@ -16,25 +16,6 @@
 namespace bloomery {
 
 class OptionTable;
-
-struct NetworkOptions {
-  std::string model_size;  // a name of model_sizes.h; fills what is not given
-  std::optional<std::int64_t> num_layers, hidden_size, num_attention_heads;
-  std::optional<std::int64_t> num_key_value_heads, kv_channels, ffn_hidden_size;
-  std::optional<std::int64_t> max_position_embeddings;  // none: the sequence length
-  std::int64_t make_vocab_size_divisible_by = 128;
-  bool rotary = false, no_position_embedding = false;
-  double rotary_theta = 10000, rotary_percent = 1;
-  NormKind norm = NormKind::layer;
-  bool layernorm_1p = false;
-  float norm_epsilon = 1e-5f;
-  bool openai_gelu = false, squared_relu = false, swiglu = false, no_bias_gelu_fusion = false;
-  bool bias = true, untied = false, post_norm_residual = false;
-  bool fp32_residual = false, padded_vocab_in_softmax = false;
-  float attention_dropout = 0.1f, hidden_dropout = 0.1f;
-  double init_std = 0.02;
-  bool xavier = false;
-};
 
 struct RecomputeFlags {
   enum class Granularity { none, full, selective };
@@ -127,7 +108,8 @@ struct LoggingOptions {
 };
 
 struct PretrainOptions {
-  NetworkOptions network;
+  std::string model_size;  // a name of model_sizes.h; fills what is not given
+  ModelOptions model;      // the vocabulary is the tokenizer's
   RecomputeFlags recompute;
   BatchOptions batch;
   LengthOptions length;
@@ -148,12 +130,16 @@ struct PretrainOptions {
   bool dry_run = false;
 };
 
+// The options before any was read: the defaults of the family that the arguments name, which also
+// decides what other options there are.
+PretrainOptions pretrain_defaults(const std::vector<std::string>& arguments);
+
 // Every option of Megatron-DeepSpeed's command line for GPT, with old and new spellings, and every
 // key of its DeepSpeed configurations: what works, what has no effect, what is refused.
 void describe(OptionTable& table, PretrainOptions& options);
 
 // Parts of it, each in a file of its own.
-void describe_model(OptionTable& table, PretrainOptions& options);
+void describe_network(OptionTable& table, PretrainOptions& options);
 void describe_training(OptionTable& table, PretrainOptions& options);
 void describe_output(OptionTable& table, PretrainOptions& options);
 void describe_without_effect(OptionTable& table);

@@ -32,23 +32,20 @@ struct Findings {
 };
 
 void check_network(const PretrainOptions& o, Findings& f) {
-  const NetworkOptions& n = o.network;
-  f.require(n.num_layers && n.hidden_size && n.num_attention_heads,
+  const ModelOptions& m = o.model;
+  f.require(m.num_layers > 0 && m.hidden_size > 0 && m.attention.num_heads > 0,
             "give --num-layers, --hidden-size and --num-attention-heads, or --model-size NAME");
-  const int activations = n.openai_gelu + n.squared_relu + n.swiglu;
-  f.require(activations <= 1, "--openai-gelu, --squared-relu and --swiglu exclude each other");
-  const bool learned = !n.rotary && !n.no_position_embedding;
-  f.require(
-      !learned || !n.max_position_embeddings || *n.max_position_embeddings >= o.data.seq_length,
-      "--max-position-embeddings ", n.max_position_embeddings.value_or(0),
-      " is less than --seq-length ", o.data.seq_length);
-  f.require(!n.fp32_residual || o.precision.dtype != DType::fp32,
+  f.require(!m.positions.has_table() || m.positions.max_length == 0 ||
+                m.positions.max_length >= o.data.seq_length,
+            "--max-position-embeddings ", m.positions.max_length, " is less than --seq-length ",
+            o.data.seq_length);
+  f.require(!m.residual.fp32 || o.precision.dtype != DType::fp32,
             "--fp32-residual-connection needs --bf16 or --fp16");
   f.require(o.recompute.granularity != RecomputeFlags::Granularity::selective ||
                 o.recompute.method == RecomputeFlags::Method::none,
             "--recompute-method goes with --recompute-granularity full only");
   if (f.found.empty()) {
-    f.add(problems(gpt_options(o, 1), MeshDegrees{}));
+    f.add(problems(model_options(o, 1), MeshDegrees{}));
   }
 }
 

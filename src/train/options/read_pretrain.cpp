@@ -13,26 +13,25 @@ using Notes = std::vector<std::string>;
 
 // The preset fills what no flag gives.
 void apply_model_size(PretrainOptions& o, const Environment& environment, Notes& notes) {
-  NetworkOptions& network = o.network;
   std::string place = "--model-size";
-  if (network.model_size.empty() && environment.model_size_key) {
-    network.model_size = *environment.model_size_key;
+  if (o.model_size.empty() && environment.model_size_key) {
+    o.model_size = *environment.model_size_key;
     place = "MODEL_SIZE_KEY";
   }
-  if (network.model_size.empty()) {
+  if (o.model_size.empty()) {
     return;
   }
-  const ModelSize& size = find_model_size(network.model_size);
-  const auto fill = [&](std::optional<std::int64_t>& field, std::int64_t value, const char* flag) {
-    if (field && *field != value) {
+  const ModelSize& size = find_model_size(o.model_size);
+  const auto fill = [&](std::int64_t& field, std::int64_t value, const char* flag) {
+    if (field != 0 && field != value) {
       notes.push_back(
-          concat(flag, " ", *field, " counts, not the ", value, " of ", place, " ", size.name));
+          concat(flag, " ", field, " counts, not the ", value, " of ", place, " ", size.name));
     }
-    field = field.value_or(value);
+    field = field != 0 ? field : value;
   };
-  fill(network.num_layers, size.num_layers, "--num-layers");
-  fill(network.hidden_size, size.hidden_size, "--hidden-size");
-  fill(network.num_attention_heads, size.num_attention_heads, "--num-attention-heads");
+  fill(o.model.num_layers, size.num_layers, "--num-layers");
+  fill(o.model.hidden_size, size.hidden_size, "--hidden-size");
+  fill(o.model.attention.num_heads, size.num_attention_heads, "--num-attention-heads");
 }
 
 // An option that DeepSpeed takes from its configuration alone: what that leaves out is its default.

@@ -1,6 +1,6 @@
 // From arguments, environment and a DeepSpeed configuration to options without contradictions.
 //
-//   PretrainOptions options;
+//   PretrainOptions options = pretrain_defaults(arguments);
 //   OptionTable table;
 //   describe(table, options);
 //   const std::vector<std::string> notes = read_pretrain(table, options, arguments, environment);

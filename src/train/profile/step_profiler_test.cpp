@@ -18,10 +18,10 @@ RankOptions small_gpt(DeviceKind device = DeviceKind::cpu) {
   RankOptions options;
   options.model.num_layers = 4;
   options.model.hidden_size = 128;
-  options.model.num_heads = 4;
-  options.model.vocabulary = 500;
-  options.model.max_positions = 128;
-  options.model.attention_dropout = options.model.hidden_dropout = 0.1f;
+  options.model.attention.num_heads = 4;
+  options.model.vocabulary.size = 500;
+  options.model.positions.max_length = 128;
+  options.model.attention.dropout = options.model.residual.dropout = 0.1f;
   options.device = {.kind = device, .num_threads = 1};
   options.optimizer.schedule.learning_rate = 1e-3;
   options.optimizer.schedule.decay_style = DecayStyle::constant;
@@ -106,7 +106,7 @@ TEST(StepProfiler, NearlyAllOfAStepIsInNamedOps) {
 
 TEST(StepProfiler, RecomputedOpsAreCalledSo) {
   RankOptions options = small_gpt();
-  options.model.recompute = {.method = Method::uniform, .num_layers = 2};
+  options.recompute = {.method = Method::uniform, .num_layers = 2};
   TimeTable table = profiled(options);
   for (const char* kind : {"forward", "recompute", "backward"}) {  // 4 layers, 2 micro-batches
     EXPECT_EQ(calls(table, "linear", kind), 4 * 4 * 2) << kind << '\n' << to_text(table);
@@ -117,7 +117,7 @@ TEST(StepProfiler, RecomputedOpsAreCalledSo) {
   EXPECT_EQ(sum(table), table.step_ns);
   EXPECT_GE(table.attributed(), 0.98);
 
-  options.model.recompute = {.method = Method::block, .num_layers = 3};
+  options.recompute = {.method = Method::block, .num_layers = 3};
   table = profiled(options);
   EXPECT_EQ(calls(table, "attention", "forward"), 4 * 2);
   EXPECT_EQ(calls(table, "attention", "recompute"), 3 * 2);
@@ -242,10 +242,10 @@ TEST_F(StepProfilerCuda, ABusyDeviceIsInsideOps) {
   RankOptions options = small_gpt(DeviceKind::cuda);
   options.dtype = DType::bf16;
   options.model.hidden_size = 2048;
-  options.model.num_heads = 16;
-  options.model.vocabulary = 50304;
-  options.model.max_positions = 1024;
-  options.model.recompute = {.method = Method::uniform, .num_layers = 1};
+  options.model.attention.num_heads = 16;
+  options.model.vocabulary.size = 50304;
+  options.model.positions.max_length = 1024;
+  options.recompute = {.method = Method::uniform, .num_layers = 1};
   GptRank rank(options, {}, make_self_communicator());
   const std::vector<Batch> batches{random_batch(16, 1024, 50304, 1, 0).upload(rank.stream())};
   Trace trace;

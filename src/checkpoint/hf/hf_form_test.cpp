@@ -15,17 +15,17 @@ std::string complaint(const std::string& json) {
 }
 
 TEST(Gpt2Config, AbsentKeysHaveTheDefaultsOfTransformers) {
-  const GptOptions o = read_gpt2_config(R"({"model_type": "gpt2"})", "config.json").options;
+  const ModelOptions o = read_gpt2_config(R"({"model_type": "gpt2"})", "config.json").options;
   EXPECT_EQ(o.num_layers, 12);
   EXPECT_EQ(o.hidden_size, 768);
-  EXPECT_EQ(o.num_heads, 12);
-  EXPECT_EQ(o.ffn_hidden_size, 3072);
-  EXPECT_EQ(o.vocabulary, 50257);
-  EXPECT_EQ(o.max_positions, 1024);
+  EXPECT_EQ(o.attention.num_heads, 12);
+  EXPECT_EQ(o.mlp.ffn, 3072);
+  EXPECT_EQ(o.vocabulary.size, 50257);
+  EXPECT_EQ(o.positions.max_length, 1024);
   EXPECT_EQ(o.norm.epsilon, 1e-5f);
   EXPECT_EQ(o.activation, Activation::gelu_tanh);
   EXPECT_TRUE(o.tied);
-  EXPECT_EQ(o.hidden_dropout, 0.1f);
+  EXPECT_EQ(o.residual.dropout, 0.1f);
 }
 
 TEST(Gpt2Config, AbsentTokensAreThoseOfGpt2) {
@@ -38,16 +38,16 @@ TEST(Gpt2Config, AbsentTokensAreThoseOfGpt2) {
 }
 
 TEST(Gpt2Config, BothSpellingsOfSizes) {
-  const GptOptions o = read_gpt2_config(R"({"architectures": ["GPT2LMHeadModel"],
+  const ModelOptions o = read_gpt2_config(R"({"architectures": ["GPT2LMHeadModel"],
       "hidden_size": 8, "num_hidden_layers": 3, "num_attention_heads": 2,
       "max_position_embeddings": 5, "n_inner": 7, "activation_function": "gelu"})",
                                         "c")
                            .options;
   EXPECT_EQ(o.hidden_size, 8);
   EXPECT_EQ(o.num_layers, 3);
-  EXPECT_EQ(o.num_heads, 2);
-  EXPECT_EQ(o.max_positions, 5);
-  EXPECT_EQ(o.ffn_hidden_size, 7);
+  EXPECT_EQ(o.attention.num_heads, 2);
+  EXPECT_EQ(o.positions.max_length, 5);
+  EXPECT_EQ(o.mlp.ffn, 7);
   EXPECT_EQ(o.activation, Activation::gelu_erf);
 }
 
@@ -87,13 +87,13 @@ TEST(Gpt2Config, WrittenAndReadAgain) {
   Gpt2Config config;
   config.options.num_layers = 3;
   config.options.hidden_size = 48;
-  config.options.num_heads = 4;
-  config.options.ffn_hidden_size = 100;
-  config.options.vocabulary = 321;
-  config.options.max_positions = 64;
+  config.options.attention.num_heads = 4;
+  config.options.mlp.ffn = 100;
+  config.options.vocabulary.size = 321;
+  config.options.positions.max_length = 64;
   config.options.norm.epsilon = 1e-6f;
-  config.options.tied = false;
-  config.options.attention_dropout = 0.3f;
+  config.options.vocabulary.untied = true;
+  config.options.attention.dropout = 0.3f;
   config.tokens = {320, 319, std::nullopt};
   for (const Activation activation : {Activation::gelu_tanh, Activation::gelu_erf, Activation::silu,
                                       Activation::relu, Activation::squared_relu}) {
@@ -109,12 +109,12 @@ TEST(Gpt2Config, WrittenAndReadAgain) {
 
 TEST(Gpt2Config, SaysWhyAModelIsNoGpt2) {
   EXPECT_TRUE(gpt2_problems({}).empty());
-  GptOptions llama;
-  llama.positions = PositionKind::rotary;
+  ModelOptions llama;
+  llama.positions.rotary = true;
   llama.norm.kind = NormKind::rms;
   llama.gated = true;
   llama.bias = false;
-  llama.num_key_value_heads = 4;
+  llama.attention.num_groups = 4;
   EXPECT_EQ(gpt2_problems(llama).size(), 5u);
 }
 
