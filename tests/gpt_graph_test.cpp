@@ -43,9 +43,9 @@ RankOptions llama(RankOptions options) {
   model.attention.num_groups = 2;
   model.positions.rotary = true;
   model.norm.kind = NormKind::rms;
-  model.activation = Activation::silu;
-  model.gated = true;
-  model.bias = model.vocabulary.untied = true;
+  model.mlp.kind = MlpKind::swiglu;
+  model.bias = false;
+  model.vocabulary.untied = true;
   model.residual.fp32 = true;
   return options;
 }

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "comm/threads.h"
+#include "models/family.h"
 #include "train/gpt_rank.h"
 
 namespace bloomery::testing {
@@ -84,8 +85,7 @@ TEST(TensorParallel, FourRanksWithGroupedQueriesAndGatedMlp) {
   RankOptions options = tiny(DType::fp32, 0.1f);
   options.model.attention.num_heads = 8;
   options.model.attention.num_groups = 4;
-  options.model.gated = true;
-  options.model.activation = Activation::silu;
+  options.model.mlp.kind = MlpKind::swiglu;
   options.model.positions.rotary = true;
   options.model.positions.rotary_fraction = 2.0 / 3.0;
   options.model.vocabulary.untied = true;
@@ -195,15 +195,21 @@ TEST(Fp16, DynamicLossScaleTrains) {
 }
 
 TEST(GptMistakes, AreExplained) {
-  ModelOptions options;
+  const ModelOptions good = tiny(DType::fp32, 0).model;
+  ModelOptions options = good;
   options.attention.num_heads = 5;
   options.attention.num_groups = 3;
   options.residual.dropout = 1.5f;
   EXPECT_EQ(problems(options, {.tensor = 2}).size(), 4u);
   Mesh mesh = Mesh::single();
-  EXPECT_THROW(Gpt(options, mesh, DType::fp32), Error);
-  EXPECT_EQ(problems({.head_dim = -1}, {}).size(), 1u);
-  EXPECT_EQ(problems({.positions = PositionKind::rotary, .rotary_fraction = 0.01}, {}).size(), 1u);
+  EXPECT_THROW(Model(options, mesh, DType::fp32), Error);
+  options = good;
+  options.attention.head_dim = -1;
+  EXPECT_EQ(problems(options, {}).size(), 1u);
+  options = good;
+  options.positions.rotary = true;
+  options.positions.rotary_fraction = 0.01;
+  EXPECT_EQ(problems(options, {}).size(), 1u);
 
   GptRank rank(tiny(DType::fp32, 0), {}, make_self_communicator());
   EXPECT_THROW(rank.step(std::vector{random_batch(1, 33, 93, 7, 0)}), Error);

@@ -33,10 +33,11 @@ void load(Parameter& parameter, const Tensor& tensor) {
 }
 
 std::vector<double> logits(GptRank& rank, const HostBatch& host) {
-  const Batch batch = host.upload(rank.stream());
+  Batch batch = host.upload(rank.stream());
+  batch.labels = {};
   Context context = rank.context(batch, nullptr);
-  const Value value = rank.model().logits(context);
-  const std::int64_t columns = value.shape().back(), real = rank.model().options().vocabulary;
+  const Value value = rank.model().forward(context).stream;
+  const std::int64_t columns = value.shape().back(), real = rank.model().options().vocabulary.size;
   std::vector<double> all;
   const auto append = [&](const auto& numbers) {
     for (std::size_t i = 0; i < numbers.size(); ++i) {

@@ -187,7 +187,8 @@ HfTokenIds token_ids(const RunState& state, const std::string& place) {
 
 ModelRecord model_record(const RunState& state, const std::string& place) {
   ModelRecord record;
-  record.model = from_record(member(state, kModel, place), concat(place, ": ", kModel), record.notes);
+  record.model =
+      from_record(member(state, kModel, place), concat(place, ": ", kModel), record.notes);
   const std::string& tokenizer = member(state, kTokenizer, place);
   if (tokenizer != "{}") {
     record.tokenizer = tokenizer_options_from_json(tokenizer, concat(place, ": ", kTokenizer));

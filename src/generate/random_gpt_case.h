@@ -41,8 +41,7 @@ inline ModelOptions rotary_gpt() {
   o.attention.num_groups = 2;
   o.attention.head_dim = 16;
   o.norm.kind = NormKind::rms;
-  o.activation = Activation::silu;
-  o.gated = true;
+  o.mlp.kind = MlpKind::swiglu;
   o.bias = false;
   o.vocabulary.untied = true;
   o.positions.rotary = true;

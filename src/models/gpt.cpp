@@ -47,7 +47,8 @@ void config(HfConfig& c, ModelOptions& o) {
   c.opposite("tie_word_embeddings", o.vocabulary.untied, true);
   c.tokens(o.vocabulary.size, {.bos = 50256, .eos = 50256});
   // reorder_and_upcast_attn changes nothing: attention scores are fp32 here in any case.
-  c.only("scale_attn_weights", true, "scores without the factor 1/sqrt(head size) are not supported");
+  c.only("scale_attn_weights", true,
+         "scores without the factor 1/sqrt(head size) are not supported");
   c.only("scale_attn_by_inverse_layer_idx", false,
          "scores divided by the number of the layer are not supported");
   c.only("add_cross_attention", false, "attention to an encoder is not supported");
@@ -82,12 +83,13 @@ constexpr HuggingFace kGpt2 = {.model_type = "gpt2",
 }  // namespace
 
 const Family& gpt_family() {
-  static constexpr Family kFamily = {.name = "gpt",
-                                     .summary = "GPT-2, GPT-3 and what Megatron's flags make of them",
-                                     .defaults = defaults,
-                                     .num_blocks = num_decoder_blocks,
-                                     .blocks = decoder_blocks,
-                                     .hugging_face = &kGpt2};
+  static constexpr Family kFamily = {
+      .name = "gpt",
+      .summary = "GPT-2, GPT-3 and what Megatron's flags make of them",
+      .defaults = defaults,
+      .num_blocks = num_decoder_blocks,
+      .blocks = decoder_blocks,
+      .hugging_face = &kGpt2};
   return kFamily;
 }
 

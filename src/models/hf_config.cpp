@@ -176,9 +176,9 @@ void HfConfig::only(const char* key, bool value, const char* why) {
 void HfConfig::only_words(const char* key, std::string_view word, const char* why) {
   if (reading()) {
     const Document list = json_->find({key});
-    const bool good = list.is_null() || (list.is_array() && std::ranges::all_of(list, [&](const auto& w) {
-      return w == word;
-    }));
+    const bool good =
+        list.is_null() ||
+        (list.is_array() && std::ranges::all_of(list, [&](const auto& w) { return w == word; }));
     json_->require(good, key, list, why);
   }
 }
@@ -203,7 +203,8 @@ void HfConfig::finish() const {
   for (const std::string& problem : json_->problems) {
     all += "\n  " + problem;
   }
-  check(all.empty(), json_->source, ": this model cannot be ", reading() ? "read:" : "written:", all);
+  check(all.empty(), json_->source, ": this model cannot be ",
+        reading() ? "read:" : "written:", all);
 }
 
 std::string HfConfig::text() const { return json_->document.dump(2) + "\n"; }

@@ -11,8 +11,7 @@ constexpr TensorRule kTensors[] = {
     {"blocks.#.norm_1.bias", "layers.#.input_layernorm.bias", "e -> e"},
     {"blocks.#.attention.qkv.weight", "layers.#.attention.query_key_value.weight",
      "(h t d) e -> h t d e"},
-    {"blocks.#.attention.qkv.bias", "layers.#.attention.query_key_value.bias",
-     "(h t d) -> h t d"},
+    {"blocks.#.attention.qkv.bias", "layers.#.attention.query_key_value.bias", "(h t d) -> h t d"},
     {"blocks.#.attention.projection.weight", "layers.#.attention.dense.weight", "e q -> e q"},
     {"blocks.#.attention.projection.bias", "layers.#.attention.dense.bias", "e -> e"},
     {"blocks.#.norm_2.gain", "layers.#.post_attention_layernorm.weight", "e -> e"},
@@ -46,7 +45,8 @@ void config(HfConfig& c, ModelOptions& o) {
   c.none("quantization_config", "quantized weights are not supported");
   c.tokens(o.vocabulary.size, {.bos = 0, .eos = 2});
   c.fixed(o.positions.rotary, true, "its positions are not rotary");
-  c.rotary(o.positions, {.base = "rotary_emb_base", .fraction = "rotary_pct", .default_fraction = 0.25});
+  c.rotary(o.positions,
+           {.base = "rotary_emb_base", .fraction = "rotary_pct", .default_fraction = 0.25});
   c.fixed(o.positions.rotary_interleaved, false, "its rotated channels are interleaved");
   bool attention_bias = o.attention.qkv_bias.value_or(true);
   c.flag("attention_bias", attention_bias, true);

@@ -23,8 +23,8 @@ void check_division(const ModelOptions& o, const MeshDegrees& mesh, Findings& f)
                 a.head_dim != o.hidden_size / a.num_heads,
             "hidden size ", o.hidden_size, " is not a multiple of ", a.num_heads,
             " attention heads");
-  f.require(a.num_heads % a.num_groups == 0, a.num_heads,
-            " attention heads are not a multiple of ", a.num_groups, " key/value heads");
+  f.require(a.num_heads % a.num_groups == 0, a.num_heads, " attention heads are not a multiple of ",
+            a.num_groups, " key/value heads");
   f.require(a.num_groups % mesh.tensor == 0, a.num_groups,
             " key/value heads cannot be divided among ", mesh.tensor, " tensor-parallel ranks");
   f.require(o.mlp.ffn % mesh.tensor == 0, "feed-forward size ", o.mlp.ffn,

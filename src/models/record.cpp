@@ -77,8 +77,10 @@ Json from_first_version(const Json& old, const std::string& place) {
   }
   const bool gated = field("gated") == true;
   const std::pair<const char*, std::pair<const char*, const char*>> activations[] = {
-      {"gelu_tanh", {"gelu-tanh", "geglu-tanh"}}, {"gelu_erf", {"gelu", "geglu"}},
-      {"silu", {"silu", "swiglu"}},               {"relu", {"relu", "reglu"}},
+      {"gelu_tanh", {"gelu-tanh", "geglu-tanh"}},
+      {"gelu_erf", {"gelu", "geglu"}},
+      {"silu", {"silu", "swiglu"}},
+      {"relu", {"relu", "reglu"}},
       {"squared_relu", {"squared-relu", "squared-relu"}}};
   now["activation"] = field("activation");
   for (const auto& [name, words] : activations) {
@@ -95,9 +97,9 @@ Json from_first_version(const Json& old, const std::string& place) {
 
 // Only training asks for them.
 constexpr std::string_view kFree[] = {
-    "make-vocab-size-divisible-by", "add-bias-linear",            "bias-gelu-fusion",
-    "fp32-residual-connection",     "padded-vocab-in-softmax",    "init-method-std",
-    "init-method-xavier-uniform",   "attention-dropout",          "hidden-dropout",
+    "make-vocab-size-divisible-by", "add-bias-linear",         "bias-gelu-fusion",
+    "fp32-residual-connection",     "padded-vocab-in-softmax", "init-method-std",
+    "init-method-xavier-uniform",   "attention-dropout",       "hidden-dropout",
 };
 
 bool compared(const std::string& name, const ModelOptions& here, const ModelOptions& stored) {
@@ -143,7 +145,8 @@ ModelOptions from_record(std::string_view json, const std::string& place,
     if (std::ranges::find(known, name) != known.end()) {
       readable[name] = value;
     } else {
-      notes.push_back(concat(place, ": has ", name, " = ", value.dump(), ", which is unknown here and "
+      notes.push_back(concat(place, ": has ", name, " = ", value.dump(),
+                             ", which is unknown here and "
                              "left out; a newer program wrote it"));
     }
   }

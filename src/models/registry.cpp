@@ -41,8 +41,8 @@ const Family& find_family(std::string_view name) {
 void add_family(const Family& family) {
   const std::lock_guard lock(registry().mutex);
   std::vector<const Family*>& known = registry().families;
-  const bool is_new = std::ranges::none_of(
-      known, [&](const Family* other) { return other->name == family.name; });
+  const bool is_new =
+      std::ranges::none_of(known, [&](const Family* other) { return other->name == family.name; });
   check(is_new, "there already is a model family ", family.name);
   known.push_back(&family);
 }

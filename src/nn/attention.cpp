@@ -21,10 +21,11 @@ SelfAttention::SelfAttention(const std::string& name, int layer, const ModelOpti
            0, options.hidden_size, *options_.qkv_bias,
            weight_init(options, options.hidden_size,
                        (options_.num_heads + 2 * options_.num_groups) * options_.head_dim)),
-      projection_(mesh, name + ".projection", options.hidden_size,
-                  options_.num_heads * options_.head_dim, *options_.output_bias,
-                  weight_init(options, options_.num_heads * options_.head_dim, options.hidden_size,
-                              true)) {}
+      projection_(
+          mesh, name + ".projection", options.hidden_size, options_.num_heads * options_.head_dim,
+          *options_.output_bias,
+          weight_init(options, options_.num_heads * options_.head_dim, options.hidden_size, true)) {
+}
 
 Value SelfAttention::operator()(Context& context, const Value& x) const {
   const std::int64_t per_group = options_.num_heads / options_.num_groups;

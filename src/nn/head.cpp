@@ -5,8 +5,7 @@
 
 namespace bloomery {
 
-Head::Head(const ModelOptions& options, std::shared_ptr<Parameter> weight,
-           std::int64_t first_token)
+Head::Head(const ModelOptions& options, std::shared_ptr<Parameter> weight, std::int64_t first_token)
     : norm_("final_norm", options.hidden_size, options.norm),
       weight_(std::move(weight)),
       options_{.vocabulary = options.vocabulary.size,

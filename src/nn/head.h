@@ -10,12 +10,12 @@ namespace bloomery {
 
 class Head final : public Block {
  public:
-  // The weight is [vocabulary, hidden], cut over tensor ranks from row `first_token` on; shared with
-  // the embedding when tied.
+  // The weight is [vocabulary, hidden], cut over tensor ranks from row `first_token` on; shared
+  // with the embedding when tied.
   Head(const ModelOptions& options, std::shared_ptr<Parameter> weight, std::int64_t first_token);
 
-  // Reports "lm loss" and leaves an empty state, or leaves the logits [tokens, columns held here] of
-  // the batch's output rows.
+  // Reports "lm loss" and leaves an empty state, or leaves the logits [tokens, columns held here]
+  // of the batch's output rows.
   State forward(Context& context, State state) const override;
   void collect(ParameterList& parameters) const override;
   bool is_layer() const override { return false; }

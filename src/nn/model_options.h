@@ -17,8 +17,8 @@ namespace bloomery {
 
 struct SelfAttentionOptions {
   std::int64_t num_heads = 0;
-  std::int64_t num_groups = 0;  // key/value heads; 0: as many as heads
-  std::int64_t head_dim = 0;    // 0: hidden size / heads
+  std::int64_t num_groups = 0;                // key/value heads; 0: as many as heads
+  std::int64_t head_dim = 0;                  // 0: hidden size / heads
   std::optional<bool> qkv_bias, output_bias;  // none: as the model's linear layers
   bool causal = true;
   float dropout = 0;  // of the probabilities
@@ -51,7 +51,7 @@ struct MlpOptions {
 };
 
 struct PositionOptions {
-  bool learned = true;         // a table of positions; rotary ones take its place
+  bool learned = true;          // a table of positions; rotary ones take its place
   std::int64_t max_length = 0;  // rows of that table, and what the model was made for
   bool rotary = false;
   double rotary_fraction = 1;  // of a head's channels

@@ -1,12 +1,13 @@
-// config.json of a GPT-2: what is accepted must also be written and read again.
-#include "checkpoint/hf/gpt2.h"
+// config.json of every family: what is accepted must also be written and read again.
+#include "checkpoint/hf/hf_form.h"
 #include "fuzz.h"
 
 namespace bloomery {
 
 void fuzz_input(std::span<const std::byte> input) {
-  const Gpt2Config config = read_gpt2_config(as_text(input), "config.json");
-  read_gpt2_config(write_gpt2_config(config, DType::fp32), "written config.json");
+  const HfModelConfig config = read_hf_config(as_text(input), "config.json");
+  const std::string text = hf_config_text(*config.form, config.options, config.tokens, DType::fp32);
+  read_hf_config(text, "written config.json");
 }
 
 }  // namespace bloomery

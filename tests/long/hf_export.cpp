@@ -38,7 +38,7 @@ Tensor our_logits(Stream& stream, const HfModel& model, const SafetensorsFile& i
   batch.samples.assign(static_cast<std::size_t>(shape[0]), 0);
   const Batch uploaded = batch.upload(rank.stream());
   Context context = rank.context(uploaded, nullptr);
-  const Value logits = rank.model().logits(context);
+  const Value logits = rank.model().forward(context).stream;
   const std::vector<float> padded = logits.data.to_host<float>(rank.stream());
   const std::int64_t columns = logits.shape().back(), real = model.options.vocabulary.size;
   std::vector<float> kept;

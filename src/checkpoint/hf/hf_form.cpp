@@ -44,8 +44,8 @@ HfModelConfig read_hf_config(std::string_view json, const std::string& source) {
         known += concat(known.empty() ? "" : ", ", other->hugging_face->model_type);
       }
     }
-    throw Error(concat(source, ": model_type '", config.model_type(), "' cannot be read; ", known,
-                       " can"));
+    throw Error(
+        concat(source, ": model_type '", config.model_type(), "' cannot be read; ", known, " can"));
   }
   HfModelConfig result{.form = family->hugging_face};
   result.options.family = family->name;

@@ -16,7 +16,8 @@
 namespace bloomery {
 
 // A folder that was opened and checked: the weights are those that the configuration needs, under
-// names with or without the prefix of their form, in shapes that fit. Tensors are read when asked for.
+// names with or without the prefix of their form, in shapes that fit. Tensors are read when asked
+// for.
 class HfFolder {
  public:
   // On the CPU. An Error names the first few of whatever is missing, misshapen or unknown.
@@ -58,8 +59,8 @@ struct HfExportOptions {
 // Writes config.json, generation_config.json, the weights (in shards when there are too many bytes
 // for one) and the tokenizer's files; makes the folder. Each file appears whole or not at all,
 // config.json last. The tensors are all parameters of the model by our names, vocabulary unpadded,
-// on the CPU. An Error says why a model has no form, or that the folder holds weights of a kind that
-// transformers would prefer to the new ones.
+// on the CPU. An Error says why a model has no form, or that the folder holds weights of a kind
+// that transformers would prefer to the new ones.
 void write_hf(Stream& stream, const std::filesystem::path& folder, const ModelOptions& options,
               const std::map<std::string, Tensor>& tensors, const HfExportOptions& extra = {});
 

@@ -62,8 +62,8 @@ class HfModels : public ::testing::Test {
       EXPECT_EQ(std::memcmp(tensor.data(), other.data(), tensor.bytes()), 0) << name;
     }
     EXPECT_EQ(a.tokens, b.tokens);
-    EXPECT_EQ(a.options.tied, b.options.tied);
-    EXPECT_EQ(a.options.activation, b.options.activation);
+    EXPECT_EQ(a.options.vocabulary.untied, b.options.vocabulary.untied);
+    EXPECT_EQ(a.options.mlp.kind, b.options.mlp.kind);
     EXPECT_EQ(a.options.norm.epsilon, b.options.norm.epsilon);
   }
 
@@ -90,23 +90,23 @@ TEST_F(HfModels, EveryFormSurvivesExportBitForBit) {
 
 TEST_F(HfModels, DtypesAndOptionsAreThoseOfTheFolder) {
   const HfModel bf16 = read_hf(stream, golden("safetensors_sharded"));
-  EXPECT_EQ(bf16.options.activation, Activation::gelu_erf);
+  EXPECT_EQ(bf16.options.mlp.kind, MlpKind::gelu_erf);
   EXPECT_EQ(bf16.tensors.at("final_norm.gain").dtype(), DType::bf16);
   EXPECT_EQ(read_hf(stream, golden("bin_sharded")).tensors.at("final_norm.gain").dtype(),
             DType::fp16);
   EXPECT_EQ(read_hf(stream, golden("base_model")).tensors.at("final_norm.gain").dtype(),
             DType::fp64);
   const HfModel untied = read_hf(stream, golden("bin_legacy"));
-  EXPECT_FALSE(untied.options.tied);
+  EXPECT_TRUE(untied.options.vocabulary.untied);
   EXPECT_TRUE(untied.tensors.contains("head.weight"));
-  EXPECT_TRUE(read_hf(stream, golden("bin")).options.tied);
+  EXPECT_FALSE(read_hf(stream, golden("bin")).options.vocabulary.untied);
 }
 
 TEST_F(HfModels, ATiedOutputThatDiffersIsAWeightOfItsOwn) {
   const fs::path folder = copy("bin_legacy");
   replace(folder / "config.json", "\"tie_word_embeddings\": false",
           "\"tie_word_embeddings\": true");
-  EXPECT_FALSE(read_hf(stream, folder).options.tied);
+  EXPECT_TRUE(read_hf(stream, folder).options.vocabulary.untied);
 }
 
 TEST_F(HfModels, MixedDtypesAreKept) {
@@ -156,7 +156,7 @@ TEST_F(HfModels, WeightsMustFitTheConfiguration) {
   folder = copy("bin");
   replace(folder / "config.json", "\"tie_word_embeddings\": true",
           "\"tie_word_embeddings\": false");
-  EXPECT_FALSE(read_hf(stream, folder).options.tied);
+  EXPECT_TRUE(read_hf(stream, folder).options.vocabulary.untied);
   folder = copy("safetensors");
   replace(folder / "config.json", "\"tie_word_embeddings\": true",
           "\"tie_word_embeddings\": false");

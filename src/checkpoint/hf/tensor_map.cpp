@@ -85,8 +85,8 @@ TensorMap make_map(const TensorRule& rule, const ModelOptions& options) {
   for (const char c : parts) {
     map.parts.push_back(make_part(theirs, extent(c, options), options));
   }
-  check(map.order.rank() == map.parts[0].view.rank(), "tensor layout that loses a dimension: ",
-        rule.layout);
+  check(map.order.rank() == map.parts[0].view.rank(),
+        "tensor layout that loses a dimension: ", rule.layout);
   return map;
 }
 
@@ -186,7 +186,8 @@ std::vector<TensorMap> expand(std::span<const TensorRule> rules, const ModelOpti
       }
     }
   }
-  check(wanted.empty(), "no rule says what becomes of ", wanted.empty() ? "" : wanted.begin()->first);
+  check(wanted.empty(), "no rule says what becomes of ",
+        wanted.empty() ? "" : wanted.begin()->first);
   return maps;
 }
 
@@ -196,8 +197,8 @@ Tensor to_ours(Stream& stream, const TensorMap& map, std::span<const Tensor> the
     const TensorMap::Part& part = map.parts[i];
     check(theirs[i].shape() == part.their_shape, part.theirs, " has shape ", theirs[i].shape(),
           ", not ", part.their_shape);
-    check(theirs[i].dtype() == theirs[0].dtype(), part.theirs, " is ", theirs[i].dtype(),
-          ", but ", map.parts[0].theirs, " is ", theirs[0].dtype(),
+    check(theirs[i].dtype() == theirs[0].dtype(), part.theirs, " is ", theirs[i].dtype(), ", but ",
+          map.parts[0].theirs, " is ", theirs[0].dtype(),
           "; they are one tensor here and must have one type");
     parts.push_back(map.same_order()
                         ? theirs[i].reshape(map.part_shape(part))
@@ -239,9 +240,9 @@ std::vector<Tensor> to_theirs(Stream& stream, const TensorMap& map, const Tensor
                });
       offset += taken.shape()[map.joined];
     }
-    theirs.push_back(map.same_order() ? taken.reshape(part.their_shape)
-                                      : permuted(stream, taken, taken.shape(), inverse,
-                                                 part.their_shape));
+    theirs.push_back(map.same_order()
+                         ? taken.reshape(part.their_shape)
+                         : permuted(stream, taken, taken.shape(), inverse, part.their_shape));
   }
   return theirs;
 }

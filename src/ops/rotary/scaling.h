@@ -16,8 +16,8 @@ struct RotaryScaling {
   double low_frequency_factor = 1, high_frequency_factor = 4;  // llama3
   double beta_fast = 32, beta_slow = 1;                        // yarn
   double attention_factor = 0;  // yarn: what cos and sin are multiplied by; 0: by the rule
-  double mscale = 0, mscale_all_dim = 0;                       // yarn: of that rule; 0: not given
-  bool truncate = true;                                        // yarn: bounds are whole numbers
+  double mscale = 0, mscale_all_dim = 0;  // yarn: of that rule; 0: not given
+  bool truncate = true;                   // yarn: bounds are whole numbers
 };
 
 struct RotaryAngles {

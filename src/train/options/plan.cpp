@@ -140,9 +140,8 @@ Plan make_plan(const PretrainOptions& o, std::int64_t vocabulary) {
   plan.seq_length = o.data.seq_length;
   plan.batch = BatchSize(global_batch_size(o.batch), rampup(o.batch));
   const int num_moments = o.update.kind == OptimizerKind::sgd ? 1 : 2;
-  plan.memory =
-      estimate_memory(plan.model, plan.recompute, plan.dtype, num_moments,
-                      plan.micro_batch * plan.seq_length);
+  plan.memory = estimate_memory(plan.model, plan.recompute, plan.dtype, num_moments,
+                                plan.micro_batch * plan.seq_length);
   plan_length(o.length, plan);
   plan.optimizer = {.kind = o.update.kind,
                     .beta1 = o.update.beta1,

@@ -65,9 +65,8 @@ std::string schedule_text(const Plan& plan) {
 
 std::string memory_text(const Plan& plan) {
   const MemoryEstimate& m = plan.memory;
-  const char* recompute = plan.recompute.method == RecomputeOptions::Method::none
-                              ? ""
-                              : " (layers are recomputed)";
+  const char* recompute =
+      plan.recompute.method == RecomputeOptions::Method::none ? "" : " (layers are recomputed)";
   return "memory of a rank, estimated:\n" + line("parameters", gibibytes(m.parameters)) +
          line("gradients", gibibytes(m.gradients)) + line("optimizer", gibibytes(m.optimizer)) +
          line("activations", gibibytes(m.activations) + recompute) +

@@ -135,11 +135,11 @@ TEST(ReadPretrain, ModelSizes) {
   named.insert(named.end(), {"--model-size", "1.7b", "--num-layers", "2"});
   const PretrainCase c(named, {.model_size_key = "GPT13B", .world_size = {}});
   ASSERT_EQ(c.error, "");
-  EXPECT_EQ(c.options.network.num_layers, 2);
-  EXPECT_EQ(c.options.network.hidden_size, 2304);
+  EXPECT_EQ(c.options.model.num_layers, 2);
+  EXPECT_EQ(c.options.model.hidden_size, 2304);
   EXPECT_TRUE(c.has_note("--num-layers 2 counts, not the 24 of --model-size 1.7B"));
   const PretrainCase key(rest, {.model_size_key = "GPT13B", .world_size = {}});
-  EXPECT_EQ(key.options.network.hidden_size, 5120);
+  EXPECT_EQ(key.options.model.hidden_size, 5120);
   EXPECT_TRUE(PretrainCase(rest, {.model_size_key = "GPT12B", .world_size = {}})
                   .fails_with("there is no model size 'GPT12B'"));
   EXPECT_TRUE(
