@@ -28,7 +28,8 @@ MlpKind mlp_kind(const std::string& activation, bool gated) {
       {"gelu_tanh", {MlpKind::gelu_tanh, MlpKind::geglu_tanh}},
       {"gelu_erf", {MlpKind::gelu_erf, MlpKind::geglu_erf}},
       {"silu", {MlpKind::silu, MlpKind::swiglu}},
-      {"relu", {MlpKind::relu, MlpKind::reglu}}};
+      {"relu", {MlpKind::relu, MlpKind::reglu}},
+      {"squared_relu", {MlpKind::squared_relu, MlpKind::squared_relu}}};
   return gated ? kinds.at(activation).second : kinds.at(activation).first;
 }
 

@@ -88,18 +88,15 @@ BenchRow rotary_row(const BenchShapes& shapes) {
             const Tensor qkv = setup.in({tokens, heads, 3, head_dim});
             setup.bytes *= 2.0 * 2 / 3;
             const Tensor positions = setup.integers({tokens}, shapes.sequence);
-            Rotary kernel{.data = qkv,
-                          .positions = positions,
-                          .num_tokens = tokens,
-                          .num_groups = heads,
-                          .heads = 3,
-                          .turned = 2,
-                          .head_dim = head_dim,
-                          .num_pairs = std::min(head_dim / 2, kMaxRotaryPairs)};
-            for (std::int64_t i = 0; i < kernel.num_pairs; ++i) {
-              kernel.frequencies[static_cast<std::size_t>(i)] =
-                  std::pow(10000.0, -2.0 * static_cast<double>(i) / static_cast<double>(head_dim));
-            }
+            const std::int64_t turned = std::min(head_dim, 2 * kMaxRotaryPairs);
+            const Rotary kernel{.data = qkv,
+                                .positions = positions,
+                                .num_tokens = tokens,
+                                .num_groups = heads,
+                                .heads = 3,
+                                .turned = 2,
+                                .head_dim = head_dim,
+                                .table = make_rotary_table(10000, turned, {}, shapes.sequence)};
             return launching(setup, kernel, {qkv, positions});
           }};
 }

@@ -56,7 +56,7 @@ TEST(Record, EveryOptionComesBackExactly) {
       {"make-vocab-size-divisible-by", 8},
       {"max-position-embeddings", 34},
       {"normalization", "rmsnorm"},
-      {"layernorm-epsilon", 3e-7f},
+      {"layernorm-epsilon", 3e-7},
       {"apply-layernorm-1p", true},
       {"activation", "swiglu"},
       {"bias-gelu-fusion", false},
@@ -85,8 +85,8 @@ TEST(Record, EveryOptionComesBackExactly) {
       {"rope-mscale", 0.5},
       {"rope-mscale-all-dim", 0.75},
       {"rope-truncate", false},
-      {"attention-dropout", 0.1f},
-      {"hidden-dropout", 0.2f},
+      {"attention-dropout", 0.1},
+      {"hidden-dropout", 0.2},
       {"init-method-std", 0.1 / 3},
       {"init-method-xavier-uniform", true},
   };
@@ -136,7 +136,7 @@ TEST(Record, NamesWhatIsWrong) {
 constexpr const char* kFirst =
     R"({"num_layers":3,"hidden_size":48,"num_heads":6,"num_key_value_heads":2,"head_dim":0,)"
     R"("ffn_hidden_size":0,"vocabulary":77,"make_vocabulary_divisible_by":8,"max_positions":33,)"
-    R"("norm":"rms","norm_epsilon":2.9999998514540493e-07,"norm_one_plus_gain":true,)"
+    R"("norm":"rms","norm_epsilon":3.000000106112566e-07,"norm_one_plus_gain":true,)"
     R"("activation":"silu","gated":true,"bias":false,"tied":false,"positions":"rotary",)"
     R"("rotary_fraction":0.25,"rotary_base":12345.678901234567,"rotary_interleaved":true,)"
     R"("post_norm_residual":true,"fp32_residual":true,"padded_vocabulary_in_softmax":true,)"

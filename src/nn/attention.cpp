@@ -37,7 +37,8 @@ Value SelfAttention::operator()(Context& context, const Value& x) const {
                   .head_dim = options_.head_dim,
                   .dim = positions_.rotary_dim(options_.head_dim),
                   .base = positions_.rotary_base,
-                  .interleaved = positions_.rotary_interleaved});
+                  .interleaved = positions_.rotary_interleaved,
+                  .scaling = positions_.scaling});
   }
   const AttentionOptions options{.num_heads = num_local_groups_ * per_group,
                                  .num_groups = num_local_groups_,

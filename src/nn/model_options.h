@@ -11,7 +11,7 @@
 #include "autograd/parameter.h"
 #include "ops/activation/activation_kind.h"
 #include "ops/norm/norm.h"
-#include "ops/rotary/scaling.h"
+#include "ops/rotary/rotary_table.h"
 
 namespace bloomery {
 

@@ -1,6 +1,8 @@
 // bloomery_hf_export INPUT OUTPUT SHARD_BYTES: reads a Hugging Face folder and writes another of
-// the same model. INPUT/tokens.safetensors holds `tokens` [sequences, length]; the logits that our
-// GPT gives for them in fp32 go to OUTPUT/our_logits.safetensors. For tests/long/hf.py.
+// the same model. INPUT/tokens.safetensors holds `tokens` and `labels` [sequences, length]; logits,
+// loss and gradients that we compute of them in fp32 go to OUTPUT/computed.safetensors. For
+// tests/long/hf.py.
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -22,31 +24,65 @@ void load(Parameter& parameter, const Tensor& tensor) {
   });
 }
 
-Tensor our_logits(Stream& stream, const HfModel& model, const SafetensorsFile& input) {
+HostBatch host_batch(Stream& stream, const SafetensorsFile& input) {
+  const Shape shape = input.entry("tokens").shape;
+  HostBatch batch{.num_sequences = shape[0], .length = shape[1]};
+  batch.tokens = input.read(stream, "tokens").to_host<std::int32_t>(stream);
+  batch.labels = input.read(stream, "labels").to_host<std::int32_t>(stream);
+  for (std::int64_t i = 0; i < shape.numel(); ++i) {
+    batch.positions.push_back(static_cast<std::int32_t>(i % shape[1]));
+  }
+  batch.samples.assign(static_cast<std::size_t>(shape[0]), 0);
+  return batch;
+}
+
+using Named = std::vector<std::pair<std::string, Tensor>>;
+
+// Without the padding of the vocabulary.
+Tensor logits(Stream& stream, GptRank& rank, const HostBatch& host) {
+  Batch batch = host.upload(rank.stream());
+  batch.labels = {};
+  Context context = rank.context(batch, nullptr);
+  const Value value = rank.model().forward(context).stream;
+  const std::vector<float> padded = value.data.to_host<float>(rank.stream());
+  const std::int64_t columns = value.shape().back(), real = rank.model().options().vocabulary.size;
+  std::vector<float> kept;
+  for (std::int64_t row = 0; row < batch.num_tokens(); ++row) {
+    const auto begin = padded.begin() + row * columns;
+    kept.insert(kept.end(), begin, begin + real);
+  }
+  return Tensor::from_host(stream, kept, {host.num_sequences, host.length, real});
+}
+
+// Of all weights, by their names and in their layout.
+void add_gradients(Stream& stream, GptRank& rank, Named& results) {
+  const HuggingFace& form = hf_form(rank.model().options());
+  const std::vector<TensorMap> maps = expand(form.tensors, rank.model().options());
+  for (const Parameter* parameter : rank.model().parameters()) {
+    std::vector<float> numbers = parameter->grad.to_host<float>(rank.stream());
+    numbers.resize(static_cast<std::size_t>(parameter->box.global.numel()));  // without padding
+    const Tensor ours = Tensor::from_host(stream, numbers, parameter->box.global);
+    const auto map = std::ranges::find(maps, parameter->name, &TensorMap::ours);
+    const std::vector<Tensor> parts = to_theirs(stream, *map, ours);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const std::string& name = map->parts[i].theirs;
+      results.emplace_back(concat("grad.", name == form.output ? "" : form.prefix, name), parts[i]);
+    }
+  }
+}
+
+Named compute(Stream& stream, const HfModel& model, const SafetensorsFile& input) {
   RankOptions options{.model = model.options, .device = {.num_threads = 2}, .training = false};
   GptRank rank(options, MeshDegrees{}, make_self_communicator());
   for (Parameter* parameter : rank.model().parameters()) {
     load(*parameter, model.tensors.at(parameter->name));
   }
-  const Shape shape = input.entry("tokens").shape;
-  HostBatch batch{.num_sequences = shape[0], .length = shape[1]};
-  batch.tokens = input.read(stream, "tokens").to_host<std::int32_t>(stream);
-  batch.labels = batch.tokens;
-  for (std::int64_t i = 0; i < shape.numel(); ++i) {
-    batch.positions.push_back(static_cast<std::int32_t>(i % shape[1]));
-  }
-  batch.samples.assign(static_cast<std::size_t>(shape[0]), 0);
-  const Batch uploaded = batch.upload(rank.stream());
-  Context context = rank.context(uploaded, nullptr);
-  const Value logits = rank.model().forward(context).stream;
-  const std::vector<float> padded = logits.data.to_host<float>(rank.stream());
-  const std::int64_t columns = logits.shape().back(), real = model.options.vocabulary.size;
-  std::vector<float> kept;
-  for (std::int64_t row = 0; row < shape.numel(); ++row) {
-    const auto begin = padded.begin() + row * columns;
-    kept.insert(kept.end(), begin, begin + real);
-  }
-  return Tensor::from_host(stream, kept, {shape[0], shape[1], real});
+  const HostBatch batch = host_batch(stream, input);
+  Named results = {{"logits", logits(stream, rank, batch)}};
+  const std::vector<double> loss = {rank.accumulate(std::span(&batch, 1))};
+  results.emplace_back("loss", Tensor::from_host(stream, loss, {1}));
+  add_gradients(stream, rank, results);
+  return results;
 }
 
 }  // namespace
@@ -63,8 +99,7 @@ int main(int count, char** arguments) {
     write_hf(stream, output, model.options, model.tensors,
              {.tokens = model.tokens, .max_shard_bytes = std::stoull(arguments[3])});
     const SafetensorsFile tokens(input / "tokens.safetensors");
-    write_safetensors(output / "our_logits.safetensors", stream,
-                      {{"logits", our_logits(stream, model, tokens)}});
+    write_safetensors(output / "computed.safetensors", stream, compute(stream, model, tokens));
   } catch (const Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 2;
