@@ -10,6 +10,7 @@
 #include "autograd/parameter.h"
 #include "checkpoint/model_record.h"
 #include "checkpoint/writer.h"
+#include "models/model.h"
 
 namespace bloomery {
 

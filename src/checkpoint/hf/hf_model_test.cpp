@@ -147,7 +147,7 @@ TEST_F(HfModels, WeightsMustFitTheConfiguration) {
   replace(folder / "config.json", "\"n_layer\": 2", "\"n_layer\": 3");
   expect_complaint(folder, "h.2.ln_1.weight is missing");
   replace(folder / "config.json", "\"n_layer\": 3", "\"n_layer\": 1");
-  expect_complaint(folder, "h.1.attn.c_attn.bias is no tensor of this GPT-2");
+  expect_complaint(folder, "h.1.attn.c_attn.bias is no tensor of this gpt2");
   replace(folder / "config.json", "\"n_layer\": 1", "\"n_layer\": 2000000000");
   expect_complaint(folder, "too few");
   folder = copy("safetensors");
