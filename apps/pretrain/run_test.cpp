@@ -220,7 +220,7 @@ TEST_F(PretrainRun, TakesFromACheckpointWhatIsAsked) {
   EXPECT_TRUE(model.says("holds another model")) << model.errors;
   const Outcome activation = train("--train-iters 4 --squared-relu" + load);
   EXPECT_EQ(activation.code, kBadInput);
-  EXPECT_TRUE(activation.says("activation: \"squared_relu\" here")) << activation.errors;
+  EXPECT_TRUE(activation.says("activation: squared-relu here")) << activation.errors;
   const Outcome sgd = train("--train-iters 4 --optimizer sgd" + load);
   EXPECT_EQ(sgd.code, kBadInput);
   EXPECT_TRUE(sgd.says("another kind of optimizer")) << sgd.errors;

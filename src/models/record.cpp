@@ -160,6 +160,19 @@ ModelOptions from_record(std::string_view json, const std::string& place,
   return completed(options);
 }
 
+void read_record(OptionTable& table, const ModelOptions& stored, const std::string& place) {
+  Json rows = Json::parse(to_record(stored));
+  for (const char* name : {"version", "family", "vocabulary-size"}) {
+    rows.erase(name);
+  }
+  for (const std::string_view name : kFree) {
+    if (table.given(name)) {
+      rows.erase(std::string(name));
+    }
+  }
+  table.read_json(rows.dump(), place);
+}
+
 std::vector<std::string> model_differences(const ModelOptions& here, const ModelOptions& stored) {
   std::vector<std::string> found;
   if (here.family != stored.family) {

@@ -11,12 +11,19 @@
 
 namespace bloomery {
 
+class OptionTable;
+
 std::string to_record(const ModelOptions& options);
 
 // The options are completed and can be built. `notes` gets a line for each name that is unknown
 // here. An Error, starting with `place`, names what is malformed or impossible.
 ModelOptions from_record(std::string_view json, const std::string& place,
                          std::vector<std::string>& notes);
+
+// Takes the model's options over into a table that describes one of the same family; `place` says
+// where they come from. What was given differently is a contradiction, unless only training asks
+// for it.
+void read_record(OptionTable& table, const ModelOptions& stored, const std::string& place);
 
 // Where two models differ in their tensors or in what they compute with them, one line each:
 // "activation: swiglu here, gelu in the checkpoint". What only training asks for (dropout, initial

@@ -64,9 +64,10 @@ const HuggingFace& hf_form(const ModelOptions& options) {
   std::vector<const Family*> order = families();
   std::ranges::stable_partition(
       order, [&](const Family* family) { return family->name == options.family; });
+  const auto blocks = find_family(options.family).blocks;
   std::string all;
   for (const Family* family : order) {
-    if (family->hugging_face == nullptr) {
+    if (family->hugging_face == nullptr || family->blocks != blocks) {
       continue;
     }
     const std::vector<std::string> problems = hf_problems(*family->hugging_face, options);
@@ -79,7 +80,7 @@ const HuggingFace& hf_form(const ModelOptions& options) {
     }
     all.back() = '.';
   }
-  throw Error(concat("this model has no Hugging Face form here:", all));
+  throw Error(concat("this model has no Hugging Face form here", all.empty() ? "" : ":", all));
 }
 
 std::string hf_config_text(const HuggingFace& form, const ModelOptions& options,

@@ -18,8 +18,8 @@ struct HfModelConfig {
 // numbers and that we do not compute, and anything malformed, is an Error that names all of them.
 HfModelConfig read_hf_config(std::string_view json, const std::string& source);
 
-// The architecture that computes what the model does: that of its own family, else another's. An
-// Error says for each why not.
+// The architecture that computes what the model does: that of its own family, else of another one
+// with the same blocks. An Error says for each why not.
 const HuggingFace& hf_form(const ModelOptions& options);
 // Why a form cannot say what the model is, one line each; empty when it can.
 std::vector<std::string> hf_problems(const HuggingFace& form, const ModelOptions& options);

@@ -7,7 +7,8 @@ namespace {
 void describe_checkpoint(OptionTable& t, CheckpointFlags& o) {
   t.section("checkpoints");
   t.add("save", o.save, "Folder for checkpoints.");
-  t.add("load", o.load, "Folder to resume from; an empty one starts anew.");
+  t.add("load", o.load,
+        "Folder to resume from, or a Hugging Face model to start from; an empty one starts anew.");
   t.add("save-interval", o.save_interval, "Steps between checkpoints.", at_least(1))
       .alias("persistent-save-interval");
   t.add("no-save-optim", o.no_save_optim, "Leave the optimizer's state out.");
@@ -15,6 +16,11 @@ void describe_checkpoint(OptionTable& t, CheckpointFlags& o) {
   t.add("no-load-optim", o.no_load_optim, "Start with fresh moments.");
   t.add("no-load-rng", o.no_load_rng, "Nothing to leave out: randomness has no state here.");
   t.add("finetune", o.finetune, "Take the weights alone and start at iteration 0.");
+  t.add("use-checkpoint-args", o.use_checkpoint_args,
+        "The model's options are those of --load, not flags; always so for a Hugging Face folder.");
+  t.add("load-tag", o.load_tag, "Which checkpoint of --load: 100, step-100 or global_step100.");
+  t.add("reset-iteration", o.reset_iteration,
+        "Take weights and optimizer from --load and count iterations and samples from 0.");
   t.add("exit-on-missing-checkpoint", o.exit_on_missing,
         "Stop when --load holds no checkpoint instead of starting anew.");
   t.add("keep-last", o.keep_last, "Delete older checkpoints than so many; 0 keeps all.",

@@ -122,7 +122,6 @@ constexpr std::array kRefused = {
             "parallelism over the sequence is not built yet"},
     Refused{"ds-sequence-parallel-fpdt", "", "parallelism over the sequence is not built yet"},
     Refused{"mos kd", "", "distillation is not built yet"},
-    Refused{"reset-iteration", "", "it belongs to distillation; --finetune starts at iteration 0"},
     Refused{"random-ltd", "", "dropping tokens in layers is not built yet"},
     Refused{"data-efficiency-curriculum-learning", "", "curricula are not built yet"},
     Refused{"train-idx-path train-desc-path train-doc-idx-path train-sample-idx-path "
@@ -137,8 +136,6 @@ constexpr std::array kRefused = {
     Refused{"embedding-weights-in-fp32", "",
             "embeddings are stored as --dtype says; their master weights are fp32"},
     Refused{"onnx-safe", "False", "models are exported with `convert`, not by tracing"},
-    Refused{"use-checkpoint-args", "", "give the shape of the model as flags"},
-    Refused{"load-tag", "", "name the checkpoint itself: --load FOLDER/step-N"},
     Refused{"ds-inference inference", "", "this command trains; text comes from `generate`"},
     Refused{"use-dataset-only", "False", "this command trains; samples come from `data samples`"},
     Refused{"retro-add-retriever", "", "retrieval is not built"},

@@ -73,9 +73,12 @@ struct CheckpointFlags {
   std::optional<std::int64_t> save_interval;
   bool no_save_optim = false, no_save_rng = false, no_load_optim = false, no_load_rng = false;
   bool finetune = false, exit_on_missing = false;
-  std::int64_t keep_last = 0;   // 0: all
-  std::int64_t keep_every = 0;  // 0: none beyond the last ones
-  bool synchronous = false;     // write before the next step instead of beside it
+  bool use_checkpoint_args = false;  // the model is that of --load
+  std::string load_tag;              // which checkpoint of --load; empty: the newest
+  bool reset_iteration = false;      // weights and optimizer as stored, counting from 0
+  std::int64_t keep_last = 0;        // 0: all
+  std::int64_t keep_every = 0;       // 0: none beyond the last ones
+  bool synchronous = false;          // write before the next step instead of beside it
 };
 
 struct EvaluationOptions {

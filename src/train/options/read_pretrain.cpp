@@ -1,9 +1,12 @@
 #include "train/options/read_pretrain.h"
 
 #include <cstdlib>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "checkpoint/stored_model.h"
+#include "models/record.h"
 #include "train/options/model_sizes.h"
 
 namespace bloomery {
@@ -87,6 +90,48 @@ void read_deepspeed(OptionTable& table, PretrainOptions& o, Notes& notes) {
   apply_deepspeed_defaults(table, o, notes);
 }
 
+// --load-tag names one checkpoint of --load.
+void apply_load_tag(CheckpointFlags& o) {
+  if (o.load_tag.empty()) {
+    return;
+  }
+  check(!o.load.empty(), "--load-tag ", o.load_tag, " needs --load FOLDER");
+  const std::size_t digits = o.load_tag.find_last_not_of("0123456789") + 1;
+  const std::string prefix = o.load_tag.substr(0, digits);
+  check(digits < o.load_tag.size() &&
+            (prefix.empty() || prefix == "step-" || prefix == "global_step"),
+        "--load-tag ", o.load_tag,
+        ": give the number of a step, as 100, step-100 or "
+        "global_step100");
+  o.load = (std::filesystem::path(o.load) / ("step-" + o.load_tag.substr(digits))).string();
+  check(std::filesystem::exists(o.load), "--load-tag ", o.load_tag, ": there is no ", o.load);
+}
+
+// The model of --load in place of flags. Its tokenizer too, where none is named.
+void take_stored_model(OptionTable& table, PretrainOptions& o, Notes& notes) {
+  const CheckpointFlags& flags = o.checkpoint;
+  if (flags.load.empty() || !(flags.use_checkpoint_args || is_hf_folder(flags.load))) {
+    return;
+  }
+  const std::optional<ModelRecord> stored = stored_model(flags.load);
+  if (!stored) {
+    return;
+  }
+  const auto has_own = [](const std::string& family) {
+    return find_family(family).describe != nullptr;
+  };
+  const std::string& family = stored->model.family;
+  check(family == o.model.family || (!has_own(family) && !has_own(o.model.family)), flags.load,
+        " holds a model of the family ", family, ": give --model-family ", family);
+  o.model.family = family;
+  read_record(table, stored->model, flags.load);
+  o.model.vocabulary.size = stored->model.vocabulary.size;
+  notes.insert(notes.end(), stored->notes.begin(), stored->notes.end());
+  if (stored->tokenizer && !names_tokenizer(o.tokenizer)) {
+    o.tokenizer = *stored->tokenizer;
+  }
+}
+
 void apply_tokenizer_default(TokenizerOptions& o) {
   if (o.path.empty() && o.type.empty() && !o.vocab_file.empty()) {
     o.type = "GPT2BPETokenizer";  // what pretrain_gpt takes when none is named
@@ -127,6 +172,8 @@ std::vector<std::string> read_pretrain(OptionTable& table, PretrainOptions& opti
   try {
     read_deepspeed(table, options, notes);
     apply_model_size(options, environment, notes);
+    apply_load_tag(options.checkpoint);
+    take_stored_model(table, options, notes);
   } catch (const Error& error) {
     further.push_back(error.what());
   }

@@ -23,7 +23,8 @@ struct Environment {
 Environment read_environment();
 
 // Sets the options and returns one line for each thing that the user should know. Everything wrong
-// is thrown as one Error. The DeepSpeed file is the only one that is read.
+// is thrown as one Error. Of files only DeepSpeed's configuration
+// and, where the model comes from there, the record in --load are read.
 //
 // With --deepspeed, loss scale and clipping come from the configuration, and what it leaves out
 // takes DeepSpeed's defaults, as there: without gradient_clipping nothing is clipped.
