@@ -350,7 +350,7 @@ TEST_F(PretrainRun, RefusesFoldersOfOtherModelsInsteadOfStartingAnew) {
   };
   const Outcome hf = train("--train-iters 2" + make("hf", "config.json"));
   EXPECT_EQ(hf.code, kBadInput);
-  EXPECT_TRUE(hf.says("bloomery convert --to native")) << hf.errors;
+  EXPECT_TRUE(hf.says("config.json: not a JSON object")) << hf.errors;
   for (const char* file : {"latest_checkpointed_iteration.txt", "latest"}) {
     const Outcome other = train("--train-iters 2" + make(file + std::string("-folder"), file));
     EXPECT_EQ(other.code, kBadInput);
