@@ -8,7 +8,7 @@
 namespace bloomery {
 namespace {
 
-constexpr int kReportSlots = 4;
+constexpr auto kStateBytes = static_cast<std::int64_t>(sizeof(StepState));
 
 bool starts_at_unit(const Tensor& tensor) {
   return reinterpret_cast<std::uintptr_t>(tensor.data()) % 16 == 0;
@@ -90,12 +90,6 @@ void launch_update(Stream& stream, const OptimizerOptions& options, const FlatSh
 
 }  // namespace
 
-struct Optimizer::ReportSlot {
-  explicit ReportSlot(Device& device) : memory(device.kind(), sizeof(StepState)), arrived(device) {}
-  PinnedMemory memory;
-  Event arrived;
-};
-
 Optimizer::Optimizer(Stream& stream, const OptimizerOptions& options, std::vector<FlatShard> shards)
     : stream_(&stream),
       options_(options),
@@ -105,7 +99,8 @@ Optimizer::Optimizer(Stream& stream, const OptimizerOptions& options, std::vecto
              .clip = options.clip,
              .schedule = make_schedule(options.schedule),
              .loss_scale = options.loss_scale},
-      shards_(std::move(shards)) {
+      shards_(std::move(shards)),
+      reports_(stream, DType::uint8, kStateBytes) {
   check_options(options);
   std::int64_t num_partials = 0;
   for (FlatShard& shard : shards_) {
@@ -125,22 +120,8 @@ Optimizer::Optimizer(Stream& stream, const OptimizerOptions& options, std::vecto
   partials_ = Tensor::empty(stream, DType::fp64, {num_partials});
   squared_norm_ = Tensor::zeros(stream, DType::fp64, {1});
   loss_scale_ = Tensor::empty(stream, DType::fp32, {1});
-  state_ = Tensor::empty(stream, DType::uint8, {static_cast<std::int64_t>(sizeof(StepState))});
+  state_ = Tensor::empty(stream, DType::uint8, {kStateBytes});
   set_state(initial_step_state(rules_));
-  for (int i = 0; i < kReportSlots; ++i) {
-    slots_.push_back(std::make_unique<ReportSlot>(stream.device()));
-  }
-}
-
-// Copies into the report slots may still be under way. A device that has failed writes no more, and
-// the error that ends this optimizer must not be replaced by another.
-Optimizer::~Optimizer() {
-  if (num_published_ > 0) {
-    try {
-      slots_[static_cast<std::size_t>((num_published_ - 1) % kReportSlots)]->arrived.synchronize();
-    } catch (const Error&) {  // NOLINT(bugprone-empty-catch)
-    }
-  }
 }
 
 StepState* Optimizer::device_state() const { return static_cast<StepState*>(state_.data()); }
@@ -175,10 +156,7 @@ void Optimizer::update(std::int64_t samples) {
 
 void Optimizer::publish_report() {
   const OpScope scope(*stream_, "publish_report", OpKind::optimizer);
-  ReportSlot& slot = *slots_[static_cast<std::size_t>(num_published_ % kReportSlots)];
-  stream_->copy(slot.memory.data(), state_.data(), sizeof(StepState));
-  slot.arrived.record(*stream_);
-  ++num_published_;
+  reports_.publish(state_);
 }
 
 void Optimizer::step(std::span<Communicator* const> groups, std::int64_t samples) {
@@ -192,13 +170,9 @@ void Optimizer::step(std::span<Communicator* const> groups, std::int64_t samples
 }
 
 StepReport Optimizer::report(int age) const {
-  check(0 <= age && age < kReportSlots && age < num_published_, "optimizer: no report of age ", age,
-        " after ", num_published_, " steps; the last ", kReportSlots, " are kept");
-  const auto index = static_cast<std::size_t>((num_published_ - 1 - age) % kReportSlots);
   const OpScope scope(*stream_, "read_report", OpKind::wait);
-  slots_[index]->arrived.synchronize();
   StepState state;
-  std::memcpy(&state, slots_[index]->memory.data(), sizeof state);
+  std::memcpy(&state, reports_.bytes(age).data(), sizeof state);
   return report_of(state);
 }
 

@@ -6,13 +6,13 @@
 // or, in pieces, squared_norm() -> sum over the ranks -> update() -> publish_report().
 #pragma once
 
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "comm/communicator.h"
 #include "optim/step_plan.h"
+#include "tensor/readback.h"
 
 namespace bloomery {
 
@@ -53,7 +53,6 @@ class Optimizer {
  public:
   // Everything runs on `stream`, which must outlive the optimizer.
   Optimizer(Stream& stream, const OptimizerOptions& options, std::vector<FlatShard> shards);
-  ~Optimizer();
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
@@ -88,7 +87,6 @@ class Optimizer {
   std::size_t moment_bytes() const;
 
  private:
-  struct ReportSlot;
   StepState* device_state() const;
 
   Stream* stream_;
@@ -96,8 +94,7 @@ class Optimizer {
   StepRules rules_;
   std::vector<FlatShard> shards_;
   Tensor partials_, squared_norm_, state_, loss_scale_;
-  std::vector<std::unique_ptr<ReportSlot>> slots_;
-  std::int64_t num_published_ = 0;
+  Readback reports_;  // of the state
 };
 
 }  // namespace bloomery

@@ -11,7 +11,7 @@
 
 #include "models/model.h"
 #include "optim/optimizer.h"
-#include "train/readback.h"
+#include "tensor/readback.h"
 #include "zero/layout.h"
 
 namespace bloomery {

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "config/json_fields.h"
 
 namespace bloomery {
 namespace {
@@ -12,24 +13,6 @@ using nlohmann::json;
 template <class T>
 json optional_json(const std::optional<T>& value) {
   return value ? json(*value) : json();
-}
-
-template <class T>
-void read(const json& from, const char* name, T& to) {
-  from.at(name).get_to(to);
-}
-
-template <class T>
-void read(const json& from, const char* name, std::optional<T>& to) {
-  const json& value = from.at(name);
-  to = value.is_null() ? std::nullopt : std::optional<T>(value.get<T>());
-}
-
-template <class E>
-void read_enum(const json& from, const char* name, E& to, E last) {
-  const auto number = from.at(name).get<int>();
-  check(0 <= number && number <= static_cast<int>(last), name, " is ", number);
-  to = static_cast<E>(number);
 }
 
 }  // namespace
@@ -51,24 +34,20 @@ std::string to_json(const ScheduleOptions& o) {
 }
 
 ScheduleOptions schedule_from_json(std::string_view text, const std::string& place) {
+  const JsonFields from(text, place + ": damaged: its schedule cannot be read");
   ScheduleOptions o;
-  try {
-    const json from = json::parse(text);
-    read(from, "learning_rate", o.learning_rate);
-    read(from, "min_learning_rate", o.min_learning_rate);
-    read_enum(from, "decay_style", o.decay_style, DecayStyle::inverse_square_root);
-    read(from, "train_length", o.train_length);
-    read(from, "decay_length", o.decay_length);
-    read(from, "warmup_length", o.warmup_length);
-    read(from, "warmup_fraction", o.warmup_fraction);
-    read(from, "weight_decay", o.weight_decay);
-    read(from, "start_weight_decay", o.start_weight_decay);
-    read(from, "end_weight_decay", o.end_weight_decay);
-    read_enum(from, "weight_decay_style", o.weight_decay_style, WeightDecayStyle::cosine);
-    read(from, "samples_per_unit", o.samples_per_unit);
-  } catch (const std::exception& error) {
-    throw Error(concat(place, ": damaged: its schedule cannot be read: ", error.what()));
-  }
+  from.read("learning_rate", o.learning_rate);
+  from.read("min_learning_rate", o.min_learning_rate);
+  from.read_enum("decay_style", o.decay_style, DecayStyle::inverse_square_root);
+  from.read("train_length", o.train_length);
+  from.read("decay_length", o.decay_length);
+  from.read("warmup_length", o.warmup_length);
+  from.read("warmup_fraction", o.warmup_fraction);
+  from.read("weight_decay", o.weight_decay);
+  from.read("start_weight_decay", o.start_weight_decay);
+  from.read("end_weight_decay", o.end_weight_decay);
+  from.read_enum("weight_decay_style", o.weight_decay_style, WeightDecayStyle::cosine);
+  from.read("samples_per_unit", o.samples_per_unit);
   return o;
 }
 

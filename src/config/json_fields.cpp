@@ -1,0 +1,121 @@
+#include "config/json_fields.h"
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+
+namespace bloomery {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kMaxDepth = 32;  // a value takes stack for each level when it is freed
+
+std::shared_ptr<const Json> parse(std::string_view text, const std::string& place) {
+  const auto watch = [&place](int depth, Json::parse_event_t, Json&) {
+    check(depth <= kMaxDepth, place, ": nested more than ", kMaxDepth, " deep");
+    return true;
+  };
+  try {
+    return std::make_shared<const Json>(Json::parse(text, watch));
+  } catch (const Json::exception& error) {
+    throw Error(concat(place, ": not valid JSON: ", error.what()));
+  }
+}
+
+template <class T>
+constexpr bool is_vector = false;
+template <class T>
+constexpr bool is_vector<std::vector<T>> = true;
+
+}  // namespace
+
+JsonFields::JsonFields(std::string_view text, std::string place)
+    : JsonFields(parse(text, place), place) {}
+
+JsonFields::JsonFields(std::shared_ptr<const Json> object, std::string place)
+    : object_(std::move(object)), place_(std::move(place)) {
+  check(object_->is_object(), place_, ": not a JSON object");
+}
+
+JsonFields::Kind JsonFields::kind(std::string_view name) const {
+  const auto found = object_->find(name);
+  if (found == object_->end()) {
+    return Kind::absent;
+  }
+  return found->is_null()      ? Kind::null
+         : found->is_boolean() ? Kind::boolean
+         : found->is_number()  ? Kind::number
+         : found->is_string()  ? Kind::text
+         : found->is_array()   ? Kind::list
+                               : Kind::object;
+}
+
+std::vector<std::string> JsonFields::names() const {
+  std::vector<std::string> names;
+  for (const auto& member : object_->items()) {
+    names.push_back(member.key());
+  }
+  return names;
+}
+
+template <class T>
+T JsonFields::convert(const Json& value, const std::string& name) const {
+  const auto require = [&](bool condition, const char* what) {
+    check(condition, place_, ": ", name, " is no ", what);
+  };
+  if constexpr (std::is_same_v<T, bool>) {
+    require(value.is_boolean(), "true or false");
+    return value.get<bool>();
+  } else if constexpr (std::is_integral_v<T>) {
+    constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<T>::max());
+    require(value.is_number_integer(), "whole number");
+    require(value.is_number_unsigned() ? value.get<std::uint64_t>() <= kMost
+                                       : value.get<std::int64_t>() >= std::numeric_limits<T>::min(),
+            "number of the possible size");
+    return value.get<T>();
+  } else if constexpr (std::is_same_v<T, double>) {
+    require(value.is_number(), "number");
+    return value.get<double>();
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    require(value.is_string(), "text");
+    return value.get<std::string>();
+  } else if constexpr (is_vector<T>) {
+    require(value.is_array(), "list");
+    T list;
+    for (const Json& item : value) {
+      list.push_back(convert<typename T::value_type>(item, concat(name, "[", list.size(), "]")));
+    }
+    return list;
+  } else {
+    require(value.is_object(), "object");
+    return JsonFields(std::shared_ptr<const Json>(object_, &value), concat(place_, ": ", name));
+  }
+}
+
+template <class T>
+T JsonFields::get(std::string_view name) const {
+  const auto found = object_->find(name);
+  check(found != object_->end(), place_, ": the member ", name, " is missing");
+  return convert<T>(*found, std::string(name));
+}
+
+int JsonFields::enum_number(std::string_view name, int last) const {
+  const int number = get<int>(name);
+  check(0 <= number && number <= last, place_, ": ", name, " is ", number, ", not 0 to ", last);
+  return number;
+}
+
+template bool JsonFields::get(std::string_view) const;
+template int JsonFields::get(std::string_view) const;
+template std::int64_t JsonFields::get(std::string_view) const;
+template double JsonFields::get(std::string_view) const;
+template std::string JsonFields::get(std::string_view) const;
+template JsonFields JsonFields::get(std::string_view) const;
+template std::vector<std::int64_t> JsonFields::get(std::string_view) const;
+template std::vector<double> JsonFields::get(std::string_view) const;
+template std::vector<std::string> JsonFields::get(std::string_view) const;
+template std::vector<JsonFields> JsonFields::get(std::string_view) const;
+
+}  // namespace bloomery

@@ -1,0 +1,61 @@
+// The members of a JSON object, read by name and type. What is missing or of another type is an
+// Error that starts with the place and names the member.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace bloomery {
+
+class JsonFields {
+ public:
+  // The text of one object, nested at most 32 deep. `place` is a file, or whatever else says where
+  // the text comes from.
+  JsonFields(std::string_view text, std::string place);
+
+  enum class Kind { absent, null, boolean, number, text, list, object };
+  Kind kind(std::string_view name) const;
+  std::vector<std::string> names() const;  // in the order of the text
+  const std::string& place() const { return place_; }
+
+  // Of bool, int, std::int64_t, double, std::string, vectors of the last three, and JsonFields and
+  // vectors of it for objects. Whole numbers must be written as such and fit their type.
+  template <class T>
+  T get(std::string_view name) const;
+  // Nothing where the member is absent or null.
+  template <class T>
+  std::optional<T> find(std::string_view name) const {
+    const Kind own = kind(name);
+    return own == Kind::absent || own == Kind::null ? std::nullopt : std::optional(get<T>(name));
+  }
+
+  template <class T>
+  void read(std::string_view name, T& to) const {
+    to = get<T>(name);
+  }
+  template <class T>
+  void read(std::string_view name, std::optional<T>& to) const {
+    to = find<T>(name);
+  }
+  // An enumeration that is kept as its number, from 0 to that of `last`.
+  template <class E>
+  void read_enum(std::string_view name, E& to, E last) const {
+    to = static_cast<E>(enum_number(name, static_cast<int>(last)));
+  }
+
+ private:
+  using Json = nlohmann::ordered_json;
+  JsonFields(std::shared_ptr<const Json> object, std::string place);
+  int enum_number(std::string_view name, int last) const;
+  template <class T>
+  T convert(const Json& value, const std::string& name) const;
+
+  std::shared_ptr<const Json> object_;  // a node that keeps the whole tree
+  std::string place_;
+};
+
+}  // namespace bloomery
