@@ -4,7 +4,6 @@
 
 #include <array>
 #include <bit>
-#include <exception>
 #include <utility>
 
 #include "base/error.h"
@@ -82,12 +81,18 @@ std::string host_name() {
 
 // The first name that is free; others of the same second and process get a higher number.
 std::filesystem::path free_name(const std::filesystem::path& folder, double now) {
-  std::filesystem::create_directories(folder);
   for (int number = 0;; ++number) {
     auto path = folder / concat("events.out.tfevents.", static_cast<std::int64_t>(now), ".",
                                 host_name(), ".", getpid(), ".", number);
     if (!std::filesystem::exists(path)) return path;
   }
+}
+
+std::string event_record(double now, std::int64_t step, const Message& fields) {
+  Message message;
+  message.real64(event::wall_time, now);
+  if (step != 0) message.number(event::step, static_cast<std::uint64_t>(step));
+  return tf_record(message.raw(fields.text()).text());
 }
 
 std::string summary_of(const Message& entry) {
@@ -105,18 +110,13 @@ std::string tf_record(std::string_view payload) {
   return record;
 }
 
-EventFile::EventFile(const std::filesystem::path& folder, double now)
-    : file_(free_name(folder, now), true) {
-  add_event(now, 0, Message().bytes(event::file_version, "brain.Event:2").text());
+EventFile::EventFile(const std::filesystem::path& folder, double now, Warn warn)
+    : file_({.name = [folder, now] { return free_name(folder, now); },
+             .header = event_record(now, 0, Message().bytes(event::file_version, "brain.Event:2")),
+             .warn = std::move(warn)}) {
+  std::error_code failed;  // the file will say it
+  std::filesystem::create_directories(folder, failed);
   flush();
-}
-
-EventFile::~EventFile() {
-  try {
-    flush();
-  } catch (const std::exception&) {
-    // The curves lack their end; whoever needs to know called flush().
-  }
 }
 
 void EventFile::add_scalar(std::string_view tag, double value, std::int64_t step, double now) {
@@ -140,16 +140,7 @@ void EventFile::add_text(std::string_view tag, std::string_view text, std::int64
 }
 
 void EventFile::add_event(double now, std::int64_t step, std::string_view fields) {
-  Message message;
-  message.real64(event::wall_time, now);
-  if (step != 0) message.number(event::step, static_cast<std::uint64_t>(step));
-  pending_ += tf_record(message.raw(fields).text());
-}
-
-void EventFile::flush() {
-  if (pending_.empty()) return;
-  const std::string records = std::exchange(pending_, {});
-  file_.append(records);
+  file_.add(event_record(now, step, Message().raw(fields)));
 }
 
 }  // namespace bloomery

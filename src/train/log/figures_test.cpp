@@ -123,26 +123,48 @@ TEST(Plot, ThinningKeepsExtremesAndEnds) {
   EXPECT_EQ(thinned(points, 0).size(), points.size());
 }
 
-TEST(Report, HasCurvesFloorAndEscapedTextAndNoScript) {
-  std::vector<MetricsRow> rows;
-  for (int i = 1; i <= 50; ++i) {
+MetricsRow event(MetricsKind kind, std::int64_t iteration, double time) {
+  return {kind, iteration, 8 * iteration, 64 * iteration, time, {}};
+}
+
+// A run of 100 iterations from a loss of 9 to one near 2, resumed at 40.
+std::vector<MetricsRow> example_run() {
+  MetricsRow start = event(MetricsKind::start, 0, 1000);
+  start.values = {{"train_iterations", 200}, {"loss_floor", 0.08}};
+  start.texts = {{"title", "a <b> & c"}, {"device", "H200"}};
+  start.options = {{"lr", "1e-3"}};
+  std::vector<MetricsRow> rows = {start};
+  for (int i = 1; i <= 100; ++i) {
     IterationReport r;
     r.iteration = i;
-    r.losses = {{"lm loss", 5.0 / i}};
+    r.consumed_tokens = 64 * i;
+    r.losses = {{"lm loss", 2 + 7.0 / i}};
     r.grad_norm = i == 20 ? 900 : 1;
     r.seq_length = 8;
     r.samples_per_second = 10;
-    rows.push_back(metrics_row(r, i));
+    rows.push_back(metrics_row(r, 1000 + i + (i > 40 ? 3600 : 0)));
+    if (i == 40) {
+      rows.push_back(event(MetricsKind::checkpoint, 40, 1040.5));
+      start.iteration = 40;
+      start.time = 4640;
+      rows.push_back(start);
+    }
+    if (i % 50 == 0) {
+      rows.push_back(
+          metrics_row(EvaluationReport{.iteration = i, .losses = {{"lm loss", 3.0 - i / 100.0}}},
+                      8 * i, 64 * i, 4640 + i));
+    }
   }
-  rows.push_back(
-      metrics_row(EvaluationReport{.iteration = 50, .losses = {{"lm loss", 0.2}}}, 0, 0, 1));
-  RunSummary summary{
-      .title = "a <b> & c", .figures = {{"loss", "0.2"}}, .options = {{"lr", "1e-3"}}};
-  summary.entropy_floor = 0.08;
-  const std::string page = report_html(rows, summary);
+  return rows;
+}
+
+TEST(Report, HasCurvesFloorAndEscapedTextAndNoScript) {
+  const std::vector<MetricsRow> rows = example_run();
+  const std::string page = report_html(rows, run_summary(rows));
   for (const char* part : {"a &lt;b&gt; &amp; c", "entropy floor 0.0800", ">training<",
                            ">validation<", "Learning rate", "Gradient norm", "Throughput",
-                           "<td>lr</td>", "iteration 50: validation 0.2"}) {
+                           "<td>lr</td>", "iteration 50: validation 2.5", ">resumed<",
+                           ">checkpoint<", "iteration 40: resumed on H200", "from a loss of 9,"}) {
     EXPECT_NE(page.find(part), std::string::npos) << part;
   }
   for (const char* part : {"<script", "http", "nan", "inf\"", "<b>", "Memory"}) {
@@ -150,8 +172,51 @@ TEST(Report, HasCurvesFloorAndEscapedTextAndNoScript) {
   }
 }
 
+TEST(Report, SumsUpWhatTheRowsSay) {
+  std::vector<MetricsRow> rows = example_run();
+  MetricsRow sample = event(MetricsKind::sample, 90, 4750);
+  sample.texts = {{"prompt", "Once"}, {"text", " old"}};
+  rows.push_back(sample);
+  sample.iteration = 100;
+  sample.texts[1].second = " upon a time";
+  rows.push_back(sample);
+  const RunSummary summary = run_summary(rows);
+  const auto figure = [&summary](const std::string& name) {
+    for (const auto& [own, value] : summary.figures) {
+      if (own == name) return value;
+    }
+    return std::string();
+  };
+  EXPECT_EQ(figure("iterations"), "100 of 200");
+  EXPECT_EQ(figure("tokens"), "6.40k");
+  EXPECT_EQ(figure("best validation loss"), "2");
+  EXPECT_EQ(figure("time at work"), "2m 31s") << "without the hour in which nothing ran";
+  EXPECT_EQ(figure("device"), "H200");
+  EXPECT_EQ(summary.events.size(), 3u);
+  EXPECT_EQ(summary.samples, (ArgumentList{{"Once", " upon a time"}}));
+}
+
+TEST(Report, IsDrawnFromTheFileAlone) {
+  const TemporaryFolder folder;
+  EXPECT_THROW(write_report(folder.path()), Error);
+  MetricsFile file(folder.path() / "metrics.jsonl");
+  for (const MetricsRow& row : example_run()) file.add(row);
+  EXPECT_EQ(read_file(write_report(folder.path())),
+            report_html(example_run(), run_summary(example_run())));
+}
+
 TEST(Report, EmptyRunHasAPage) {
-  EXPECT_NE(report_html({}, {}).find("nothing was measured"), std::string::npos);
+  EXPECT_NE(report_html({}, run_summary({})).find("nothing was measured"), std::string::npos);
+}
+
+TEST(Plot, LogarithmicAxisWithinADecadeHasEvenTicks) {
+  Plot plot{.title = "t", .x_title = "x"};
+  plot.logarithmic = true;
+  plot.series = {{"a", {{0, 2.2}, {1, 3.9}}}};
+  const std::string svg = plot_svg(plot, {500, 300});
+  for (const char* tick : {">2.5<", ">3<", ">3.5<"}) {
+    EXPECT_NE(svg.find(tick), std::string::npos) << tick;
+  }
 }
 
 }  // namespace

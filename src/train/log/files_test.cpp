@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <limits>
 #include <vector>
 
@@ -103,7 +104,7 @@ TEST(MetricsFile, RowsComeBackWithTheSameBits) {
   const auto path = folder.file("x", "").parent_path() / "metrics.jsonl";
   const double loss = 0.1 + 0.2;
   {
-    MetricsFile file(path, 0);
+    MetricsFile file(path);
     file.add(metrics_row(report_at(1, loss), 5.5));
     file.add(metrics_row(report_at(2, std::numeric_limits<double>::quiet_NaN()), 6.5));
     file.add(
@@ -120,24 +121,61 @@ TEST(MetricsFile, RowsComeBackWithTheSameBits) {
   EXPECT_FALSE(history.rows[2].value("learning_rate").has_value());
 }
 
-TEST(MetricsFile, ResumingTakesOutWhatIsMeasuredAgainAndWhatIsDamaged) {
+MetricsRow start_at(std::int64_t iteration) {
+  MetricsRow row{MetricsKind::start, iteration, 8 * iteration, 64 * iteration, 1, {}};
+  row.texts = {{"device", "a \"GPU\""}};
+  row.options = {{"lr", "0.001"}, {"data_path", "[x] {y}"}};
+  return row;
+}
+
+TEST(MetricsFile, StartsKeepTextsAndOptions) {
+  const std::optional<MetricsRow> row = metrics_from_json(to_json(start_at(3)));
+  ASSERT_TRUE(row.has_value());
+  EXPECT_EQ(row->text("device"), "a \"GPU\"");
+  EXPECT_EQ(row->text("gone"), "");
+  EXPECT_EQ(row->options, start_at(3).options);
+}
+
+TEST(MetricsFile, NothingOfAnEarlierRunIsTakenOutOfTheFile) {
   const TemporaryFolder folder;
   const auto path = folder.file("metrics.jsonl", "");
   {
-    MetricsFile file(path, 0);
+    MetricsFile file(path);
+    file.add(start_at(0));
     for (int i = 1; i <= 5; ++i) file.add(metrics_row(report_at(i, i), i));
   }
-  { AppendFile(path).append("{\"kind\":\"train\",\"iterat"); }
-  EXPECT_EQ(read_metrics(path).damaged_lines, 1);
-  MetricsFile file(path, 3);
-  file.add(metrics_row(report_at(4, 40), 9));
+  const std::string first = read_file(path);
+  {
+    MetricsFile file(path);
+    file.add(start_at(0));
+    file.add(metrics_row(report_at(1, 10), 9));
+  }
+  EXPECT_TRUE(read_file(path).starts_with(first));
   const MetricsHistory history = read_metrics(path);
-  EXPECT_EQ(history.damaged_lines, 0);
-  ASSERT_EQ(history.rows.size(), 4u);
-  EXPECT_EQ(history.rows[3].value("lm_loss"), 40.0);
+  ASSERT_EQ(history.rows.size(), 2u) << "of the second run";
+  EXPECT_EQ(history.rows[1].value("lm_loss"), 10.0);
+  EXPECT_EQ(history.superseded_rows, 6);
 }
 
-TEST(MetricsFile, GoingOnTakesOutTheEvaluationsOfTheEnd) {
+TEST(MetricsFile, HistoryLeavesOutWhatWasMeasuredAgainAndWhatIsDamaged) {
+  const TemporaryFolder folder;
+  const auto path = folder.file("metrics.jsonl", "");
+  {
+    MetricsFile file(path);
+    for (int i = 1; i <= 5; ++i) file.add(metrics_row(report_at(i, i), i));
+  }
+  std::ofstream(path, std::ios::app) << R"({"kind":"train","iterat)";
+  MetricsFile file(path);
+  file.add(start_at(3));
+  file.add(metrics_row(report_at(4, 40), 9));
+  const MetricsHistory history = read_metrics(path);
+  EXPECT_EQ(history.damaged_lines, 1) << "and not the row after it";
+  ASSERT_EQ(history.rows.size(), 5u);
+  EXPECT_EQ(history.rows[3].kind, MetricsKind::start);
+  EXPECT_EQ(history.rows[4].value("lm_loss"), 40.0);
+}
+
+TEST(MetricsFile, GoingOnSupersedesTheEvaluationsOfTheEnd) {
   const TemporaryFolder folder;
   const auto path = folder.file("metrics.jsonl", "");
   const auto evaluation = [](std::int64_t final_samples) {
@@ -146,16 +184,15 @@ TEST(MetricsFile, GoingOnTakesOutTheEvaluationsOfTheEnd) {
             .iteration = 5, .losses = {{"lm loss", 2.0}}, .final_samples = final_samples},
         16, 2048, 7);
   };
-  {
-    MetricsFile file(path, 0);
-    file.add(evaluation(0));
-    file.add(evaluation(80));
-  }
-  const MetricsFile later(path, 6);
-  EXPECT_EQ(read_metrics(path).rows.size(), 2u);
-  const MetricsFile there(path, 5);
-  ASSERT_EQ(read_metrics(path).rows.size(), 1u);
-  EXPECT_FALSE(read_metrics(path).rows[0].value("final_samples").has_value());
+  MetricsFile file(path);
+  file.add(evaluation(0));
+  file.add(evaluation(80));
+  file.add(start_at(6));
+  EXPECT_EQ(read_metrics(path).rows.size(), 3u);
+  file.add(start_at(5));
+  const MetricsHistory history = read_metrics(path);
+  ASSERT_EQ(history.rows.size(), 2u);
+  EXPECT_FALSE(history.rows[0].value("final_samples").has_value());
 }
 
 TEST(MetricsFile, WhatIsNoRowIsRefused) {
@@ -170,8 +207,80 @@ TEST(MetricsFile, WhatIsNoRowIsRefused) {
   EXPECT_FALSE(metrics_from_json(std::string(1000000, '[')).has_value());
 }
 
-TEST(AppendFile, FolderThatIsNotThereIsAnError) {
-  EXPECT_THROW(AppendFile("/no/such/folder/file"), Error);
+// Says what it was told.
+struct Warnings {
+  std::vector<std::string> lines;
+  Warn take() {
+    return [this](const std::string& line) { lines.push_back(line); };
+  }
+};
+
+TEST(LogFile, WhatADiskHasNoRoomForIsWrittenLater) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "metrics.jsonl";
+  std::filesystem::create_symlink("/dev/full", path);
+  Warnings warnings;
+  MetricsFile file(path, warnings.take());
+  for (int i = 1; i <= 3; ++i) file.add(metrics_row(report_at(i, i), i));
+  ASSERT_EQ(warnings.lines.size(), 1u) << "once, not for every row";
+  EXPECT_NE(warnings.lines[0].find("No space left on device; training goes on"), std::string::npos)
+      << warnings.lines[0];
+  std::filesystem::remove(path);
+  file.add(metrics_row(report_at(4, 4), 4));
+  EXPECT_EQ(read_metrics(path).rows.size(), 4u);
+  ASSERT_EQ(warnings.lines.size(), 2u);
+  EXPECT_NE(warnings.lines[1].find("nothing of it is lost"), std::string::npos);
+}
+
+TEST(LogFile, FolderThatIsNotThereYetAndFolderThatIsTakenAway) {
+  const TemporaryFolder folder;
+  const auto away = folder.path() / "disk", path = away / "run" / "metrics.jsonl";
+  Warnings warnings;
+  MetricsFile file(path, warnings.take());
+  file.add(metrics_row(report_at(1, 1), 1));
+  EXPECT_EQ(warnings.lines.size(), 1u);
+  std::filesystem::create_directory(away);
+  file.add(metrics_row(report_at(2, 2), 2));
+  EXPECT_EQ(read_metrics(path).rows.size(), 2u);
+  std::filesystem::remove_all(away / "run");
+  file.add(metrics_row(report_at(3, 3), 3));
+  EXPECT_EQ(read_metrics(path).rows.size(), 1u) << "a file that was removed is not written to";
+  EXPECT_EQ(warnings.lines.size(), 2u);
+}
+
+TEST(LogFile, KeepsABoundedNumberOfRecords) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "log";
+  std::filesystem::create_symlink("/dev/full", path);
+  Warnings warnings;
+  LogFile file({.name = [&path] { return path; }, .warn = warnings.take(), .most_waiting = 10});
+  for (const char* record : {"aaaa", "bbbb", "cccc", "dddd"}) {
+    file.add(record);
+    EXPECT_FALSE(file.flush());
+  }
+  std::filesystem::remove(path);
+  EXPECT_TRUE(file.flush());
+  EXPECT_EQ(read_file(path), "ccccdddd");
+  EXPECT_NE(warnings.lines.at(1).find("2 records of it are lost"), std::string::npos);
+}
+
+TEST(LogFile, EventsGoOnInANewFileWithAHeaderOfItsOwn) {
+  const TemporaryFolder folder;
+  const auto where = folder.path() / "events";
+  EventFile events(where, 5);
+  const auto first = events.path();
+  std::filesystem::remove_all(where);
+  std::ofstream(where) << "a file where the folder was";
+  events.add_scalar("lost for now", 1, 1, 6);
+  events.flush();
+  std::filesystem::remove(where);
+  events.add_scalar("b", 2, 2, 7);
+  events.flush();
+  const auto all = payloads(events.path());
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_NE(all[0].find("brain.Event:2"), std::string::npos);
+  EXPECT_NE(all[1].find("lost for now"), std::string::npos);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(where), {}), 1);
 }
 
 }  // namespace

@@ -6,14 +6,17 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "base/file.h"
+#include "config/json_fields.h"
 
 namespace bloomery {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array<const char*, 3> kKinds = {"train", "validation", "test"};
+constexpr std::array<const char*, 6> kKinds = {"train", "validation", "test",
+                                               "start", "checkpoint", "sample"};
 
 // Of evaluations at the end of a run alone.
 constexpr const char* kFinalSamples = "final_samples";
@@ -24,31 +27,48 @@ std::string key(std::string name) {
   return name;
 }
 
-bool read_integer(const Json& object, const char* name, std::int64_t& to) {
-  const auto found = object.find(name);
-  if (found == object.end() || !found->is_number_integer()) return false;
-  to = found->get<std::int64_t>();
-  return to >= 0;
+std::int64_t count(const JsonFields& fields, const char* name) {
+  const auto number = fields.get<std::int64_t>(name);
+  check(number >= 0, name, " is negative");
+  return number;
 }
 
-std::filesystem::path without_rows_after(const std::filesystem::path& path,
-                                         std::int64_t iteration) {
-  if (!std::filesystem::exists(path)) return path;
-  const MetricsHistory history = read_metrics(path);
-  const auto later = [iteration](const MetricsRow& row) {
-    return row.iteration > iteration ||
-           (row.iteration == iteration && row.value(kFinalSamples).has_value());
-  };
-  const bool clean =
-      history.damaged_lines == 0 && std::none_of(history.rows.begin(), history.rows.end(), later);
-  const std::string text = clean ? read_file(path) : "";
-  if (clean && (text.empty() || text.back() == '\n')) return path;
-  AtomicFile file(path);
-  for (const MetricsRow& row : history.rows) {
-    if (!later(row)) file.write(to_json(row) + "\n");
+MetricsRow row_of(const JsonFields& fields) {
+  const auto known = std::find(kKinds.begin(), kKinds.end(), fields.get<std::string>("kind"));
+  check(known != kKinds.end(), "unknown kind");
+  MetricsRow row;
+  row.kind = static_cast<MetricsKind>(known - kKinds.begin());
+  row.iteration = count(fields, "iteration");
+  row.samples = count(fields, "samples");
+  row.tokens = count(fields, "tokens");
+  constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
+  row.time = fields.find<double>("time").value_or(kNoNumber);
+  for (const std::string& name : fields.names()) {
+    if (name == "kind" || name == "iteration" || name == "samples" || name == "tokens" ||
+        name == "time") {
+      continue;
+    }
+    if (name == "options") {
+      const auto options = fields.get<JsonFields>(name);
+      for (const std::string& option : options.names()) {
+        row.options.emplace_back(option, options.get<std::string>(option));
+      }
+    } else if (fields.kind(name) == JsonFields::Kind::text) {
+      row.texts.emplace_back(name, fields.get<std::string>(name));
+    } else {
+      row.values.emplace_back(name, fields.find<double>(name).value_or(kNoNumber));
+    }
   }
-  file.commit();
-  return path;
+  return row;
+}
+
+// Takes out what the process that starts here measures again.
+void start_again(MetricsHistory& history, std::int64_t iteration) {
+  history.superseded_rows +=
+      static_cast<std::int64_t>(std::erase_if(history.rows, [iteration](const MetricsRow& row) {
+        return iteration == 0 || row.iteration > iteration ||
+               (row.iteration == iteration && row.value(kFinalSamples).has_value());
+      }));
 }
 
 }  // namespace
@@ -58,6 +78,13 @@ std::optional<double> MetricsRow::value(std::string_view name) const {
     if (own == name) return value;
   }
   return std::nullopt;
+}
+
+std::string MetricsRow::text(std::string_view name) const {
+  for (const auto& [own, text] : texts) {
+    if (own == name) return text;
+  }
+  return "";
 }
 
 MetricsRow metrics_row(const IterationReport& r, double now) {
@@ -122,37 +149,17 @@ std::string to_json(const MetricsRow& row) {
       object[name] = value;  // what is not finite becomes null
     }
   }
+  for (const auto& [name, text] : row.texts) object[name] = text;
+  for (const auto& [name, value] : row.options) object["options"][name] = value;
   return object.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::optional<MetricsRow> metrics_from_json(std::string_view line) {
-  // Rows are flat: nested input, however deep, is no row and is not worth a recursion.
-  if (line.find_first_of("{[", 1) != std::string_view::npos) return std::nullopt;
-  const Json object = Json::parse(line, nullptr, false);
-  if (!object.is_object()) return std::nullopt;
-  MetricsRow row;
-  const auto kind = object.find("kind");
-  if (kind == object.end() || !kind->is_string()) return std::nullopt;
-  const auto known = std::find(kKinds.begin(), kKinds.end(), kind->get<std::string>());
-  if (known == kKinds.end()) return std::nullopt;
-  row.kind = static_cast<MetricsKind>(known - kKinds.begin());
-  if (!read_integer(object, "iteration", row.iteration) ||
-      !read_integer(object, "samples", row.samples) ||
-      !read_integer(object, "tokens", row.tokens)) {
+  try {
+    return row_of(JsonFields(line, "row"));
+  } catch (const Error&) {
     return std::nullopt;
   }
-  for (const auto& [name, value] : object.items()) {
-    if (name == "kind" || name == "iteration" || name == "samples" || name == "tokens") continue;
-    if (!value.is_number() && !value.is_null()) return std::nullopt;
-    const double number =
-        value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
-    if (name == "time") {
-      row.time = number;
-    } else {
-      row.values.emplace_back(name, number);
-    }
-  }
-  return row;
 }
 
 MetricsHistory read_metrics(const std::filesystem::path& path) {
@@ -165,6 +172,7 @@ MetricsHistory read_metrics(const std::filesystem::path& path) {
     rest.remove_prefix(std::min(end + 1, rest.size()));
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     if (std::optional<MetricsRow> row = metrics_from_json(line)) {
+      if (row->kind == MetricsKind::start) start_again(history, row->iteration);
       history.rows.push_back(std::move(*row));
     } else {
       ++history.damaged_lines;
@@ -173,7 +181,13 @@ MetricsHistory read_metrics(const std::filesystem::path& path) {
   return history;
 }
 
-MetricsFile::MetricsFile(const std::filesystem::path& path, std::int64_t iteration)
-    : file_(without_rows_after(path, iteration)) {}
+MetricsFile::MetricsFile(const std::filesystem::path& path, Warn warn)
+    : path_(path),
+      file_({.name = [path] { return path; }, .lines = true, .warn = std::move(warn)}) {}
+
+void MetricsFile::add(const MetricsRow& row) {
+  file_.add(to_json(row) + "\n");
+  file_.flush();
+}
 
 }  // namespace bloomery

@@ -9,12 +9,19 @@
 #include <utility>
 #include <vector>
 
-#include "train/log/append_file.h"
+#include "train/log/log_file.h"
 #include "train/log/status_lines.h"
 
 namespace bloomery {
 
-enum class MetricsKind { train, validation, test };
+enum class MetricsKind {
+  train,
+  validation,
+  test,
+  start,       // of a process: a new run at iteration 0, else one that resumed there
+  checkpoint,  // was committed
+  sample,      // a text that the model wrote
+};
 
 struct MetricsRow {
   MetricsKind kind = MetricsKind::train;
@@ -22,8 +29,11 @@ struct MetricsRow {
   double time = 0;  // seconds since 1970
   // Further numbers by name, in order. One that is not finite is null in the file and NaN here.
   std::vector<std::pair<std::string, double>> values;
+  ArgumentList texts = {};    // further texts by name, in order
+  ArgumentList options = {};  // of a start
 
   std::optional<double> value(std::string_view name) const;
+  std::string text(std::string_view name) const;  // empty: none
 };
 
 MetricsRow metrics_row(const IterationReport& report, double now);
@@ -33,24 +43,26 @@ MetricsRow metrics_row(const EvaluationReport& report, std::int64_t consumed_sam
 std::string to_json(const MetricsRow& row);                          // without line end
 std::optional<MetricsRow> metrics_from_json(std::string_view line);  // nothing: not such a row
 
+// What a file says of the run as it is now: rows behind the iteration at which a later process
+// started, and the evaluations of a run that ended there, were measured again and are left out.
 struct MetricsHistory {
   std::vector<MetricsRow> rows;
-  std::int64_t damaged_lines = 0;  // left out; a killed run can leave one
+  std::int64_t damaged_lines = 0;  // a killed run can leave one
+  std::int64_t superseded_rows = 0;
 };
 // An absent file has no rows.
 MetricsHistory read_metrics(const std::filesystem::path& path);
 
+// Appends: what earlier runs wrote stays.
 class MetricsFile {
  public:
-  // Goes on after `iteration`: rows behind it and the evaluations of a run that ended there, all of
-  // which a run that resumes from there measures again, are taken out of the file, and so are
-  // damaged lines.
-  MetricsFile(const std::filesystem::path& path, std::int64_t iteration);
-  void add(const MetricsRow& row) { file_.append(to_json(row) + "\n"); }
-  const std::filesystem::path& path() const { return file_.path(); }
+  explicit MetricsFile(const std::filesystem::path& path, Warn warn = {});
+  void add(const MetricsRow& row);
+  const std::filesystem::path& path() const { return path_; }
 
  private:
-  AppendFile file_;
+  std::filesystem::path path_;
+  LogFile file_;
 };
 
 }  // namespace bloomery

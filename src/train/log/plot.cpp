@@ -10,9 +10,8 @@
 namespace bloomery {
 namespace {
 
-// The picture in its own units; the page scales it.
-constexpr double kHeight = 320;
-constexpr double kLeft = 62, kRight = 30, kTop = 46, kBottom = 44;
+constexpr PlotSize kNarrow{370, 240};
+constexpr double kLeft = 52, kRight = 16, kTop = 8, kBottom = 40;  // around the curves
 constexpr std::size_t kBuckets = 500;  // two points each and both ends: 1,002 at most
 constexpr std::size_t kMeans = 250;    // stretches of x in a smoothed curve
 constexpr int kStrips = 100;           // stretches of x with a hover title of their own
@@ -45,7 +44,7 @@ std::string grouped(double value) {
 
 class Frame {
  public:
-  explicit Frame(const Plot& plot) : plot_(plot) {
+  Frame(const Plot& plot, const PlotSize& size) : plot_(plot), size_(size) {
     for (const PlotSeries& series : plot.series) {
       for (const PlotPoint& point : series.points) {
         if (!std::isfinite(point.y)) continue;
@@ -63,16 +62,21 @@ class Frame {
 
   bool empty() const { return y_.empty(); }
   const Range& x_range() const { return x_; }
+  double right() const { return size_.width - kRight; }
+  double bottom() const { return size_.height - kBottom; }
   double x(double value) const {
-    return kLeft + (value - x_.low) / (x_.high - x_.low) * (plot_.width - kLeft - kRight);
+    return kLeft + (value - x_.low) / (x_.high - x_.low) * (right() - kLeft);
   }
   double y(double value) const {
     const double part = (scaled(value) - scaled(y_.low)) / (scaled(y_.high) - scaled(y_.low));
-    return kHeight - kBottom - part * (kHeight - kTop - kBottom);
+    return bottom() - part * (bottom() - kTop);
   }
-  std::vector<double> x_ticks() const { return round_ticks(x_.low, x_.high, 7); }
+  std::vector<double> x_ticks() const {
+    return round_ticks(x_.low, x_.high, size_.width > 450 ? 7 : 4);
+  }
   std::vector<double> y_ticks() const {
-    if (!logarithmic_) return round_ticks(y_.low, y_.high, 5);
+    const std::vector<double> even = round_ticks(y_.low, y_.high, 5);
+    if (!logarithmic_) return even;
     std::vector<double> ticks;
     const bool few = std::log10(y_.high / y_.low) < 2.5;
     for (double power = std::floor(std::log10(y_.low)); power <= std::log10(y_.high); ++power) {
@@ -81,7 +85,7 @@ class Frame {
         if (tick >= y_.low && tick <= y_.high && (few || digit == 1.0)) ticks.push_back(tick);
       }
     }
-    return ticks;
+    return ticks.size() < 4 ? even : ticks;  // within a decade even steps are easier to read
   }
 
  private:
@@ -100,13 +104,14 @@ class Frame {
   }
 
   const Plot& plot_;
+  PlotSize size_;
   Range x_, y_;
   bool logarithmic_ = false;
 };
 
 std::string axes(const Plot& plot, const Frame& frame) {
   std::string svg;
-  const double bottom = kHeight - kBottom, right = plot.width - kRight;
+  const double bottom = frame.bottom(), right = frame.right();
   for (const double tick : frame.y_ticks()) {
     const double y = frame.y(tick);
     const std::string text = plot.y_tick ? plot.y_tick(tick) : short_number(tick);
@@ -125,7 +130,7 @@ std::string axes(const Plot& plot, const Frame& frame) {
   svg += fmt::format("<line class=\"axis\" x1=\"{}\" x2=\"{}\" y1=\"{}\" y2=\"{}\"/>\n", kLeft,
                      right, bottom, bottom);
   svg += fmt::format("<text class=\"label\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
-                     (kLeft + right) / 2, kHeight - 8, escaped(plot.x_title));
+                     (kLeft + right) / 2, bottom + 34, escaped(plot.x_title));
   return svg;
 }
 
@@ -177,27 +182,43 @@ std::string curve(const PlotSeries& series, std::size_t number, const Frame& fra
   return svg;
 }
 
-std::string legend(const Plot& plot, const Frame& frame) {
+std::string level_and_marks(const Plot& plot, const Frame& frame) {
   std::string svg;
-  double x = kLeft;
-  const auto entry = [&](const std::string& style, const std::string& name) {
-    svg += fmt::format(
-        "<path class=\"{}\" d=\"M{:.0f} 33h18\"/><text class=\"tick\" x=\"{:.0f}\" "
-        "y=\"37\">{}</text>",
-        style, x, x + 24, escaped(name));
-    x += 44 + 6.4 * static_cast<double>(name.size());
+  if (plot.level) {
+    const double y = frame.y(plot.level->y);
+    svg += fmt::format("<path class=\"floor\" d=\"M{} {:.1f}H{}\"/>\n", kLeft, y, frame.right());
+  }
+  for (const PlotMark& mark : plot.marks) {
+    const bool line = mark.kind == PlotMark::Kind::line;
+    if (mark.x < frame.x_range().low || mark.x > frame.x_range().high) continue;
+    svg += fmt::format("<path class=\"{}\" d=\"M{:.1f} {:.0f}V{:.0f}\"/>\n",
+                       line ? "mark" : "tickmark", frame.x(mark.x),
+                       line ? kTop : frame.bottom() - 7, frame.bottom());
+  }
+  return svg;
+}
+
+std::string legend(const Plot& plot) {
+  std::string html;
+  const auto entry = [&html](const std::string& style, const std::string& name) {
+    html += fmt::format(
+        "<li><svg viewBox=\"0 0 18 10\"><path class=\"{}\" d=\"M0 5h18\"/></svg>"
+        "<span>{}</span></li>\n",
+        style, escaped(name));
   };
-  if (plot.series.size() > 1 || plot.level) {
+  if (plot.series.size() > 1 || plot.level || !plot.marks.empty()) {
     for (std::size_t i = 0; i < plot.series.size(); ++i) {
       entry(fmt::format("c{}", i), plot.series[i].name);
     }
   }
-  if (plot.level) {
-    entry("floor", plot.level->name);
-    svg += fmt::format("<path class=\"floor\" d=\"M{} {:.1f}H{}\"/>\n", kLeft,
-                       frame.y(plot.level->y), plot.width - kRight);
+  if (plot.level) entry("floor", plot.level->name);
+  std::vector<std::string> named;
+  for (const PlotMark& mark : plot.marks) {
+    if (std::find(named.begin(), named.end(), mark.name) != named.end()) continue;
+    named.push_back(mark.name);
+    entry(mark.kind == PlotMark::Kind::line ? "mark" : "tickmark", mark.name);
   }
-  return svg;
+  return html.empty() ? "" : "<ul class=\"legend\">\n" + html + "</ul>\n";
 }
 
 // Invisible strips over the picture: pointing at one shows the values measured there.
@@ -227,7 +248,7 @@ std::string hover_titles(const Plot& plot, const Frame& frame) {
     svg += fmt::format(
         "<g class=\"hover\"><title>{}</title><rect x=\"{:.2f}\" y=\"{}\" width=\"{:.2f}\" "
         "height=\"{}\"/>{}</g>\n",
-        escaped(title), left, kTop, frame.x(end) - left, kHeight - kTop - kBottom, dots);
+        escaped(title), left, kTop, frame.x(end) - left, frame.bottom() - kTop, dots);
   }
   return svg;
 }
@@ -305,21 +326,26 @@ std::vector<PlotPoint> thinned(const std::vector<PlotPoint>& points, std::size_t
   return kept;
 }
 
-std::string plot_svg(const Plot& plot) {
-  const Frame frame(plot);
-  std::string svg = fmt::format(
-      "<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n"
-      "<text class=\"title\" x=\"{}\" y=\"20\">{}</text>\n",
-      plot.width, kHeight, escaped(plot.title), kLeft, escaped(plot.title));
+std::string plot_svg(const Plot& plot, const PlotSize& size) {
+  const Frame frame(plot, size);
+  std::string svg = fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n",
+                                size.width, size.height, escaped(plot.title));
   if (frame.empty()) {
     svg += fmt::format("<text class=\"label\" x=\"{}\" y=\"{}\">nothing was measured</text>\n",
-                       kLeft, kHeight / 2);
+                       kLeft, size.height / 2);
     return svg + "</svg>\n";
   }
-  svg += axes(plot, frame);
+  svg += axes(plot, frame) + level_and_marks(plot, frame);
   for (std::size_t i = 0; i < plot.series.size(); ++i) svg += curve(plot.series[i], i, frame);
-  svg += legend(plot, frame) + hover_titles(plot, frame);
-  return svg + "</svg>\n";
+  return svg + hover_titles(plot, frame) + "</svg>\n";
+}
+
+std::string plot_html(const Plot& plot, const PlotSize& broad) {
+  return fmt::format(
+      "<h3>{}</h3>\n{}{}<div class=\"broad\">{}</div><div class=\"narrow\">{}</div>\n",
+      escaped(plot.title), legend(plot),
+      plot.note.empty() ? "" : fmt::format("<p>{}</p>\n", escaped(plot.note)),
+      plot_svg(plot, broad), plot_svg(plot, kNarrow));
 }
 
 }  // namespace bloomery

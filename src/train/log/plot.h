@@ -24,18 +24,34 @@ struct PlotLevel {  // a horizontal line
   double y = 0;
 };
 
+struct PlotMark {  // something that happened at an x
+  enum class Kind { line, tick };
+  double x = 0;
+  Kind kind = Kind::line;
+  std::string name;  // "resumed"; the legend has each name once
+};
+
 struct Plot {
   std::string title, x_title;
-  double width = 640;  // against a height of 320
-  std::vector<PlotSeries> series;
-  std::optional<PlotLevel> level;
+  std::string note = {};  // under the legend
+  std::vector<PlotSeries> series = {};
+  std::optional<PlotLevel> level = {};
+  std::vector<PlotMark> marks = {};
   bool logarithmic = false;  // of y; only where all values are positive
   bool from_zero = false;
   std::function<std::string(double)> y_text;  // a value in full, for hover titles; else 6 digits
   std::function<std::string(double)> y_tick;  // a value beside the axis; else as short as it goes
 };
 
-std::string plot_svg(const Plot& plot);
+// The picture alone, in pixels that texts of 12 fit; the page may scale it.
+struct PlotSize {
+  double width = 0, height = 0;
+};
+std::string plot_svg(const Plot& plot, const PlotSize& size);
+
+// Title, legend, note and the picture twice: of class `broad` in the given size, of class `narrow`
+// for screens of telephones. The page shows one of them.
+std::string plot_html(const Plot& plot, const PlotSize& broad);
 
 // The least and greatest y of each of `buckets` stretches of x, in their order, with the first
 // and last point: what is left of a long curve that draws the same pixels. Short curves stay.

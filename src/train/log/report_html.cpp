@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
 #include "base/file.h"
 #include "train/log/live_line.h"
 #include "train/log/plot.h"
@@ -24,18 +25,27 @@ main { max-width: 1360px; margin: 0 auto; padding: 32px 24px 64px; }
 h1 { font-size: 26px; margin: 0 0 20px; letter-spacing: -0.01em; }
 h2 { font-size: 17px; margin: 36px 0 12px; }
 .figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(180px, 1fr)); gap: 12px; }
-.figure, .plot, .options { background: var(--card); border: 1px solid var(--rule); border-radius: 10px; }
+.figure, .plot, .options, .sample { background: var(--card); border: 1px solid var(--rule); border-radius: 10px; }
 .figure { padding: 12px 16px; }
 .figure dt { color: var(--soft); font-size: 13px; }
 .figure dd { margin: 2px 0 0; font-size: 19px; font-weight: 600; font-variant-numeric: tabular-nums;
   overflow-wrap: anywhere; }
-.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 520px), 1fr)); gap: 16px;
+.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 480px), 1fr)); gap: 16px;
   margin-top: 20px; }
-.plot { padding: 10px 12px; }
+.plot { padding: 12px 16px; min-width: 0; }
 .plot.wide { grid-column: 1 / -1; }
+.plot h3 { font-size: 15px; margin: 0 0 4px; }
+.plot p { color: var(--soft); font-size: 13px; margin: 0 0 4px; }
+.narrow { display: none; }
+@media (max-width: 620px) { .broad { display: none; } .narrow { display: block; }
+  main { padding: 20px 12px 40px; } .plot { padding: 10px 8px; } h1 { font-size: 22px; } .figure { padding: 8px 12px; }
+  .figures { grid-template-columns: repeat(auto-fill, minmax(130px, 1fr)); gap: 8px; } .figure dd { font-size: 16px; } }
+.legend { display: flex; flex-wrap: wrap; gap: 2px 18px; list-style: none; margin: 0 0 4px; padding: 0; font-size: 13px;
+  color: var(--soft); }
+.legend li { display: flex; align-items: center; gap: 6px; }
+.legend svg { width: 18px; height: 10px; flex: none; }
 svg { display: block; width: 100%; height: auto; }
 svg text { fill: var(--ink); font-family: inherit; }
-.title { font-size: 15px; font-weight: 600; }
 .tick, .label { font-size: 12px; font-variant-numeric: tabular-nums; }
 svg .tick, svg .label { fill: var(--soft); }
 .grid { stroke: var(--rule); }
@@ -45,11 +55,15 @@ path { fill: none; stroke-width: 1.8; stroke-linejoin: round; stroke-linecap: ro
 .d0 { fill: var(--c0); } .d1 { fill: var(--c1); } .d2 { fill: var(--c2); }
 .faint { stroke-opacity: 0.3; stroke-width: 1; }
 .floor { stroke: var(--floor); stroke-dasharray: 6 5; }
+.mark { stroke: var(--soft); stroke-width: 1.2; stroke-dasharray: 3 3; }
+.tickmark { stroke: var(--c2); stroke-width: 2.5; stroke-linecap: butt; }
+.sample { padding: 12px 16px; margin: 0 0 12px; white-space: pre-wrap; overflow-wrap: anywhere; }
+.sample b { color: var(--c0); }
 .hover rect { fill: transparent; } .hover circle { fill: none; }
 .hover:hover rect { fill: var(--ink); fill-opacity: 0.07; } .hover:hover circle { fill: var(--ink); }
 .options { overflow-x: auto; }
 .options table { border-collapse: collapse; width: 100%; font-size: 13px; }
-.options td { padding: 5px 16px; border-top: 1px solid var(--rule); font-family: ui-monospace, monospace; }
+.options td { padding: 5px 12px; border-top: 1px solid var(--rule); font-family: ui-monospace, monospace; }
 .options tr:first-child td { border-top: 0; }
 .options td:first-child { color: var(--soft); width: 1%; white-space: nowrap; }
 .options td:last-child { overflow-wrap: anywhere; }
@@ -74,21 +88,63 @@ PlotSeries series_of(const std::vector<MetricsRow>& rows, MetricsKind kind,
   return series;
 }
 
+// A run falls from its first loss within a few steps: drawn, that cliff would leave no room for the
+// rest. Cuts the curve where it comes below the highest loss behind the first twentieth.
+std::string cut_cliff(PlotSeries& training) {
+  std::vector<PlotPoint>& points = training.points;
+  constexpr std::size_t kFewest = 20;
+  if (points.size() < kFewest) return "";
+  const double behind = points.front().x + (points.back().x - points.front().x) / 20;
+  double top = 0;
+  for (const PlotPoint& point : points) {
+    if (point.x > behind && std::isfinite(point.y)) top = std::max(top, point.y);
+  }
+  const auto below = std::find_if(points.begin(), points.end(), [top](const PlotPoint& point) {
+    return std::isfinite(point.y) && point.y <= top;
+  });
+  const double first = points.front().y;
+  if (below == points.begin() || below == points.end() || !(first > top)) return "";
+  const PlotPoint above = *(below - 1);
+  if (std::isfinite(above.y)) {  // the curve enters at the top of the picture
+    const double part = (above.y - top) / (above.y - below->y);
+    *(below - 1) = {above.x + part * (below->x - above.x), top};
+    points.erase(points.begin(), below - 1);
+  } else {
+    points.erase(points.begin(), below);
+  }
+  return fmt::format("The first iterations, from a loss of {:.4g}, are above the picture.", first);
+}
+
+std::vector<PlotMark> marks_of(const std::vector<MetricsRow>& rows) {
+  std::vector<PlotMark> marks;
+  for (const MetricsRow& row : rows) {
+    const auto x = static_cast<double>(row.iteration);
+    if (row.kind == MetricsKind::checkpoint) {
+      marks.push_back({x, PlotMark::Kind::tick, "checkpoint"});
+    } else if (row.kind == MetricsKind::start && row.iteration > 0) {
+      marks.push_back({x, PlotMark::Kind::line, "resumed"});
+    }
+  }
+  return marks;
+}
+
 Plot loss_plot(const std::vector<MetricsRow>& rows, const RunSummary& summary) {
   Plot plot;
   plot.title = "Loss";
-  plot.width = 1296;  // both columns
   plot.x_title = "iteration";
+  plot.logarithmic = true;
   for (const auto& [kind, name] :
        {std::pair{MetricsKind::train, "training"}, std::pair{MetricsKind::validation, "validation"},
         std::pair{MetricsKind::test, "test"}}) {
     PlotSeries series = series_of(rows, kind, "lm_loss", name);
+    if (kind == MetricsKind::train) plot.note = cut_cliff(series);
     if (!series.points.empty()) plot.series.push_back(std::move(series));
   }
   if (summary.entropy_floor) {
     plot.level = PlotLevel{fmt::format("entropy floor {:.4f}", *summary.entropy_floor),
                            *summary.entropy_floor};
   }
+  plot.marks = marks_of(rows);
   return plot;
 }
 
@@ -146,45 +202,73 @@ std::vector<Plot> other_plots(const std::vector<MetricsRow>& rows) {
   return plots;
 }
 
+std::string figures_html(const ArgumentList& figures) {
+  std::string html;
+  for (const auto& [name, value] : figures) {
+    html += fmt::format("<div class=\"figure\"><dt>{}</dt><dd>{}</dd></div>\n", escaped(name),
+                        escaped(value));
+  }
+  return html.empty() ? "" : "<dl class=\"figures\">\n" + html + "</dl>\n";
+}
+
+std::string plots_html(const std::vector<MetricsRow>& rows, const RunSummary& summary) {
+  constexpr PlotSize kWide{1060, 320}, kHalf{520, 280};  // one or two beside each other
+  std::string html = "<div class=\"plots\">\n<div class=\"plot wide\">" +
+                     plot_html(loss_plot(rows, summary), kWide) + "</div>\n";
+  for (const Plot& plot : other_plots(rows)) {
+    html += "<div class=\"plot\">" + plot_html(plot, kHalf) + "</div>\n";
+  }
+  return html + "</div>\n";
+}
+
+std::string samples_html(const ArgumentList& samples) {
+  std::string html;
+  for (const auto& [prompt, text] : samples) {
+    html += fmt::format("<p class=\"sample\"><b>{}</b>{}</p>\n", escaped(prompt), escaped(text));
+  }
+  return html.empty() ? "" : "<h2>What the model writes</h2>\n" + html;
+}
+
+// A table under a title that opens it.
+std::string table_html(const char* title, bool open, const std::string& lines) {
+  if (lines.empty()) return "";
+  return fmt::format(
+      "<details{}><summary>{}</summary><div "
+      "class=\"options\"><table>\n{}</table></div></details>\n",
+      open ? " open" : "", title, lines);
+}
+
 }  // namespace
 
 std::string report_html(const std::vector<MetricsRow>& rows, const RunSummary& summary) {
-  std::string page = fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<title>{0}</title>\n<style>{1}</style>\n</head>\n<body>\n<main>\n<h1>{0}</h1>\n",
-      escaped(summary.title), kStyle);
-  if (!summary.figures.empty()) {
-    page += "<dl class=\"figures\">\n";
-    for (const auto& [name, value] : summary.figures) {
-      page += fmt::format("<div class=\"figure\"><dt>{}</dt><dd>{}</dd></div>\n", escaped(name),
-                          escaped(value));
-    }
-    page += "</dl>\n";
+  std::string events, options;
+  for (const RunEvent& event : summary.events) {
+    events += fmt::format("<tr><td>{}</td><td>iteration {}: {}</td></tr>\n", event.time,
+                          event.iteration, escaped(event.what));
   }
-  page += "<div class=\"plots\">\n<div class=\"plot wide\">" + plot_svg(loss_plot(rows, summary)) +
-          "</div>\n";
-  for (const Plot& plot : other_plots(rows)) {
-    page += "<div class=\"plot\">" + plot_svg(plot) + "</div>\n";
+  for (const auto& [name, value] : summary.options) {
+    options += fmt::format("<tr><td>{}</td><td>{}</td></tr>\n", escaped(name), escaped(value));
   }
-  page += "</div>\n";
-  if (!summary.options.empty()) {
-    page += "<details><summary>Options</summary><div class=\"options\"><table>\n";
-    for (const auto& [name, value] : summary.options) {
-      page += fmt::format("<tr><td>{}</td><td>{}</td></tr>\n", escaped(name), escaped(value));
-    }
-    page += "</table></div></details>\n";
-  }
-  return page +
+  return fmt::format(
+             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+             "<title>{0}</title>\n<style>{1}</style>\n</head>\n<body>\n<main>\n<h1>{0}</h1>\n",
+             escaped(summary.title), kStyle) +
+         figures_html(summary.figures) + plots_html(rows, summary) + samples_html(summary.samples) +
+         table_html("History", true, events) + table_html("Options", false, options) +
          "<footer>Drawn from metrics.jsonl. Point at a curve to read its values.</footer>\n"
          "</main>\n</body>\n</html>\n";
 }
 
-void write_report(const std::filesystem::path& path, const std::vector<MetricsRow>& rows,
-                  const RunSummary& summary) {
-  AtomicFile file(path);
-  file.write(report_html(rows, summary));
+std::filesystem::path write_report(const std::filesystem::path& folder) {
+  const auto from = folder / "metrics.jsonl", to = folder / "report.html";
+  check(std::filesystem::exists(from), "there is no ", from.string(),
+        "; give the folder of a training run, its --save or else its --tensorboard-dir");
+  const MetricsHistory history = read_metrics(from);
+  AtomicFile file(to);
+  file.write(report_html(history.rows, run_summary(history.rows)));
   file.commit();
+  return to;
 }
 
 }  // namespace bloomery
