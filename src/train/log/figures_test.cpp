@@ -152,7 +152,7 @@ std::vector<MetricsRow> example_run() {
     if (i % 50 == 0) {
       rows.push_back(
           metrics_row(EvaluationReport{.iteration = i, .losses = {{"lm loss", 3.0 - i / 100.0}}},
-                      8 * i, 64 * i, 4640 + i));
+                      8 * i, 64 * i, 4600.5 + i));
     }
   }
   return rows;
@@ -174,10 +174,11 @@ TEST(Report, HasCurvesFloorAndEscapedTextAndNoScript) {
 
 TEST(Report, SumsUpWhatTheRowsSay) {
   std::vector<MetricsRow> rows = example_run();
-  MetricsRow sample = event(MetricsKind::sample, 90, 4750);
+  MetricsRow sample = event(MetricsKind::sample, 90, 4701);
   sample.texts = {{"prompt", "Once"}, {"text", " old"}};
   rows.push_back(sample);
   sample.iteration = 100;
+  sample.tokens = 6400;
   sample.texts[1].second = " upon a time";
   rows.push_back(sample);
   const RunSummary summary = run_summary(rows);
@@ -190,7 +191,7 @@ TEST(Report, SumsUpWhatTheRowsSay) {
   EXPECT_EQ(figure("iterations"), "100 of 200");
   EXPECT_EQ(figure("tokens"), "6.40k");
   EXPECT_EQ(figure("best validation loss"), "2");
-  EXPECT_EQ(figure("time at work"), "2m 31s") << "without the hour in which nothing ran";
+  EXPECT_EQ(figure("time at work"), "1m 42s") << "without the hour in which nothing ran";
   EXPECT_EQ(figure("device"), "H200");
   EXPECT_EQ(summary.events.size(), 3u);
   EXPECT_EQ(summary.samples, (ArgumentList{{"Once", " upon a time"}}));
