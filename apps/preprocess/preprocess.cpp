@@ -5,7 +5,7 @@
 #include <chrono>
 #include <iostream>
 
-#include "apps/common/interrupts.h"
+#include "base/stop_signals.h"
 #include "config/option_table.h"
 #include "data/preprocess/preprocess.h"
 #include "data/preprocess/progress.h"
@@ -49,15 +49,15 @@ int preprocess_command(const Arguments& arguments, std::ostream& out) {
 
   const auto start = std::chrono::steady_clock::now();
   const auto tokenizer = load_tokenizer(tokenizer_options);
-  const Interrupts interrupts;
+  const StopSignals signals("stops and removes what it wrote");
   const PreprocessSummary summary =
       preprocess(options, encode_options(options, tokenizer_options.type), *tokenizer,
                  {.messages = std::cerr, .terminal = isatty(STDERR_FILENO) == 1, .go_on = [] {
-                    return Interrupts::signal() == 0;
+                    return !StopSignals::came();
                   }});
   if (summary.interrupted) {
     std::cerr << "bloomery: stopped by a signal; nothing was written" << std::endl;
-    return 128 + Interrupts::signal();  // as shells tell it
+    return StopSignals::exit_code();
   }
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   print_summary(summary, elapsed.count());

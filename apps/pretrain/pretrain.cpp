@@ -2,7 +2,7 @@
 
 #include "apps/bloomery.h"
 #include "apps/common/device_choice.h"
-#include "apps/common/stop_signals.h"
+#include "base/stop_signals.h"
 #include "train/options/dry_run.h"
 #include "train/options/read_pretrain.h"
 #include "train/pretrain.h"
@@ -27,7 +27,7 @@ int pretrain_command(const Arguments& arguments, std::ostream& out) {
     print_dry_run(table, options, notes, out);
     return kFinished;
   }
-  const StopSignals signals;
+  const StopSignals signals("a checkpoint comes after this step, then the end");
   const RunEnd end =
       pretrain(options, table, notes,
                {.device = device.options(), .stop_requested = StopSignals::came, .out = out});

@@ -4,9 +4,9 @@
 #include <chrono>
 #include <iostream>
 
-#include "apps/common/interrupts.h"
 #include "apps/tokenizer/tokenizer.h"
 #include "base/error.h"
+#include "base/stop_signals.h"
 #include "config/option_table.h"
 #include "data/preprocess/progress.h"
 #include "data/words/count_words.h"
@@ -71,7 +71,7 @@ class MergeProgress {
 
 int stopped() {
   std::cerr << "bloomery: stopped by a signal; nothing was written" << std::endl;
-  return 128 + Interrupts::signal();  // as shells tell it
+  return StopSignals::exit_code();
 }
 
 void report_words(const WordInputSummary& input, const WordInputOptions& options, double seconds) {
@@ -102,8 +102,8 @@ int tokenizer_train(const Arguments& arguments, std::ostream& out) {
   table.finish(problems(options.training));
   prepare_folder(options.output);
 
-  const Interrupts interrupts;
-  const auto go_on = [] { return Interrupts::signal() == 0; };
+  const StopSignals signals("stops without a tokenizer");
+  const auto go_on = [] { return !StopSignals::came(); };
   const Clock::time_point start = Clock::now();
   WordInputSummary input =
       count_words(options.input, options.pattern,

@@ -63,8 +63,9 @@ constexpr std::array kWithoutEffect = {
                   "split-transformers memory-centric-tiled-linear tile-factor "
                   "empty-unused-memory-level",
                   "it concerns how memory is handled there"},
-    WithoutEffect{"exit-signal-handler adlr-autoresume adlr-autoresume-interval",
-                  "SIGTERM, SIGUSR1 and SIGINT always save and stop with exit code 75"},
+    WithoutEffect{
+        "exit-signal-handler adlr-autoresume adlr-autoresume-interval",
+        "SIGTERM, SIGUSR1, SIGINT and, without nohup, SIGHUP save and stop with exit code 75"},
     WithoutEffect{"no-load-lr-state", "Megatron-DeepSpeed does not read it either"},
     WithoutEffect{"universal-checkpoint", "every checkpoint loads under any layout of ranks"},
     WithoutEffect{"return-data-index repeated-dataloader",
