@@ -16,6 +16,7 @@
 #include "apps/generate/generate.h"
 #include "apps/preprocess/preprocess.h"
 #include "apps/pretrain/pretrain.h"
+#include "apps/report/report.h"
 #include "apps/tokenizer/tokenizer.h"
 #include "base/error.h"
 #include "build_config.h"
@@ -34,6 +35,7 @@ std::vector<Command> commands() {
       {"pretrain_gpt", "the same, under Megatron's name", pretrain_command},
       {"generate", "text from a model", generate},
       {"generate_samples_gpt", "the same, under Megatron's name", generate},
+      {"report", "the curves of a run as a page for browsers", report},
       {"tokenizer", "text to token ids and back", tokenizer},
       {"checkpoint", "list, check, compare and remove checkpoints", checkpoint},
       {"evaluate", "perplexity, WikiText, LAMBADA, raw logits of a model", evaluate},

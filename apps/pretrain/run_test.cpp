@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "apps/common/command_case.h"
+#include "base/file.h"
 #include "base/temporary_folder.h"
 #include "checkpoint/compare.h"
 #include "checkpoint/folder.h"
@@ -256,6 +257,65 @@ TEST_F(PretrainRun, SkipsAndCountsStepsWithoutANumber) {
   const Outcome stopped = train(options + " --check-for-nan-in-loss-and-grad");
   EXPECT_EQ(stopped.code, kFailed);
   EXPECT_TRUE(stopped.says("--check-for-nan-in-loss-and-grad asks")) << stopped.errors;
+}
+
+TEST_F(PretrainRun, RunThatNoLongerLearnsFails) {
+  const std::string options = "--clip-grad 0 --lr 1e30 --eval-iters 0 --train-iters ";
+  const Outcome to_the_end = train(options + "9" + saved_in("end"));
+  EXPECT_EQ(to_the_end.code, kFailed);
+  EXPECT_TRUE(to_the_end.says("5 steps in a row, from iteration 2 on, were skipped because"))
+      << to_the_end.errors;
+  EXPECT_TRUE(to_the_end.says("8 steps in a row, from iteration 2 on, were skipped because"))
+      << to_the_end.errors;
+  EXPECT_EQ(newest("end").state().step, 9) << "what was learnt before is saved";
+  const Outcome ended = train(options + "50 --stop-after-skipped 7" + saved_in("ended"));
+  EXPECT_EQ(ended.code, kFailed);
+  EXPECT_TRUE(ended.says("7 steps in a row")) << ended.errors;
+  EXPECT_EQ(losses(ended.out).size(), 1u);
+  EXPECT_TRUE(std::filesystem::exists(at("ended") + "/report.html"));
+}
+
+TEST_F(PretrainRun, OverflowAtTheSmallestLossScaleEndsAsInDeepspeed) {
+  const std::string options =
+      "--fp16 --initial-loss-scale 4 --hysteresis 1 --clip-grad 0 --lr 1e30 "
+      "--eval-iters 0 --train-iters 40 --stop-after-skipped 20 ";
+  const Outcome ended = train(options + "--stop-at-min-loss-scale");
+  EXPECT_EQ(ended.code, kFailed);
+  EXPECT_TRUE(ended.says("not finite at the lowest loss scale, 1")) << ended.errors;
+  const Outcome further = train(options);
+  EXPECT_EQ(further.code, kFailed);
+  EXPECT_TRUE(further.says("20 steps in a row")) << further.errors;
+}
+
+// None of the log files can be written, then all: the run is the same, and no line is lost.
+TEST_F(PretrainRun, NoLogFileEndsTraining) {
+  std::filesystem::create_directories(at("run"));
+  for (const char* name : {"metrics.jsonl", "report.html", "trace.json"}) {
+    std::filesystem::create_directory(at("run") + "/" + name);  // a file cannot have this name
+  }
+  const std::string options = "--train-iters 4 --save-interval 2 --profile ";
+  const Outcome outcome = train(options + "--tensorboard-dir " + at("events") + saved_in("run"));
+  EXPECT_EQ(outcome.code, kFinished) << outcome.errors;
+  EXPECT_EQ(newest("run").state().step, 4);
+  EXPECT_EQ(losses(outcome.out), losses(train(options + saved_in("other")).out));
+}
+
+TEST_F(PretrainRun, MetricsOfAnEarlierRunAreKept) {
+  const std::string options = "--train-iters 3 --eval-iters 0 --tensorboard-dir " + at("run");
+  ASSERT_EQ(train(options).code, kFinished);
+  const std::string first = read_file(at("run") + "/metrics.jsonl");
+  ASSERT_EQ(train(options + " --seed 7").code, kFinished);
+  EXPECT_EQ(read_file(at("run") + "/metrics-earlier.jsonl"), first);
+  EXPECT_EQ(all_matches(read_file(at("run") + "/metrics.jsonl"), "\"kind\":\"(train)\"").size(),
+            3u);
+}
+
+TEST_F(PretrainRun, ReportShowsWhatTheModelWrites) {
+  const Outcome outcome = train("--train-iters 4 --report-samples Once" + saved_in("run"));
+  ASSERT_EQ(outcome.code, kFinished) << outcome.errors;
+  const std::string page = read_file(at("run") + "/report.html");
+  EXPECT_NE(page.find("<b>Once</b>"), std::string::npos);
+  EXPECT_NE(page.find("iteration 4: checkpoint"), std::string::npos);
 }
 
 TEST_F(PretrainRun, StopsWhenAskedTo) {

@@ -63,7 +63,8 @@ StepReport report_of(const StepState& state) {
           .learning_rate = state.learning_rate,
           .next_learning_rate = state.next_learning_rate,
           .weight_decay = state.weight_decay,
-          .loss_scale = state.loss_scale.scale};
+          .loss_scale = state.loss_scale.scale,
+          .scale_exhausted = state.scale_exhausted};
 }
 
 void launch_update(Stream& stream, const OptimizerOptions& options, const FlatShard& shard,

@@ -46,7 +46,8 @@ struct StepReport {
   double learning_rate = 0;       // used in the step
   double next_learning_rate = 0;  // what Megatron logs
   double weight_decay = 0;
-  double loss_scale = 1;  // of the next step, as Megatron logs it
+  double loss_scale = 1;         // of the next step, as Megatron logs it
+  bool scale_exhausted = false;  // overflow at the smallest loss scale, no tolerance left
 };
 
 class Optimizer {

@@ -147,6 +147,35 @@ TEST_P(OptimizerTest, DynamicLossScaleFollowsMegatron) {
   EXPECT_GT(highest, 64);
 }
 
+// DeepSpeed's DynamicLossScaler, written out with its names, where it differs from Megatron's.
+TEST(LossScale, ConsecutiveHysteresisAndTheSmallestScaleFollowDeepspeed) {
+  const LossScaleOptions options{.dynamic = true,
+                                 .initial = 8,
+                                 .minimum = 1,
+                                 .window = 1000,
+                                 .hysteresis = 3,
+                                 .consecutive_hysteresis = true};
+  LossScale state = initial_loss_scale(options);
+  double cur_scale = 8;
+  std::int64_t cur_hysteresis = 3, times_exhausted = 0;
+  for (std::uint64_t step = 0; step < 200; ++step) {
+    const bool overflow = random_uniform(random_key(5, "overflow"), step) < 0.7;
+    bool raises = false;
+    if (overflow && cur_hysteresis == 1) {
+      raises = cur_scale == options.minimum;
+      cur_scale = std::max(cur_scale / 2, options.minimum);
+    } else if (overflow) {
+      --cur_hysteresis;
+    } else {
+      cur_hysteresis = 3;
+    }
+    ASSERT_EQ(update_loss_scale(options, state, overflow), !raises) << step;
+    ASSERT_EQ(state.scale, cur_scale) << step;
+    times_exhausted += raises ? 1 : 0;
+  }
+  EXPECT_GT(times_exhausted, 0);
+}
+
 TEST_P(OptimizerTest, NormIsOfTheUnscaledGradientBeforeClipping) {
   Machine machine(GetParam());
   for (const double clip : {0.0, 0.05, 1e6}) {

@@ -40,6 +40,7 @@ struct StepState {
   double learning_rate = 0;       // used in this step
   double next_learning_rate = 0;  // what Megatron logs after it
   double weight_decay = 0;
+  bool scale_exhausted = false;  // overflow at the smallest loss scale, no tolerance left
   UpdateScalars update;
 };
 
@@ -92,7 +93,7 @@ constexpr void plan_step(const StepRules& rules, StepState& state, double square
     state.update = update_scalars(rules, state, state.num_steps, unscale);
   }
   state.next_learning_rate = learning_rate(rules.schedule, state.num_samples);
-  update_loss_scale(rules.loss_scale, state.loss_scale, overflow);
+  state.scale_exhausted = !update_loss_scale(rules.loss_scale, state.loss_scale, overflow);
 }
 
 // plan_step on the device, by one thread.

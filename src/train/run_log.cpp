@@ -4,7 +4,6 @@
 #include <cmath>
 #include <filesystem>
 
-#include "base/file.h"
 #include "base/log.h"
 #include "train/log/megatron_scalars.h"
 
@@ -115,15 +114,17 @@ void RunLog::warning(const std::string& text) {
   }
 }
 
-template <class Write>
-void RunLog::to_files(Write&& write) {
-  try {
-    write();
-  } catch (const DiskFull& full) {
-    if (!std::exchange(told_disk_full_, true)) {
-      warning(concat(full.what(), "; training goes on, and its curves will have gaps"));
-    }
-  }
+Warn RunLog::warn() {
+  return [this](const std::string& text) { warning(text); };
+}
+
+MetricsRow RunLog::row(MetricsKind kind, const Progress& progress) const {
+  return {kind,
+          progress.iteration,
+          progress.consumed_samples,
+          progress.consumed_samples * plan_->seq_length,
+          now(),
+          {}};
 }
 
 double RunLog::now() const {
@@ -134,26 +135,30 @@ void RunLog::begin(const Plan& plan, const Progress& start, const std::string& d
   plan_ = plan;
   shape_ = model_shape(plan);
   recomputation_ = recomputation(options_, plan);
-  device_ = device;
   peak_flops_ = peak_flops(device, plan.dtype);
   interval_ = {.start = Clock::now()};
   last_step_ = interval_.start;
   if (out_ == nullptr) {
     return;
   }
-  to_files([&] {
-    if (!options_.logging.tensorboard_dir.empty()) {
-      events_ = std::make_unique<EventFile>(options_.logging.tensorboard_dir, now());
-      add_argument_texts(*events_, argument_list(table_), start.iteration, now());
-      events_->flush();
+  if (!options_.logging.tensorboard_dir.empty()) {
+    events_ = std::make_unique<EventFile>(options_.logging.tensorboard_dir, now(), warn());
+    add_argument_texts(*events_, argument_list(table_), start.iteration, now());
+    events_->flush();
+  }
+  if (const std::filesystem::path folder = files_folder(options_); !folder.empty()) {
+    metrics_ = std::make_unique<MetricsFile>(folder / "metrics.jsonl", start.iteration, warn());
+    MetricsRow first = row(MetricsKind::start, start);
+    first.values = {{"train_iterations", static_cast<double>(plan.last_iteration)},
+                    {"parameters", static_cast<double>(plan.parameters.total)}};
+    if (options_.logging.loss_floor) {
+      first.values.emplace_back("loss_floor", *options_.logging.loss_floor);
     }
-  });
-  to_files([&] {
-    if (const std::filesystem::path folder = files_folder(options_); !folder.empty()) {
-      std::filesystem::create_directories(folder);
-      metrics_ = std::make_unique<MetricsFile>(folder / "metrics.jsonl", start.iteration);
-    }
-  });
+    first.texts = {{"title", concat("GPT, ", short_count(first.values[1].second), " parameters")},
+                   {"device", device}};
+    first.options = argument_list(table_);
+    metrics_->add(first);
+  }
 }
 
 bool RunLog::at_interval(std::int64_t iteration) const {
@@ -257,14 +262,8 @@ void RunLog::print_interval(const StepFacts& facts) {
   const IterationReport r = report(facts, seconds, loss);
   const bool nvidia = options_.logging.format == LoggingOptions::Format::nvidia;
   line(iteration_line(r, nvidia ? LogFormat::nvidia : LogFormat::megatron_deepspeed));
-  best_tokens_per_second_ = std::max(best_tokens_per_second_,
-                                     r.samples_per_second * static_cast<double>(plan_->seq_length));
-  to_files([&] {
-    if (metrics_) metrics_->add(metrics_row(r, now()));
-  });
-  to_files([&] {
-    if (events_) events_->flush();
-  });
+  if (metrics_) metrics_->add(metrics_row(r, now()));
+  if (events_) events_->flush();
   interval_ = {.start = time};
   left_out_ = left_out_step_ = 0;
 }
@@ -297,17 +296,11 @@ void RunLog::evaluation(const EvaluationReport& report, const Progress& progress
   }
   line(evaluation_lines(report));
   const std::int64_t tokens = progress.consumed_samples * plan_->seq_length;
-  to_files([&] {
-    if (metrics_) metrics_->add(metrics_row(report, progress.consumed_samples, tokens, now()));
-  });
-  to_files([&] {
-    if (!events_) return;
+  if (metrics_) metrics_->add(metrics_row(report, progress.consumed_samples, tokens, now()));
+  if (events_) {
     add_evaluation_scalars(*events_, report, progress.consumed_samples, tokens,
                            scalar_choice(options_), now());
     events_->flush();
-  });
-  if (!report.test && !report.losses.empty()) {
-    validation_loss_ = report.losses.front().value;
   }
 }
 
@@ -335,33 +328,39 @@ void RunLog::timer_scalars(const std::vector<TimerReport>& reports, std::int64_t
   }
 }
 
-void RunLog::finish(const Progress& progress) {
-  if (out_ == nullptr) {
-    return;
+bool RunLog::draw() {
+  const Clock::time_point start = Clock::now();
+  try {
+    write_report(metrics_->path().parent_path());
+    draw_failed_ = false;
+  } catch (const std::exception& error) {
+    if (!std::exchange(draw_failed_, true)) {
+      warning(concat("report.html: ", error.what(), "; training goes on, and it is drawn later"));
+    }
   }
-  live_->clear();
+  drawn_ = Clock::now();
+  drawing_seconds_ = seconds_between(start, drawn_);
+  return !draw_failed_;
+}
+
+void RunLog::checkpoint(const Progress& progress) {
   if (!metrics_) {
     return;
   }
-  RunSummary summary;
-  summary.title =
-      concat("GPT, ", short_count(static_cast<double>(plan_->parameters.total)), " parameters");
-  const auto add = [&summary](const char* name, const std::string& text) {
-    summary.figures.emplace_back(name, text);
-  };
-  add("iterations", concat(progress.iteration, " of ", plan_->last_iteration));
-  add("tokens", short_count(static_cast<double>(progress.consumed_samples * plan_->seq_length)));
-  if (last_loss_) add("last training loss", concat(*last_loss_));
-  if (validation_loss_) add("last validation loss", concat(*validation_loss_));
-  add("best tokens/s", short_count(best_tokens_per_second_));
-  add("device", device_);
-  summary.options = argument_list(table_);
-  summary.entropy_floor = options_.logging.loss_floor;
-  const std::filesystem::path path = metrics_->path().parent_path() / "report.html";
-  to_files([&] {
-    write_report(path, read_metrics(metrics_->path()).rows, summary);
-    line(concat("curves of this run: ", path.string()));
-  });
+  metrics_->add(row(MetricsKind::checkpoint, progress));
+  constexpr double kMostOfTime = 0.01;  // a long history takes time to draw
+  if (drawing_seconds_ < kMostOfTime * seconds_between(drawn_, Clock::now())) {
+    draw();
+  }
+}
+
+void RunLog::finish() {
+  if (live_) {
+    live_->clear();
+  }
+  if (metrics_ && draw()) {
+    line(concat("curves of this run: ", (metrics_->path().parent_path() / "report.html").string()));
+  }
 }
 
 }  // namespace bloomery

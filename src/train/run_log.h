@@ -59,8 +59,10 @@ class RunLog {
   void timer_scalars(const std::vector<TimerReport>& reports, std::int64_t iteration);
   // Time that belongs to no step (evaluation, saving) is not counted as one.
   void leave_out(double seconds) { left_out_ += seconds; }
-  // report.html.
-  void finish(const Progress& progress);
+  // One was committed. report.html shows it at once.
+  void checkpoint(const Progress& progress);
+  // The last word: report.html.
+  void finish();
 
  private:
   struct Interval {  // since the last line
@@ -73,9 +75,10 @@ class RunLog {
   void add_to_interval(const StepFacts& facts);
   void print_interval(const StepFacts& facts);
   void show_live(const StepFacts& facts, double seconds);
-  // Training outlives a disk without room: what the files lack then is said once.
-  template <class Write>
-  void to_files(Write&& write);
+  // Draws report.html. What hinders it is said once, and no reason to end.
+  bool draw();
+  Warn warn();
+  MetricsRow row(MetricsKind kind, const Progress& progress) const;
   double now() const;
 
   std::ostream* out_;
@@ -84,19 +87,19 @@ class RunLog {
   std::optional<Plan> plan_;
   ModelShape shape_;
   Recomputation recomputation_ = Recomputation::none;
-  std::string device_;
   std::optional<double> peak_flops_;
   std::unique_ptr<LiveWriter> live_;
   std::unique_ptr<EventFile> events_;
   std::unique_ptr<MetricsFile> metrics_;
-  bool told_disk_full_ = false;
+  bool draw_failed_ = false;
+  double drawing_seconds_ = 0;  // of the last time
+  std::chrono::steady_clock::time_point drawn_;
   Interval interval_;
   std::chrono::steady_clock::time_point last_step_;
   double left_out_ = 0;       // since the last line
   double left_out_step_ = 0;  // of it, what the last step has seen
   double mean_seconds_ = 0;   // of recent steps, for the live line
-  std::optional<double> last_loss_, validation_loss_;
-  double best_tokens_per_second_ = 0;
+  std::optional<double> last_loss_;
 };
 
 }  // namespace bloomery

@@ -54,7 +54,11 @@ double seconds_since(Clock::time_point start) {
 }  // namespace
 
 Trainer::Trainer(const RunInputs& inputs, std::unique_ptr<Communicator> world, RunLog& log)
-    : inputs_(inputs), options_(inputs.options), plan_(inputs.plan), log_(log) {
+    : inputs_(inputs),
+      options_(inputs.options),
+      plan_(inputs.plan),
+      log_(log),
+      skipped_(options_.stop, options_.precision.stop_at_min_scale, plan_.optimizer.loss_scale) {
   setup(std::move(world));
   open_data();
   log_.line(setup_done_line());
@@ -153,9 +157,12 @@ RunEnd Trainer::run() {
   if (profile_) {
     log_.line(profile_->finish());
   }
-  log_.finish(progress_);
+  log_.finish();
   if (stopped) {
     log_.line(exit_line(progress_.iteration, std::time(nullptr)));
+  }
+  if (const std::string diverged = skipped_.at_end(); !stopped && !diverged.empty()) {
+    throw std::runtime_error(diverged);
   }
   return last_save_failed_ ? RunEnd::save_failed : stopped ? RunEnd::stopped : RunEnd::finished;
 }
@@ -248,16 +255,7 @@ void Trainer::take_outcome() {
   }
   log_.step(facts);
   stop_seen_ = stop_seen_ || facts.outcome.stop;
-  const bool finite = std::isfinite(facts.outcome.loss) &&
-                      (plan_.dtype == DType::fp16 || !facts.outcome.update.skipped);
-  if (!finite && options_.stop.on_nan) {
-    report_saves(true);
-    throw std::runtime_error(concat(
-        "the loss of iteration ", iteration, " is ", facts.outcome.loss, " and its gradient norm ",
-        facts.outcome.update.grad_norm,
-        ": stopped, as --check-for-nan-in-loss-and-grad asks. The weights are those of the "
-        "iteration before; resume from the last checkpoint with a lower --lr or other data"));
-  }
+  judge(facts);
   if (options_.logging.optimizer_states_to_tensorboard && log_.at_tensorboard_interval(iteration)) {
     for (const auto& [name, value] : optimizer_statistics(*rank_)) {
       log_.scalar(name, value, step.progress);
@@ -267,6 +265,35 @@ void Trainer::take_outcome() {
   if (log_.at_interval(iteration)) {
     report_interval(iteration);
   }
+}
+
+// Whether the run can go on after what a step found. All ranks see the same numbers.
+void Trainer::judge(const StepFacts& facts) {
+  const StepReport& update = facts.outcome.update;
+  const std::int64_t iteration = facts.progress.iteration;
+  const bool finite =
+      std::isfinite(facts.outcome.loss) && (plan_.dtype == DType::fp16 || !update.skipped);
+  if (!finite && options_.stop.on_nan) {
+    give_up(concat(
+        "the loss of iteration ", iteration, " is ", facts.outcome.loss, " and its gradient norm ",
+        update.grad_norm,
+        ": stopped, as --check-for-nan-in-loss-and-grad asks. The weights are those of the "
+        "iteration before; resume from the last checkpoint with a lower --lr or other data"));
+  }
+  const SkippedSteps::Finding found = skipped_.add(iteration, update);
+  if (!found.warning.empty()) {
+    log_.warning(found.warning);
+  }
+  if (!found.end.empty()) {
+    give_up(found.end);
+  }
+}
+
+// Nothing is saved: nothing was learnt since the last step that was not skipped.
+void Trainer::give_up(const std::string& why) {
+  report_saves(true);
+  log_.finish();
+  throw std::runtime_error(why);
 }
 
 // Means since the last line: the timers go on until that sets them back.
@@ -373,6 +400,7 @@ void Trainer::save() {
   }
   const Clock::time_point start = Clock::now();
   log_.line(saving_line(progress_.iteration, options_.checkpoint.save));
+  saving_.push_back(progress_);
   checkpoints_->save(progress_);
   saved_ = progress_.iteration;
   report_saves(false);
@@ -387,7 +415,11 @@ void Trainer::report_saves(bool wait) {
   for (auto outcome = wait ? checkpoints_->finish() : checkpoints_->poll(); outcome;
        outcome = checkpoints_->poll()) {
     last_save_failed_ = !outcome->committed;
+    while (saving_.size() > 1 && saving_.front().iteration < outcome->step) {
+      saving_.pop_front();
+    }
     if (outcome->committed) {
+      log_.checkpoint(saving_.front());
       log_.line(saved_line(outcome->step, options_.checkpoint.save));
       log_.line(save_throughput_line(plan_.parameters.total, outcome->seconds));
     }

@@ -10,6 +10,7 @@
 #include "train/profile/run_profile.h"
 #include "train/run_checkpoints.h"
 #include "train/run_log.h"
+#include "train/skipped_steps.h"
 #include "train/timers.h"
 #include "train/training_data.h"
 
@@ -57,6 +58,8 @@ class Trainer {
   void enqueue_step(BatchFeed& feed);
   void collect(std::size_t still_running);
   void take_outcome();
+  void judge(const StepFacts& facts);
+  [[noreturn]] void give_up(const std::string& why);
   void report_timers(std::int64_t iteration);
   void report_interval(std::int64_t iteration);
   bool after_step();
@@ -83,10 +86,12 @@ class Trainer {
 
   Progress progress_;
   std::deque<Pending> pending_;
+  SkippedSteps skipped_;
   bool stop_seen_ = false;        // some rank wished to stop; the same on all ranks
   std::int64_t timed_steps_ = 0;  // since the timers were set back
   bool memory_reported_ = false;
   std::optional<std::int64_t> saved_;  // the iteration of the last save that was begun
+  std::deque<Progress> saving_;        // begun, and their outcome not yet known
   bool last_save_failed_ = false;
 };
 

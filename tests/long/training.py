@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -65,7 +66,8 @@ class Program:
     def start(self, *arguments, output=subprocess.PIPE):
         """The process of a training run, with both outputs in one pipe or file."""
         return subprocess.Popen([self.path, "pretrain", *self.device, *map(str, arguments)], text=True, bufsize=1,
-                                stdout=output, stderr=subprocess.STDOUT)
+                                stdout=output, stderr=subprocess.STDOUT,
+                                preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))  # also under nohup
 
 
 def words(arguments):
@@ -124,9 +126,10 @@ def tiny(corpus, **changes):
 
 
 def metrics(folder):
-    """Rows of metrics.jsonl without the numbers of the clock."""
+    """What was measured, by metrics.jsonl, without the numbers of the clock."""
     rows = [json.loads(line) for line in (pathlib.Path(folder) / "metrics.jsonl").read_text().splitlines()]
-    return [{name: value for name, value in row.items() if name not in CLOCK} for row in rows]
+    return [{name: value for name, value in row.items() if name not in CLOCK} for row in rows
+            if row["kind"] in ("train", "validation", "test")]
 
 
 def steps(folder):

@@ -200,7 +200,7 @@ TEST(Report, SumsUpWhatTheRowsSay) {
 TEST(Report, IsDrawnFromTheFileAlone) {
   const TemporaryFolder folder;
   EXPECT_THROW(write_report(folder.path()), Error);
-  MetricsFile file(folder.path() / "metrics.jsonl");
+  MetricsFile file(folder.path() / "metrics.jsonl", 0);
   for (const MetricsRow& row : example_run()) file.add(row);
   EXPECT_EQ(read_file(write_report(folder.path())),
             report_html(example_run(), run_summary(example_run())));

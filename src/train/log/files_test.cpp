@@ -50,6 +50,14 @@ IterationReport report_at(std::int64_t iteration, double loss) {
   return r;
 }
 
+// Says what it was told.
+struct Warnings {
+  std::vector<std::string> lines;
+  Warn take() {
+    return [this](const std::string& line) { lines.push_back(line); };
+  }
+};
+
 TEST(Crc32c, KnownValues) {
   EXPECT_EQ(crc32c("123456789"), 0xe3069283u);
   EXPECT_EQ(crc32c(std::string(32, '\0')), 0x8a9136aau);
@@ -104,7 +112,7 @@ TEST(MetricsFile, RowsComeBackWithTheSameBits) {
   const auto path = folder.file("x", "").parent_path() / "metrics.jsonl";
   const double loss = 0.1 + 0.2;
   {
-    MetricsFile file(path);
+    MetricsFile file(path, 0);
     file.add(metrics_row(report_at(1, loss), 5.5));
     file.add(metrics_row(report_at(2, std::numeric_limits<double>::quiet_NaN()), 6.5));
     file.add(
@@ -136,46 +144,59 @@ TEST(MetricsFile, StartsKeepTextsAndOptions) {
   EXPECT_EQ(row->options, start_at(3).options);
 }
 
-TEST(MetricsFile, NothingOfAnEarlierRunIsTakenOutOfTheFile) {
+TEST(MetricsFile, ResumingTakesOutWhatIsMeasuredAgainAndWhatIsDamaged) {
   const TemporaryFolder folder;
   const auto path = folder.file("metrics.jsonl", "");
   {
-    MetricsFile file(path);
-    file.add(start_at(0));
-    for (int i = 1; i <= 5; ++i) file.add(metrics_row(report_at(i, i), i));
-  }
-  const std::string first = read_file(path);
-  {
-    MetricsFile file(path);
-    file.add(start_at(0));
-    file.add(metrics_row(report_at(1, 10), 9));
-  }
-  EXPECT_TRUE(read_file(path).starts_with(first));
-  const MetricsHistory history = read_metrics(path);
-  ASSERT_EQ(history.rows.size(), 2u) << "of the second run";
-  EXPECT_EQ(history.rows[1].value("lm_loss"), 10.0);
-  EXPECT_EQ(history.superseded_rows, 6);
-}
-
-TEST(MetricsFile, HistoryLeavesOutWhatWasMeasuredAgainAndWhatIsDamaged) {
-  const TemporaryFolder folder;
-  const auto path = folder.file("metrics.jsonl", "");
-  {
-    MetricsFile file(path);
+    MetricsFile file(path, 0);
     for (int i = 1; i <= 5; ++i) file.add(metrics_row(report_at(i, i), i));
   }
   std::ofstream(path, std::ios::app) << R"({"kind":"train","iterat)";
-  MetricsFile file(path);
-  file.add(start_at(3));
+  EXPECT_EQ(read_metrics(path).damaged_lines, 1);
+  MetricsFile file(path, 3);
   file.add(metrics_row(report_at(4, 40), 9));
   const MetricsHistory history = read_metrics(path);
-  EXPECT_EQ(history.damaged_lines, 1) << "and not the row after it";
-  ASSERT_EQ(history.rows.size(), 5u);
-  EXPECT_EQ(history.rows[3].kind, MetricsKind::start);
-  EXPECT_EQ(history.rows[4].value("lm_loss"), 40.0);
+  EXPECT_EQ(history.damaged_lines, 0);
+  ASSERT_EQ(history.rows.size(), 4u);
+  EXPECT_EQ(history.rows[3].value("lm_loss"), 40.0);
+  const MetricsHistory earlier = read_metrics(folder.path() / "metrics-earlier.jsonl");
+  EXPECT_EQ(earlier.damaged_lines, 1);
+  ASSERT_EQ(earlier.rows.size(), 2u);
+  EXPECT_EQ(earlier.rows[0].value("lm_loss"), 4.0);
 }
 
-TEST(MetricsFile, GoingOnSupersedesTheEvaluationsOfTheEnd) {
+TEST(MetricsFile, NewRunInTheFolderOfAnotherErasesNothing) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "metrics.jsonl",
+             earlier = folder.path() / "metrics-earlier.jsonl";
+  std::string written;
+  for (int run = 1; run <= 3; ++run) {
+    MetricsFile file(path, 0);
+    file.add(start_at(0));
+    file.add(metrics_row(report_at(run, run), run));
+    EXPECT_EQ(read_metrics(path).rows.size(), 2u);
+    EXPECT_EQ(run == 1 ? "" : read_file(earlier), written);
+    written += read_file(path);
+  }
+}
+
+TEST(MetricsFile, RowsThatCannotBeSetAsideStayAndDoNotCount) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "metrics.jsonl";
+  { MetricsFile(path, 0).add(metrics_row(report_at(7, 7), 7)); }
+  std::filesystem::create_symlink("/dev/full", folder.path() / "metrics-earlier.jsonl");
+  Warnings warnings;
+  MetricsFile file(path, 3, warnings.take());
+  file.add(start_at(3));
+  file.add(metrics_row(report_at(4, 4), 4));
+  EXPECT_EQ(warnings.lines.size(), 1u);
+  EXPECT_NE(read_file(path).find("\"iteration\":7"), std::string::npos);
+  const MetricsHistory history = read_metrics(path);
+  ASSERT_EQ(history.rows.size(), 2u);
+  EXPECT_EQ(history.rows[1].iteration, 4);
+}
+
+TEST(MetricsFile, GoingOnTakesOutTheEvaluationsOfTheEnd) {
   const TemporaryFolder folder;
   const auto path = folder.file("metrics.jsonl", "");
   const auto evaluation = [](std::int64_t final_samples) {
@@ -184,15 +205,16 @@ TEST(MetricsFile, GoingOnSupersedesTheEvaluationsOfTheEnd) {
             .iteration = 5, .losses = {{"lm loss", 2.0}}, .final_samples = final_samples},
         16, 2048, 7);
   };
-  MetricsFile file(path);
-  file.add(evaluation(0));
-  file.add(evaluation(80));
-  file.add(start_at(6));
-  EXPECT_EQ(read_metrics(path).rows.size(), 3u);
-  file.add(start_at(5));
-  const MetricsHistory history = read_metrics(path);
-  ASSERT_EQ(history.rows.size(), 2u);
-  EXPECT_FALSE(history.rows[0].value("final_samples").has_value());
+  {
+    MetricsFile file(path, 0);
+    file.add(evaluation(0));
+    file.add(evaluation(80));
+  }
+  const MetricsFile later(path, 6);
+  EXPECT_EQ(read_metrics(path).rows.size(), 2u);
+  const MetricsFile there(path, 5);
+  ASSERT_EQ(read_metrics(path).rows.size(), 1u);
+  EXPECT_FALSE(read_metrics(path).rows[0].value("final_samples").has_value());
 }
 
 TEST(MetricsFile, WhatIsNoRowIsRefused) {
@@ -207,20 +229,12 @@ TEST(MetricsFile, WhatIsNoRowIsRefused) {
   EXPECT_FALSE(metrics_from_json(std::string(1000000, '[')).has_value());
 }
 
-// Says what it was told.
-struct Warnings {
-  std::vector<std::string> lines;
-  Warn take() {
-    return [this](const std::string& line) { lines.push_back(line); };
-  }
-};
-
 TEST(LogFile, WhatADiskHasNoRoomForIsWrittenLater) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "metrics.jsonl";
   std::filesystem::create_symlink("/dev/full", path);
   Warnings warnings;
-  MetricsFile file(path, warnings.take());
+  MetricsFile file(path, 0, warnings.take());
   for (int i = 1; i <= 3; ++i) file.add(metrics_row(report_at(i, i), i));
   ASSERT_EQ(warnings.lines.size(), 1u) << "once, not for every row";
   EXPECT_NE(warnings.lines[0].find("No space left on device; training goes on"), std::string::npos)
@@ -236,7 +250,7 @@ TEST(LogFile, FolderThatIsNotThereYetAndFolderThatIsTakenAway) {
   const TemporaryFolder folder;
   const auto away = folder.path() / "disk", path = away / "run" / "metrics.jsonl";
   Warnings warnings;
-  MetricsFile file(path, warnings.take());
+  MetricsFile file(path, 0, warnings.take());
   file.add(metrics_row(report_at(1, 1), 1));
   EXPECT_EQ(warnings.lines.size(), 1u);
   std::filesystem::create_directory(away);

@@ -62,13 +62,38 @@ MetricsRow row_of(const JsonFields& fields) {
   return row;
 }
 
-// Takes out what the process that starts here measures again.
-void start_again(MetricsHistory& history, std::int64_t iteration) {
-  history.superseded_rows +=
-      static_cast<std::int64_t>(std::erase_if(history.rows, [iteration](const MetricsRow& row) {
-        return iteration == 0 || row.iteration > iteration ||
-               (row.iteration == iteration && row.value(kFinalSamples).has_value());
-      }));
+// By a process that starts at the iteration.
+bool is_measured_again(const MetricsRow& row, std::int64_t iteration) {
+  return iteration == 0 || row.iteration > iteration ||
+         (row.iteration == iteration && row.value(kFinalSamples).has_value());
+}
+
+template <class Take>
+void for_each_line(std::string_view text, const Take& take) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.find_first_not_of(" \t\r") != std::string_view::npos) take(line);
+  }
+}
+
+// The earlier rows are safe in the other file before they leave this one.
+void set_earlier_rows_aside(const std::filesystem::path& path, std::int64_t iteration) {
+  if (!std::filesystem::exists(path)) return;
+  std::string stays, goes;
+  for_each_line(read_file(path), [&](std::string_view line) {
+    const std::optional<MetricsRow> row = metrics_from_json(line);
+    (row && !is_measured_again(*row, iteration) ? stays : goes).append(line).append("\n");
+  });
+  if (goes.empty()) return;
+  const auto earlier = path.parent_path() / "metrics-earlier.jsonl";
+  LogFile aside({.name = [earlier] { return earlier; }, .lines = true});
+  aside.add(std::move(goes));
+  check(aside.flush(), "cannot write to ", earlier.string());
+  AtomicFile file(path);
+  file.write(stays);
+  file.commit();
 }
 
 }  // namespace
@@ -165,25 +190,31 @@ std::optional<MetricsRow> metrics_from_json(std::string_view line) {
 MetricsHistory read_metrics(const std::filesystem::path& path) {
   MetricsHistory history;
   if (!std::filesystem::exists(path)) return history;
-  const std::string text = read_file(path);
-  for (std::string_view rest = text; !rest.empty();) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    const std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    if (std::optional<MetricsRow> row = metrics_from_json(line)) {
-      if (row->kind == MetricsKind::start) start_again(history, row->iteration);
-      history.rows.push_back(std::move(*row));
-    } else {
+  for_each_line(read_file(path), [&history](std::string_view line) {
+    std::optional<MetricsRow> row = metrics_from_json(line);
+    if (!row) {
       ++history.damaged_lines;
+      return;
     }
-  }
+    if (row->kind == MetricsKind::start) {
+      std::erase_if(history.rows, [&row](const MetricsRow& earlier) {
+        return is_measured_again(earlier, row->iteration);
+      });
+    }
+    history.rows.push_back(std::move(*row));
+  });
   return history;
 }
 
-MetricsFile::MetricsFile(const std::filesystem::path& path, Warn warn)
-    : path_(path),
-      file_({.name = [path] { return path; }, .lines = true, .warn = std::move(warn)}) {}
+MetricsFile::MetricsFile(const std::filesystem::path& path, std::optional<std::int64_t> iteration,
+                         const Warn& warn)
+    : path_(path), file_({.name = [path] { return path; }, .lines = true, .warn = warn}) {
+  try {
+    if (iteration) set_earlier_rows_aside(path, *iteration);
+  } catch (const std::exception& error) {
+    if (warn) warn(concat(error.what(), "; the rows of an earlier run stay in ", path.string()));
+  }
+}
 
 void MetricsFile::add(const MetricsRow& row) {
   file_.add(to_json(row) + "\n");

@@ -43,20 +43,23 @@ MetricsRow metrics_row(const EvaluationReport& report, std::int64_t consumed_sam
 std::string to_json(const MetricsRow& row);                          // without line end
 std::optional<MetricsRow> metrics_from_json(std::string_view line);  // nothing: not such a row
 
-// What a file says of the run as it is now: rows behind the iteration at which a later process
-// started, and the evaluations of a run that ended there, were measured again and are left out.
+// What a file says of the run as it is now, without rows that a later start says are measured again
+// (MetricsFile moves such rows away, but may have found no room for that).
 struct MetricsHistory {
   std::vector<MetricsRow> rows;
-  std::int64_t damaged_lines = 0;  // a killed run can leave one
-  std::int64_t superseded_rows = 0;
+  std::int64_t damaged_lines = 0;  // left out; a killed run can leave one
 };
 // An absent file has no rows.
 MetricsHistory read_metrics(const std::filesystem::path& path);
 
-// Appends: what earlier runs wrote stays.
 class MetricsFile {
  public:
-  explicit MetricsFile(const std::filesystem::path& path, Warn warn = {});
+  // Goes on after `iteration`. Rows behind it and the evaluations of a run that ended there are
+  // measured again by a run that resumes from there; a run that starts at 0 measures all. They, and
+  // damaged lines, are moved to the end of metrics-earlier.jsonl in the same folder: no row of an
+  // earlier run is lost. Without an iteration rows are added to whatever is there.
+  MetricsFile(const std::filesystem::path& path, std::optional<std::int64_t> iteration,
+              const Warn& warn = {});
   void add(const MetricsRow& row);
   const std::filesystem::path& path() const { return path_; }
 

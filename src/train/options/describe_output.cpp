@@ -62,6 +62,8 @@ void describe_logging(OptionTable& t, LoggingOptions& o) {
   describe_tensorboard(t, o);
   t.add("loss-floor", o.loss_floor,
         "A loss that no model can have on these data, for the curves of report.html.", at_least(0));
+  t.add("report-samples", o.report_samples,
+        "Prompts from which the finished model writes on, shown in report.html.");
   t.add_choice("profile", o.profile, "Write a trace of the chosen steps; pt-full with shapes.",
                {"none", "pt", "pt-full"})
       .alone("pt");

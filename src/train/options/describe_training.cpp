@@ -33,6 +33,13 @@ void describe_batch(OptionTable& t, PretrainOptions& o) {
         "Save and stop (exit code 75) after so many minutes.", at_least(0));
   t.add("check-for-nan-in-loss-and-grad", o.stop.on_nan,
         "Stop at a loss or gradient that is no number instead of skipping the step.");
+  t.add(
+      "warn-after-skipped", o.stop.skipped_until_warning,
+      "Warn when so many steps in a row were skipped; 0: never. Steps in which an fp16 loss scale "
+      "can still fall do not count.",
+      at_least(0));
+  t.add("stop-after-skipped", o.stop.skipped_until_stop,
+        "Stop (exit code 1) when so many steps in a row were skipped; 0: never.", at_least(0));
   t.add("kill-switch-file", o.stop.kill_switch_file, "Save and stop once this file exists.");
 }
 
@@ -111,6 +118,14 @@ void describe_precision(OptionTable& t, PretrainOptions& options) {
   t.add("hysteresis", o.hysteresis, "Overflows before the scale is halved.", at_least(1))
       .deepspeed("fp16.hysteresis")
       .deepspeed_wins();
+  t.add("consecutive-hysteresis", o.consecutive_hysteresis,
+        "A clean step forgives earlier overflows; without it only a doubled scale does.")
+      .deepspeed("fp16.consecutive_hysteresis")
+      .deepspeed_wins();
+  t.add("stop-at-min-loss-scale", o.stop_at_min_scale,
+        "Stop (exit code 1) at an overflow at the lowest scale, as DeepSpeed does; on with "
+        "--deepspeed.")
+      .shorthand("no-stop-at-min-loss-scale", "false");
   t.add("allow-nondeterministic", options.allow_nondeterministic,
         "Products may choose their kernels by timing, and sums may depend on timing, where that is "
         "faster; without it fixed rules choose.")

@@ -198,8 +198,7 @@ void describe_deepspeed_keys(OptionTable& t) {
                            "zero_force_ds_cpu_optimizer",
                            "activation_checkpointing",
                            "checkpoint",
-                           "fp16.auto_cast",
-                           "fp16.consecutive_hysteresis"}) {
+                           "fp16.auto_cast"}) {
     t.ignore_deepspeed(path, kTuning);
   }
   for (const char* path : {"steps_per_print", "wall_clock_breakdown", "flops_profiler",

@@ -113,6 +113,7 @@ LossScaleOptions loss_scale_options(const PrecisionOptions& o) {
   scale.minimum = o.min_loss_scale;
   scale.window = static_cast<std::int64_t>(o.window);
   scale.hysteresis = o.hysteresis;
+  scale.consecutive_hysteresis = o.consecutive_hysteresis;
   return scale;
 }
 

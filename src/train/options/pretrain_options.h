@@ -66,6 +66,8 @@ struct PrecisionOptions {
   std::optional<std::int64_t> initial_scale_power;  // DeepSpeed's way; instead of the former
   double window = 1000;
   std::int64_t hysteresis = 2;
+  bool consecutive_hysteresis = false;  // DeepSpeed's
+  bool stop_at_min_scale = false;       // DeepSpeed's default
 };
 
 struct CheckpointFlags {
@@ -90,6 +92,8 @@ struct StopOptions {
   std::optional<std::int64_t> exit_interval, exit_minutes;
   std::string kill_switch_file;
   bool on_nan = false;  // else such a step is skipped and counted
+  // Steps in a row that changed nothing until a warning, and until the end; 0: never.
+  std::int64_t skipped_until_warning = 5, skipped_until_stop = 100;
 };
 
 struct LoggingOptions {
@@ -105,8 +109,9 @@ struct LoggingOptions {
   bool validation_ppl_to_tensorboard = false, optimizer_states_to_tensorboard = false;
   bool memory_to_tensorboard = false, world_size_to_tensorboard = false;
   bool learning_rate_to_tensorboard = true, loss_scale_to_tensorboard = true;
-  std::optional<double> loss_floor;  // drawn in report.html
-  std::string profile = "none";      // or pt, pt-full
+  std::optional<double> loss_floor;         // drawn in report.html
+  std::vector<std::string> report_samples;  // prompts whose continuations it shows
+  std::string profile = "none";             // or pt, pt-full
   std::vector<std::int64_t> profile_steps = {2, 3};
 };
 

@@ -67,6 +67,9 @@ void apply_deepspeed_defaults(const OptionTable& table, PretrainOptions& o, Note
                          "the loss scale grows after 1000 steps", notes);
   take_deepspeed_default<std::int64_t>(table, "hysteresis", p.hysteresis, 2,
                                        "two overflows halve the loss scale", notes);
+  take_deepspeed_default(table, "consecutive-hysteresis", p.consecutive_hysteresis, false,
+                         "clean steps do not forgive overflows", notes);
+  p.stop_at_min_scale = p.stop_at_min_scale || !table.given("stop-at-min-loss-scale");
   if (table.given("initial-loss-scale")) {
     notes.push_back(
         "--initial-loss-scale has no effect with --deepspeed, which starts at 2 to "

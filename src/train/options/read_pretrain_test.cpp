@@ -48,6 +48,21 @@ TEST(ReadPretrain, LossScaleAndClippingComeFromDeepspeed) {
   EXPECT_TRUE(c.has_note("scheduler in "));
 }
 
+TEST(ReadPretrain, DeepspeedsRulesOfOverflow) {
+  const PretrainCase c =
+      with_deepspeed(R"({"fp16": {"enabled": true, "consecutive_hysteresis": true}})", {"--fp16"});
+  ASSERT_EQ(c.error, "");
+  EXPECT_TRUE(make_plan(c.options, 301).optimizer.loss_scale.consecutive_hysteresis);
+  EXPECT_TRUE(c.options.precision.stop_at_min_scale);
+  const PretrainCase off =
+      with_deepspeed(R"({"fp16": {"enabled": true}})", {"--fp16", "--no-stop-at-min-loss-scale"});
+  ASSERT_EQ(off.error, "");
+  EXPECT_FALSE(off.options.precision.stop_at_min_scale);
+  EXPECT_FALSE(make_plan(off.options, 301).optimizer.loss_scale.consecutive_hysteresis);
+  const PretrainCase megatron(small_gpt({"--train-iters", "10", "--fp16"}));
+  EXPECT_FALSE(megatron.options.precision.stop_at_min_scale);
+}
+
 TEST(ReadPretrain, WhatDeepspeedLeavesOutIsItsDefault) {
   const PretrainCase c = with_deepspeed(R"({"fp16": {"enabled": true}})",
                                         {"--fp16", "--loss-scale", "12", "--clip-grad", "1.0"});

@@ -1,5 +1,8 @@
 #include "train/profile/run_profile.h"
 
+#include <exception>
+#include <utility>
+
 #include "base/file.h"
 
 namespace bloomery {
@@ -29,12 +32,18 @@ std::string RunProfile::finish() {
   if (written_ || steps.empty()) {
     return "";
   }
+  const std::string trace =
+      concat("trace of iterations ", steps.front().iteration, " to ", steps.back().iteration);
+  try {
+    AtomicFile file(file_);
+    file.write(chrome_trace(trace_, 0));
+    file.commit();
+  } catch (const std::exception& error) {  // no reason to end a run
+    const std::string table = std::exchange(failed_, true) ? "" : to_text(profiler_.table());
+    return concat(table, trace, ": ", error.what(), "; it is written at the end if that works");
+  }
   written_ = true;
-  AtomicFile file(file_);
-  file.write(chrome_trace(trace_, 0));
-  file.commit();
-  return concat(to_text(profiler_.table()), "trace of iterations ", steps.front().iteration, " to ",
-                steps.back().iteration, ": ", file_.string(),
+  return concat(failed_ ? "" : to_text(profiler_.table()), trace, ": ", file_.string(),
                 " (open it in Perfetto or chrome://tracing)");
 }
 
@@ -42,7 +51,8 @@ std::filesystem::path trace_file(const PretrainOptions& options) {
   const std::string& folder =
       options.checkpoint.save.empty() ? options.logging.tensorboard_dir : options.checkpoint.save;
   if (!folder.empty()) {
-    std::filesystem::create_directories(folder);
+    std::error_code failed;  // writing the trace will say it
+    std::filesystem::create_directories(folder, failed);
   }
   return std::filesystem::path(folder) / "trace.json";
 }

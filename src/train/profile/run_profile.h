@@ -19,7 +19,8 @@ class RunProfile {
   // After the last chosen step: as finish(). Other steps: an empty text.
   std::string end(std::int64_t iteration);
   // Writes the file and returns the table for people, once; an empty text when no step was traced.
-  // A run that ends before the last chosen step calls it.
+  // Called at the end of a run: that may come before the last chosen step, and a file that could
+  // not be written is tried again.
   std::string finish();
 
  private:
@@ -27,7 +28,7 @@ class RunProfile {
 
   std::int64_t first_, last_;
   std::filesystem::path file_;
-  bool written_ = false;
+  bool written_ = false, failed_ = false;
   Trace trace_;
   StepProfiler profiler_;
 };

@@ -1,0 +1,90 @@
+#include "apps/report/report.h"
+
+#include <sstream>
+
+#include "apps/bloomery.h"
+#include "apps/generate/generate.h"
+#include "base/error.h"
+#include "checkpoint/folder.h"
+#include "config/json_fields.h"
+#include "train/log/report_html.h"
+
+namespace bloomery {
+namespace {
+
+// The flags of `generate` that mean the device.
+Arguments flags_of(const DeviceChoice& choice) {
+  DeviceChoice device = choice;
+  OptionTable table;
+  describe(table, device);
+  Arguments flags;
+  for (const OptionRow& row : table.rows()) {
+    flags.push_back("--" + row.name);
+    flags.push_back(row.value_text());
+  }
+  return flags;
+}
+
+double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+void add_samples(const std::string& folder, const SampleChoice& choice,
+                 const DeviceChoice& device) {
+  const std::vector<CheckpointEntry> checkpoints = list_checkpoints(folder);
+  check(!checkpoints.empty(), "no checkpoint in ", folder,
+        ", so no model that could write samples");
+  const std::string newest = checkpoints.back().folder.string();
+  Arguments arguments = {"--load", newest, "--json", "--out-seq-length",
+                         std::to_string(choice.tokens)};
+  const Arguments flags = flags_of(device);
+  arguments.insert(arguments.end(), flags.begin(), flags.end());
+  arguments.emplace_back("--prompt");
+  arguments.insert(arguments.end(), choice.prompts.begin(), choice.prompts.end());
+  std::stringstream texts;
+  generate(arguments, texts);
+
+  const RunState state = open_checkpoint(checkpoints.back()).state();
+  MetricsFile file(std::filesystem::path(folder) / "metrics.jsonl", std::nullopt);
+  for (std::string line; std::getline(texts, line);) {
+    const JsonFields fields(line, "generate");
+    MetricsRow row{MetricsKind::sample,  state.step, state.consumed_samples, 0,
+                   seconds_since_1970(), {}};
+    row.texts = {{"prompt", fields.get<std::string>("prompt")},
+                 {"text", fields.get<std::string>("text")}};
+    file.add(row);
+  }
+}
+
+int report(const Arguments& arguments, std::ostream& out) {
+  std::string folder;
+  SampleChoice samples;
+  DeviceChoice device;
+  OptionTable table;
+  table.section("report");
+  table.add("folder", folder, "The run: its --save, or else its --tensorboard-dir.")
+      .positional()
+      .required();
+  table.section("samples");
+  table.add("samples", samples.prompts,
+            "Prompts from which the newest checkpoint of the folder writes on.");
+  table.add("sample-tokens", samples.tokens, "How many tokens of each.", at_least(1));
+  describe(table, device);
+  if (wants_help(arguments)) {
+    out << "usage: bloomery report FOLDER [OPTIONS]\n\nDraws FOLDER/report.html from the "
+           "metrics.jsonl in it.\n\n"
+        << table.help();
+    return kFinished;
+  }
+  table.read_flags(arguments);
+  table.finish();
+  if (!samples.prompts.empty()) {
+    add_samples(folder, samples, device);
+  }
+  out << write_report(folder).string() << '\n';
+  return kFinished;
+}
+
+}  // namespace bloomery
