@@ -4,13 +4,17 @@
 
 #include <chrono>
 #include <iostream>
+#include <optional>
 
 #include "apps/generate/output.h"
 #include "base/file.h"
+#include "base/stop_signals.h"
 #include "tokenizer/utf8.h"
 
 namespace bloomery {
 namespace {
+
+struct Stopped {};  // by a signal, in the middle of a text
 
 std::vector<std::string> read_prompts(const std::string& path) {
   const std::string text = read_file(path);
@@ -46,7 +50,7 @@ class GenerateRun {
     const auto start = std::chrono::steady_clock::now();
     std::size_t num_tokens = 0;
     const std::size_t step = beams() ? 1 : static_cast<std::size_t>(command_.batch_size);
-    for (std::size_t first = 0; first < requests.size(); first += step) {
+    for (std::size_t first = 0; first < requests.size() && !StopSignals::came(); first += step) {
       const std::size_t count = std::min(step, requests.size() - first);
       num_tokens += batch(std::span(requests).subspan(first, count), prompts, output);
     }
@@ -146,8 +150,12 @@ class GenerateRun {
       results = generator_.beams(requests[0], command_.samples_per_prompt());
     } else if (shown) {
       output.begin(prompt_of(requests[0]), requests[0].prompt, requests[0].sample);
-      results = generator_.sample(
-          requests, [&](std::size_t, const std::string& text) { output.piece(text); });
+      results = generator_.sample(requests, [&](std::size_t, const std::string& text) {
+        output.piece(text);
+        if (StopSignals::came()) {
+          throw Stopped();
+        }
+      });
     } else {
       results = generator_.sample(requests);
     }
@@ -187,15 +195,23 @@ int generate(const Arguments& arguments, std::ostream& out) {
                                                ? read_prompts(command.prompt_file)
                                            : command.prompts.empty() ? std::vector<std::string>{""}
                                                                      : command.prompts;
+  std::optional<StopSignals> signals;  // in a dialogue Ctrl-C ends the program as usual
+  if (!command.interactive()) {
+    signals.emplace("ends after the texts in work");
+  }
   LoadedModel model(command.model.options());
   command.model.require_agreement(model);
   GenerateRun run(command, model);
   if (command.interactive()) {
     run.dialogue(std::cin, out);
-  } else {
-    run.prompts(prompts, out);
+    return 0;
   }
-  return 0;
+  try {
+    run.prompts(prompts, out);
+  } catch (const Stopped&) {
+    out << std::endl;
+  }
+  return StopSignals::came() ? StopSignals::exit_code() : 0;
 }
 
 }  // namespace bloomery

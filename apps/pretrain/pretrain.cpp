@@ -49,10 +49,12 @@ int pretrain_command(const Arguments& arguments, std::ostream& out) {
     print_dry_run(table, options, notes, out);
     return kFinished;
   }
-  const StopSignals signals("a checkpoint comes after this step, then the end");
-  const RunEnd end =
-      pretrain(options, table, notes,
-               {.device = device.options(), .stop_requested = StopSignals::came, .out = out});
+  RunEnd end = RunEnd::finished;
+  {
+    const StopSignals signals("a checkpoint comes after this step, then the end");
+    end = pretrain(options, table, notes,
+                   {.device = device.options(), .stop_requested = StopSignals::came, .out = out});
+  }
   if (end == RunEnd::finished) {
     show_samples(options, device);
   }

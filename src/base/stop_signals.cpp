@@ -86,6 +86,7 @@ StopSignals::~StopSignals() {
     }
   }
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  first_signal = 0;
 }
 
 int StopSignals::signal() { return first_signal; }

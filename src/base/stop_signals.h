@@ -32,7 +32,7 @@ class StopSignals {
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  static int signal();  // the first that came; 0: none
+  static int signal();  // the first that came while one of these lives; 0: none
   static bool came() { return signal() != 0; }
   // The exit code of a command that a signal stopped, as shells tell it.
   static int exit_code() { return 128 + signal(); }
