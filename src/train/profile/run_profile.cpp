@@ -54,7 +54,12 @@ std::filesystem::path trace_file(const PretrainOptions& options) {
     std::error_code failed;  // writing the trace will say it
     std::filesystem::create_directories(folder, failed);
   }
-  return std::filesystem::path(folder) / "trace.json";
+  std::filesystem::path path = std::filesystem::path(folder) / "trace.json";
+  std::error_code unknown;  // as good as absent
+  for (int number = 2; std::filesystem::exists(path, unknown); ++number) {
+    path.replace_filename(concat("trace-", number, ".json"));
+  }
+  return path;
 }
 
 }  // namespace bloomery

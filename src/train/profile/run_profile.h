@@ -33,7 +33,8 @@ class RunProfile {
   StepProfiler profiler_;
 };
 
-// Where the trace goes: to --save, or else to --tensorboard-dir, or else here.
+// Where the trace goes: to --save, or else to --tensorboard-dir, or else here. Beside traces of
+// earlier runs it is trace-2.json and so on.
 std::filesystem::path trace_file(const PretrainOptions& options);
 
 }  // namespace bloomery
