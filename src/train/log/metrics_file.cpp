@@ -80,7 +80,7 @@ void for_each_line(std::string_view text, const Take& take) {
 
 // The earlier rows are safe in the other file before they leave this one.
 void set_earlier_rows_aside(const std::filesystem::path& path, std::int64_t iteration) {
-  if (!std::filesystem::exists(path)) return;
+  if (!std::filesystem::is_regular_file(path)) return;  // a device may have no end
   std::string stays, goes;
   for_each_line(read_file(path), [&](std::string_view line) {
     const std::optional<MetricsRow> row = metrics_from_json(line);
@@ -189,7 +189,7 @@ std::optional<MetricsRow> metrics_from_json(std::string_view line) {
 
 MetricsHistory read_metrics(const std::filesystem::path& path) {
   MetricsHistory history;
-  if (!std::filesystem::exists(path)) return history;
+  if (!std::filesystem::is_regular_file(path)) return history;
   for_each_line(read_file(path), [&history](std::string_view line) {
     std::optional<MetricsRow> row = metrics_from_json(line);
     if (!row) {
