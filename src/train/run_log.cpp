@@ -154,7 +154,8 @@ void RunLog::begin(const Plan& plan, const Progress& start, const std::string& d
     if (options_.logging.loss_floor) {
       first.values.emplace_back("loss_floor", *options_.logging.loss_floor);
     }
-    first.texts = {{"title", concat("GPT, ", short_count(first.values[1].second), " parameters")},
+    first.texts = {{"title", concat(plan.model.family, ", ", short_count(first.values[1].second),
+                                    " parameters")},
                    {"device", device}};
     first.options = argument_list(table_);
     metrics_->add(first);

@@ -18,7 +18,7 @@ struct RunEvent {
 };
 
 struct RunSummary {
-  std::string title;                    // "GPT, 0.9M parameters"
+  std::string title;                    // "gpt, 0.9M parameters"
   ArgumentList figures;                 // in the order in which they are shown
   std::vector<RunEvent> events;         // starts, and the last checkpoints
   ArgumentList samples;                 // prompts and what the model wrote last
