@@ -124,8 +124,7 @@ void describe_precision(OptionTable& t, PretrainOptions& options) {
       .deepspeed_wins();
   t.add("stop-at-min-loss-scale", o.stop_at_min_scale,
         "Stop (exit code 1) at an overflow at the lowest scale, as DeepSpeed does; on with "
-        "--deepspeed.")
-      .shorthand("no-stop-at-min-loss-scale", "false");
+        "--deepspeed.");
   t.add("allow-nondeterministic", options.allow_nondeterministic,
         "Products may choose their kernels by timing, and sums may depend on timing, where that is "
         "faster; without it fixed rules choose.")
