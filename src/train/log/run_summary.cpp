@@ -36,6 +36,7 @@ std::size_t count_of(const std::vector<MetricsRow>& rows, MetricsKind kind) {
 double seconds_at_work(const std::vector<MetricsRow>& rows) {
   double sum = 0, last = std::nan("");
   for (const MetricsRow& row : rows) {
+    if (row.kind == MetricsKind::sample) continue;  // may come long after the end
     if (row.kind != MetricsKind::start && row.time > last) sum += row.time - last;
     last = row.time;
   }
@@ -81,14 +82,16 @@ ArgumentList figures_of(const std::vector<MetricsRow>& rows, const MetricsRow* s
     if (loss && std::isfinite(*loss)) add(name, *loss);
   };
   double skipped = 0, fastest = 0;
+  std::int64_t tokens = 0;
   for (const MetricsRow& row : rows) {
+    tokens = std::max(tokens, row.tokens);
     skipped += row.value("skipped_iterations").value_or(0);
     fastest = std::fmax(fastest, row.value("tokens_per_second").value_or(0));
   }
   const std::optional<double> asked =
       start == nullptr ? std::nullopt : start->value("train_iterations");
   add("iterations", concat(rows.back().iteration, asked ? concat(" of ", *asked) : ""));
-  add("tokens", short_count(static_cast<double>(rows.back().tokens)));
+  add("tokens", short_count(static_cast<double>(tokens)));
   add_loss("training loss", last_of(rows, MetricsKind::train));
   add_loss("validation loss", last_of(rows, MetricsKind::validation));
   if (count_of(rows, MetricsKind::validation) > 1) {
