@@ -54,6 +54,8 @@ struct MatmulSizes {
 // The sizes of a product. Throws Error when its operands do not fit together.
 MatmulSizes checked_sizes(const Matmul& matmul);
 
+double flops(const Matmul& matmul);
+
 inline bool has_epilogue(const Matmul& matmul) {
   return static_cast<bool>(matmul.bias) || matmul.activation != Activation::none ||
          matmul.derivative != Activation::none;
