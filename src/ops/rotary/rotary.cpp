@@ -1,7 +1,5 @@
 #include "ops/rotary/rotary.h"
 
-#include <cmath>
-
 #include "ops/arithmetic/arithmetic.h"
 
 namespace bloomery {
@@ -15,10 +13,6 @@ void check_rotary(const char* op, const Context& context, const Value& x, const 
   check(o.num_groups > 0 && o.heads_per_group > 0 && dim > 0 && dim % 2 == 0 && dim <= o.head_dim,
         op, ": ", dim, " rotary channels in heads of ", o.head_dim,
         "; it must be an even number that is not larger than the head");
-  check(dim <= 2 * kMaxRotaryPairs, op, ": at most ", 2 * kMaxRotaryPairs,
-        " channels of a head can turn, not ", dim);
-  check(o.base > 0 && o.interpolation > 0, op, ": base ", o.base, " and interpolation ",
-        o.interpolation, " must be positive");
   const Batch& batch = context.batch;
   const std::int64_t width = o.num_groups * heads * o.head_dim;
   check(x.shape().rank() >= 2 && x.shape()[0] == batch.num_tokens() &&
@@ -31,50 +25,41 @@ void check_rotary(const char* op, const Context& context, const Value& x, const 
         " tokens");
 }
 
-Rotary make_kernel(const RotaryOptions& o, const Tensor& data, const Tensor& positions,
-                   std::int64_t heads, std::int64_t turned) {
-  const std::int64_t dim = rotary_dim(o);
-  Rotary kernel{.data = data,
-                .positions = positions,
-                .num_tokens = positions.numel(),
-                .num_groups = o.num_groups,
-                .heads = heads,
-                .turned = turned,
-                .head_dim = o.head_dim,
-                .num_pairs = dim / 2,
-                .interleaved = o.interleaved};
-  for (std::int64_t i = 0; i < dim / 2; ++i) {
-    const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(dim);
-    kernel.frequencies[i] = std::pow(o.base, exponent) / o.interpolation;
-  }
-  return kernel;
-}
-
-// The rotation is orthogonal, so its backward is the rotation by the opposite angle.
-Value turn(Context& context, const char* op, const Value& x, const RotaryOptions& options,
+// The rotation is orthogonal but for its magnitude, so its backward is the rotation by the opposite
+// angle.
+Value turn(Context& context, const char* op, const Value& x, const RotaryOptions& o,
            std::int64_t heads, std::int64_t turned) {
   const OpScope scope(context.stream, op);
-  check_rotary(op, context, x, options, heads);
+  check_rotary(op, context, x, o, heads);
   const Tensor positions = context.batch.positions;
-  launch(context.stream, make_kernel(options, x.data, positions, heads, turned));
+  const Rotary forward{.data = x.data,
+                       .positions = positions,
+                       .num_tokens = positions.numel(),
+                       .num_groups = o.num_groups,
+                       .heads = heads,
+                       .turned = turned,
+                       .head_dim = o.head_dim,
+                       .interleaved = o.interleaved,
+                       .table = make_rotary_table(o.base, rotary_dim(o), o.scaling,
+                                                  o.length > 0 ? o.length : context.batch.length)};
+  launch(context.stream, forward);
   Value y = context.wrap(x.data);
   if (context.tape != nullptr) {
-    context.tape->record(
-        {.op = op,
-         .input_gradient =
-             [x = x.slot, y = y.slot, options, positions, heads, turned](Tape& tape) {
-               if (!tape.grad(y) || x == nullptr) {
-                 return;
-               }
-               const Tensor own = tape.sink(y).target;  // a copy if it was shared
-               Rotary back = make_kernel(options, own, positions, heads, turned);
-               back.inverse = true;
-               launch(tape.stream(), back);
-               if (!tape.adopt(x, y)) {
-                 write_grad(tape.stream(), tape.grad(y), tape.sink(x));
-               }
-             },
-         .shape = y.shape()});
+    context.tape->record({.op = op,
+                          .input_gradient =
+                              [x = x.slot, y = y.slot, forward, positions](Tape& tape) {
+                                if (!tape.grad(y) || x == nullptr) {
+                                  return;
+                                }
+                                Rotary back = forward;
+                                back.data = tape.sink(y).target;  // a copy if it was shared
+                                back.inverse = true;
+                                launch(tape.stream(), back);
+                                if (!tape.adopt(x, y)) {
+                                  write_grad(tape.stream(), tape.grad(y), tape.sink(x));
+                                }
+                              },
+                          .shape = y.shape()});
   }
   return y;
 }

@@ -17,15 +17,16 @@ struct Angles {
 
   void set(const Rotary& k, std::int32_t position) {
     const double where = k.inverse ? -static_cast<double>(position) : position;
-    for (std::int64_t i = 0; i < k.num_pairs; ++i) {
-      const double angle = where * k.frequencies[i];
+    const auto magnitude = static_cast<Real>(k.table.magnitude);
+    for (std::int64_t i = 0; i < k.table.num_pairs; ++i) {
+      const double angle = where * k.table.frequencies[i];
       if constexpr (std::is_same_v<Real, double>) {
-        cosine[i] = std::cos(angle);
-        sine[i] = std::sin(angle);
+        cosine[i] = std::cos(angle) * magnitude;
+        sine[i] = std::sin(angle) * magnitude;
       } else {
         const SinCos both = fast_sincos(angle);
-        cosine[i] = both.cos;
-        sine[i] = both.sin;
+        cosine[i] = both.cos * magnitude;
+        sine[i] = both.sin * magnitude;
       }
     }
   }
@@ -49,6 +50,7 @@ void turn_head(T* head, const Angles<Accumulator<T>>& angles, std::int64_t num_p
 template <class T>
 void turn(Stream& stream, const Rotary& k) {
   const auto* positions = k.positions.as<std::int32_t>();
+  const std::int64_t num_pairs = k.table.num_pairs;
   const std::int64_t row = k.num_groups * k.heads * k.head_dim;
   const std::int64_t grain = std::max<std::int64_t>(1, kNumbersPerTask / row);
   stream.device().pool().for_ranges(k.num_tokens, grain, [&](std::int64_t begin, std::int64_t end) {
@@ -61,9 +63,9 @@ void turn(Stream& stream, const Rotary& k) {
         T* const heads = k.data.as<T>() + token * row + group * k.heads * k.head_dim;
         for (std::int64_t h = 0; h < k.turned; ++h) {
           if (k.interleaved) {
-            turn_head<2>(heads + h * k.head_dim, angles, k.num_pairs, 1);
+            turn_head<2>(heads + h * k.head_dim, angles, num_pairs, 1);
           } else {
-            turn_head<1>(heads + h * k.head_dim, angles, k.num_pairs, k.num_pairs);
+            turn_head<1>(heads + h * k.head_dim, angles, num_pairs, num_pairs);
           }
         }
       }

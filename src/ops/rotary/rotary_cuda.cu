@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "device/cuda_check.h"
 #include "ops/common/dispatch_cuda.cuh"
 #include "ops/rotary/rotary.h"
@@ -12,6 +14,7 @@ struct Problem {
   const std::int32_t* positions;
   int num_groups, heads, turned, head_dim, num_pairs;
   bool inverse;
+  float magnitude;
   double frequencies[kMaxRotaryPairs];
 };
 
@@ -23,7 +26,9 @@ __device__ void set_angles(const Problem& p, std::int64_t token, float2* angles)
   for (int i = static_cast<int>(threadIdx.x); i < p.num_pairs; i += kThreads) {
     const double turns = position * p.frequencies[i] * 0.15915494309189535;
     const auto angle = static_cast<float>((turns - rint(turns)) * 6.283185307179586);
-    sincosf(angle, &angles[i].y, &angles[i].x);
+    float sine, cosine;
+    sincosf(angle, &sine, &cosine);
+    angles[i] = {cosine * p.magnitude, sine * p.magnitude};
   }
 }
 
@@ -81,7 +86,7 @@ template <bool kInterleaved, class T>
 void launch_turn(Stream& stream, const Rotary& k, const Problem& p) {
   constexpr int kCount = kInterleaved ? kPackSize<T> / 2 : kPackSize<T>;
   const bool aligned = reinterpret_cast<std::uintptr_t>(k.data.data) % 16 == 0 &&
-                       k.head_dim % kPackSize<T> == 0 && k.num_pairs % kCount == 0;
+                       k.head_dim % kPackSize<T> == 0 && p.num_pairs % kCount == 0;
   const auto kernel = aligned ? turn<kCount, kInterleaved, T> : turn<1, kInterleaved, T>;
   kernel<<<static_cast<unsigned>(k.num_tokens), kThreads, 0, cuda_stream(stream)>>>(k.data.as<T>(),
                                                                                     p);
@@ -99,12 +104,11 @@ void run(OnCuda, Stream& stream, const Rotary& k) {
             .heads = static_cast<int>(k.heads),
             .turned = static_cast<int>(k.turned),
             .head_dim = static_cast<int>(k.head_dim),
-            .num_pairs = static_cast<int>(k.num_pairs),
+            .num_pairs = static_cast<int>(k.table.num_pairs),
             .inverse = k.inverse,
+            .magnitude = static_cast<float>(k.table.magnitude),
             .frequencies = {}};
-  for (std::int64_t i = 0; i < k.num_pairs; ++i) {
-    p.frequencies[i] = k.frequencies[i];
-  }
+  std::copy_n(k.table.frequencies.begin(), k.table.num_pairs, p.frequencies);
   dispatch_device(k.data.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if (k.interleaved) {

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <iomanip>
+#include <sstream>
 
 #include "comm/mesh.h"
 #include "harness/op_harness.h"
@@ -11,9 +13,9 @@ namespace bloomery::testing {
 namespace {
 
 // x [tokens, groups, heads, head_dim], of whose heads the first `turned` of each group turn (all
-// but the last, the value, for rotary; all for rotary_heads). With angle = positions[token] /
-// interpolation
-// * base^(-2i / dim), pair i = (x[i], x[i + dim/2]), or (x[2i], x[2i+1]) when interleaved, becomes
+// but the last, the value, for rotary; all for rotary_heads). With angle = positions[token] *
+// frequencies[i], pair i = (x[i], x[i + dim/2]), or (x[2i], x[2i+1]) when
+// interleaved, becomes
 //   (a cos - b sin, b cos + a sin);  channels from dim on stay.
 struct Problem {
   std::string name;
@@ -37,10 +39,16 @@ OpCase make_case(const Problem& p, bool fused) {
     const Value& x = in.value("x");
     return {{"y", fused ? rotary(context, x, o) : rotary_heads(context, x, o)}};
   };
-  op_case.attributes = {{"dim", concat(o.dim == 0 ? o.head_dim : o.dim)},
+  const std::int64_t dim = o.dim == 0 ? o.head_dim : o.dim;
+  const RotaryTable table = make_rotary_table(o.base, dim, o.scaling, p.tokens);
+  std::ostringstream frequencies;
+  frequencies.precision(17);
+  for (std::int64_t i = 0; i < table.num_pairs; ++i) {
+    frequencies << table.frequencies[static_cast<std::size_t>(i)] << ' ';
+  }
+  op_case.attributes = {{"frequencies", frequencies.str()},
+                        {"magnitude", concat(std::setprecision(17), table.magnitude)},
                         {"turned", concat(fused ? heads - 1 : heads)},
-                        {"base", concat(o.base)},
-                        {"interpolation", concat(o.interpolation)},
                         {"interleaved", o.interleaved ? "true" : "false"}};
   op_case.batch = [p](Batch& batch, Inputs& in) {
     batch.num_sequences = 1;
@@ -71,8 +79,17 @@ std::vector<OpCase> cases(bool fused) {
        {0, 99999, 131071, 1048575, 16777217}},
       {"interpolated",
        4,
-       {.heads_per_group = 2, .head_dim = 16, .interpolation = 4},
+       {.heads_per_group = 2,
+        .head_dim = 16,
+        .scaling = {.kind = RotaryScaling::Kind::linear, .factor = 4}},
        {0, 3, 4, 8191}},
+      {"yarn",
+       6,
+       {.heads_per_group = 2,
+        .head_dim = 40,
+        .dim = 32,
+        .scaling = {.kind = RotaryScaling::Kind::yarn, .factor = 4, .original_length = 64}},
+       {}},
       {"many_tokens", 600, {.num_groups = 2, .heads_per_group = 2, .head_dim = 64}, {}}};
   std::vector<OpCase> all;
   for (const Problem& p : problems) {
@@ -143,6 +160,36 @@ TEST(Rotary, ScoresDependOnDistances) {
     far += y[64 + c] * y[96 + c];
   }
   EXPECT_NEAR(near, far, 1e-9);
+}
+
+// Yarn's M is a factor of what turns, forward and backward, and of nothing else.
+TEST(Rotary, MagnitudeMultipliesWhatTurns) {
+  const RotaryOptions plain{.head_dim = 6, .dim = 4};
+  RotaryOptions sharpened = plain;
+  sharpened.scaling = {.kind = RotaryScaling::Kind::yarn,
+                       .factor = 1,  // the frequencies stay
+                       .original_length = 4096,
+                       .attention_factor = 1.25};
+  std::vector<double> x;
+  for (int i = 0; i < 2 * 18; ++i) {
+    x.push_back(random_normal(5, i));
+  }
+  std::vector<double> y[2], grad[2];
+  for (const bool scaled : {false, true}) {
+    Fixture f({3, 700});
+    Context context = f.context();
+    const Value in = f.tape.value(Tensor::from_host(f.stream, x, {2, 18}));
+    const Value out = rotary(context, in, scaled ? sharpened : plain);
+    y[scaled] = out.data.to_host<double>(f.stream);
+    f.tape.set_grad(out.slot, Tensor::from_host(f.stream, x, {2, 18}));
+    f.tape.backward();
+    grad[scaled] = in.slot->grad.to_host<double>(f.stream);
+  }
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const bool turns = i % 18 < 12 && i % 6 < 4;  // query and key, not value; dim of head_dim
+    EXPECT_NEAR(y[1][i], y[0][i] * (turns ? 1.25 : 1), 1e-15) << i;
+    EXPECT_NEAR(grad[1][i], grad[0][i] * (turns ? 1.25 : 1), 1e-15) << i;
+  }
 }
 
 TEST(Rotary, HandsItsGradientBufferOn) {
