@@ -9,12 +9,14 @@
 #   make bench      rates of the kernels on this machine
 #   make format     clang-format; make tidy: clang-tidy on files changed since BASE
 #
-# JOBS=n limits parallel compilation. PRESET=cpu chooses what `make` and `make test` build.
+# JOBS=n limits parallel compilation. PRESET=cpu chooses what `make` and `make test` build. Builds
+# make the program alone, but those for tests everything; TARGETS="..." says otherwise.
 
 export PATH := $(PATH):/usr/local/cuda/bin
 JOBS ?= $(shell nproc)
 PRESET ?= $(if $(shell command -v nvcc),cuda,cpu)
 BASE ?= origin/main
+TARGETS ?= $(if $(filter asan asan-levels tsan,$@),all,bloomery)
 
 .PHONY: all cpu cuda portable asan asan-levels tsan demo test check test-long bench format tidy clean packages headers
 
@@ -23,7 +25,7 @@ all: $(PRESET)
 cuda portable: headers
 cpu cuda portable asan asan-levels tsan: packages
 	cmake --preset $@ $(CMAKE_FLAGS) > build/$@.configure.log || { cat build/$@.configure.log; exit 1; }
-	cmake --build build/$@ --parallel $(JOBS) $(if $(TARGETS),--target $(TARGETS))
+	cmake --build build/$@ --parallel $(JOBS) --target $(TARGETS)
 	@if [ -e build/$@/bloomery ]; then ln -sfn $@/bloomery build/bloomery; fi
 
 packages:
@@ -33,7 +35,6 @@ packages:
 headers:
 	@tools/fetch_headers || echo "make: no cuDNN headers; building with our own attention only"
 
-demo: TARGETS = bloomery
 demo: cpu
 	tools/demo
 
@@ -43,6 +44,7 @@ check:
 	tools/check_sizes
 	tools/check_format
 
+test: TARGETS = all
 test: check $(PRESET)
 	ctest --test-dir build/$(PRESET) -L fast --output-on-failure --parallel $(JOBS)
 

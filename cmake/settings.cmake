@@ -44,7 +44,7 @@ endif()
 target_compile_options(
   bloomery_settings
   INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${warnings}>"
-            "$<$<COMPILE_LANGUAGE:CUDA>:-Wno-deprecated-gpu-targets;--expt-relaxed-constexpr;--expt-extended-lambda;-lineinfo;-Xcompiler=-Wall,-Wextra>")
+            "$<$<COMPILE_LANGUAGE:CUDA>:-Wno-deprecated-gpu-targets;--expt-relaxed-constexpr;--expt-extended-lambda;-lineinfo;-Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers>")
 if(BLOOMERY_PORTABLE)
   target_link_options(bloomery_settings INTERFACE -static-libstdc++ -static-libgcc)
   # Kernels shrink to a ninth; they are unpacked when first used.

@@ -126,8 +126,7 @@ TEST(Doctor, ExaminesThisMachine) {
     }
   }
   EXPECT_EQ(report["ok"], healthy);
-  for (const char* name :
-       {"processor", "memory", "disk", "open files (ulimit -n)", "oneDNN", "OpenBLAS"}) {
+  for (const char* name : {"processor", "memory", "disk", "open files (ulimit -n)", "oneDNN"}) {
     EXPECT_NE(std::find(names.begin(), names.end(), name), names.end()) << name;
   }
   std::ostringstream page;

@@ -4,7 +4,6 @@
 #include "build_config.h"
 #include "gpu_build.h"
 #include "ops/matmul/onednn.h"
-#include "ops/matmul/openblas.h"
 
 namespace bloomery {
 namespace {
@@ -20,18 +19,6 @@ void examine_onednn(Findings& findings) {
     finding.value = unusable ? "installed, but built for threads of its own (TBB); not used"
                              : "not installed: bf16 is slow on the CPU";
     finding.advice = kInstall;
-  }
-  findings.push_back(finding);
-}
-
-void examine_openblas(Findings& findings) {
-  Finding finding{"libraries", "OpenBLAS", Health::good, "", ""};
-  if (const auto library = OpenBlas::load()) {
-    finding.value = library->description();
-  } else {
-    finding.health = Health::optional;
-    finding.value = "not installed: kernels of our own serve";
-    finding.advice = "sudo apt-get install libopenblas0-pthread";
   }
   findings.push_back(finding);
 }
@@ -116,7 +103,6 @@ OpenedLibrary open_library(const std::vector<std::string>& names) {
 
 void examine_libraries(Findings& findings, bool gpu_present) {
   examine_onednn(findings);
-  examine_openblas(findings);
   if (!gpu_present && !build::cuda) {
     findings.push_back({"libraries", "libraries for GPUs", Health::good,
                         "not needed: no GPU here, and a build for the CPU", ""});

@@ -53,6 +53,9 @@ template void initial_numbers(const Parameter&, std::uint64_t, ThreadPool&, std:
 template void initial_numbers(const Parameter&, std::uint64_t, ThreadPool&, std::span<double>);
 
 void initialize(Parameter& parameter, std::uint64_t seed, Stream& stream) {
+  if (stream.abstract()) {
+    return;  // nothing would hold the numbers
+  }
   dispatch_floating(parameter.value.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     const auto count = static_cast<std::size_t>(parameter.value.numel());

@@ -52,7 +52,8 @@ int num_cuda_devices() {
   return 0;
 }
 
-Device::Device(const DeviceOptions& options) : options_(options), pool_(options.num_threads) {
+Device::Device(const DeviceOptions& options)
+    : options_(options), pool_(options.kind == DeviceKind::abstract ? 1 : options.num_threads) {
   if (options_.kind == DeviceKind::cuda) {
     check(build::cuda,
           "this bloomery was built without CUDA: build with `make cuda`, or use the CPU");
@@ -63,6 +64,9 @@ Device::Device(const DeviceOptions& options) : options_(options), pool_(options.
 }
 
 std::string Device::description() const {
+  if (options_.kind == DeviceKind::abstract) {
+    return "abstract device (shapes without memory)";
+  }
   if constexpr (build::cuda) {
     if (options_.kind == DeviceKind::cuda) {
       return concat(cuda::device_name(options_.index), " (GPU ", options_.index, ")");

@@ -14,12 +14,17 @@
 
 namespace bloomery {
 
-enum class DeviceKind : std::uint8_t { cpu, cuda };
+// Abstract: shapes alone. Tensors have addresses that no memory stands behind, and nothing given to
+// its streams happens; a pass over a model leaves what it would take, memory in the statistics of
+// the pool and operations in FlopCount (launch.h).
+enum class DeviceKind : std::uint8_t { cpu, cuda, abstract };
 
 struct DeviceOptions {
   DeviceKind kind = DeviceKind::cpu;
   int index = 0;        // which GPU
   int num_threads = 0;  // of the rank's pool; 0: all usable cores
+  // Of an abstract device: whose rules it follows where sizes depend on the kind.
+  DeviceKind stands_for = DeviceKind::cpu;
   bool poison = false;  // fill memory with NaN patterns when it is handed out and taken back
 };
 
@@ -30,6 +35,8 @@ class Device {
   Device& operator=(const Device&) = delete;
 
   DeviceKind kind() const { return options_.kind; }
+  // The kind whose rules decide sizes (chunks, scratch): its own, or what it stands for.
+  DeviceKind rules() const { return kind() == DeviceKind::abstract ? options_.stands_for : kind(); }
   const DeviceOptions& options() const { return options_; }
   std::string description() const;  // "NVIDIA H200 (GPU 0)", "CPU, 2 threads, AVX-512"
   ThreadPool& pool() { return pool_; }

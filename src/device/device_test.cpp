@@ -209,10 +209,23 @@ TEST(QueuedStream, SynchronizeRethrowsOnceAndLaterWorkStillRuns) {
     stream.synchronize();
     FAIL();
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "first");
+    EXPECT_STREQ(error.what(), "first; later work on this stream failed too: second");
   }
   EXPECT_TRUE(ran);
   stream.synchronize();
+}
+
+TEST(QueuedStream, AFailureThatNobodyWaitedForIsLogged) {
+  ::testing::internal::CaptureStderr();
+  {
+    Device device({.num_threads = 1});
+    Stream stream(device, StreamMode::queued);
+    stream.submit([] { throw Error("the disk is full"); });
+    stream.submit([] { throw Error("no index"); });
+  }
+  const std::string text = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(text.find("the disk is full"), std::string::npos) << text;
+  EXPECT_NE(text.find("no index"), std::string::npos) << text;
 }
 
 TEST(QueuedStream, DestructionFinishesTheWork) {

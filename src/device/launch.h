@@ -8,6 +8,8 @@
 // and its *_cpu.cpp file, compiled once for each instruction-set level, defines
 // `template <> void run(ThisCpu, Stream& stream, const Scale& k) { ... }`. In a build without CUDA
 // the CUDA overload is declared and never referenced: a missing kernel is a link error.
+//
+// A kernel whose floating-point operations count also has `double flops(const Scale&)`.
 #pragma once
 
 #include "build_config.h"
@@ -38,8 +40,20 @@ void launch_cpu(Stream& stream, const Kernel& kernel) {
   run(OnCpu<0>{}, stream, kernel);
 }
 
+// Operations of the kernels that an abstract device was given. A service of it.
+struct FlopCount {
+  explicit FlopCount(Device&) {}
+  double total = 0;
+};
+
 template <class Kernel>
 void launch(Stream& stream, const Kernel& kernel) {
+  if (stream.abstract()) {
+    if constexpr (requires { flops(kernel); }) {
+      stream.device().service<FlopCount>().total += flops(kernel);
+    }
+    return;
+  }
   if constexpr (build::cuda) {
     if (stream.on_cuda()) {
       return timed_launch(stream, [&] { run(OnCuda{}, stream, kernel); });

@@ -1,8 +1,6 @@
 #include "device/memory.h"
 
-#if defined(__linux__)
 #include <sys/mman.h>
-#endif
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -85,8 +83,10 @@ MemoryPool::Blocks::iterator MemoryPool::add_segment(std::size_t bytes) {
     segment = raw::allocate(kind_, index_, size);
   }
   check(segment != nullptr, "out of memory: asked for ", mebibytes(bytes), " MiB on ",
-        kind_ == DeviceKind::cuda ? "the GPU" : "the CPU", ", where ",
-        mebibytes(raw::free_bytes(kind_, index_)), " MiB are free and this rank holds ",
+        kind_ == DeviceKind::cuda  ? "the GPU"
+        : kind_ == DeviceKind::cpu ? "the CPU"
+                                   : "an abstract device",
+        ", where ", mebibytes(raw::free_bytes(kind_, index_)), " MiB are free and this rank holds ",
         mebibytes(statistics_.used_bytes), " MiB (", mebibytes(statistics_.reserved_bytes),
         " reserved). Use a smaller micro-batch, recomputation, or more ranks.");
   set_bounds(segment, 0, size);
@@ -192,6 +192,11 @@ void* allocate(DeviceKind kind, int index, std::size_t bytes) {
       return cuda::allocate(index, bytes);
     }
   }
+  if (kind == DeviceKind::abstract) {  // addresses that are nobody else's, and that nobody can use
+    void* const addresses =
+        mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return addresses == MAP_FAILED ? nullptr : addresses;
+  }
   // Linux promises memory that it does not have and kills the process later: refuse here instead.
   constexpr std::size_t kWorthAsking = std::size_t{64} << 20;
   const std::size_t available = bytes >= kWorthAsking ? free_bytes(kind, index) : 0;
@@ -200,15 +205,17 @@ void* allocate(DeviceKind kind, int index, std::size_t bytes) {
   }
   // Large pages: with small ones a third of the time of a product can go into address translation.
   void* const memory = std::aligned_alloc(kHugePage, round_up(bytes, kHugePage));
-#if defined(__linux__)
   if (memory != nullptr) {
     madvise(memory, round_up(bytes, kHugePage), MADV_HUGEPAGE);  // advice only
   }
-#endif
   return memory;
 }
 
-void release(DeviceKind kind, int index, void* memory, std::size_t) {
+void release(DeviceKind kind, int index, void* memory, std::size_t bytes) {
+  if (kind == DeviceKind::abstract) {
+    munmap(memory, bytes);
+    return;
+  }
   if constexpr (build::cuda) {
     if (kind == DeviceKind::cuda) {
       return cuda::release(index, memory);

@@ -10,21 +10,45 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "build_config.h"
 #include "device/cuda.h"
 #include "device/op_clock.h"
 
 namespace bloomery {
+namespace {
+
+std::string text_of(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "an unknown exception";
+  }
+}
+
+const char* name(DeviceKind kind) {
+  return kind == DeviceKind::cuda ? "CUDA" : kind == DeviceKind::cpu ? "CPU" : "abstract";
+}
+
+void check_kinds(const char* what, DeviceKind event, DeviceKind other) {
+  check(event == other, what, ": the event belongs to a ", name(event), " device, not to a ",
+        name(other), " one; synchronize it on the host instead");
+}
+
+}  // namespace
 
 // An in-order queue with its own thread.
 struct Stream::Queue {
   Queue() : thread([this] { serve(); }) {}
   ~Queue() {
     std::function<void()> interrupt;
+    const bool unwinding = std::uncaught_exceptions() > num_exceptions;
     {
       const std::lock_guard lock(mutex);
       stop = true;
-      if (std::uncaught_exceptions() > num_exceptions) {
+      if (unwinding) {
         interrupt = find_interrupt();
       }
     }
@@ -33,6 +57,10 @@ struct Stream::Queue {
       interrupt();
     }
     thread.join();
+    if (failure && !unwinding) {
+      Log().error("work on a stream failed, and nobody waited for it: ", text_of(failure),
+                  later_failures);
+    }
   }
 
   struct Task {
@@ -62,8 +90,19 @@ struct Stream::Queue {
   void drain() {
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return pending.empty() && !busy; });
-    if (failure) {
+    if (!failure) {
+      return;
+    }
+    const std::string later = std::exchange(later_failures, {});
+    try {
       std::rethrow_exception(std::exchange(failure, nullptr));
+    } catch (const Error& error) {
+      throw Error(error.what() + later);
+    } catch (...) {
+      if (!later.empty()) {
+        Log().error("work on a stream failed", later);
+      }
+      throw;
     }
   }
 
@@ -88,7 +127,9 @@ struct Stream::Queue {
       lock.lock();
       current.interrupt = nullptr;
       busy = false;
-      if (thrown && !failure) {
+      if (thrown && failure) {
+        later_failures += "; later work on this stream failed too: " + text_of(thrown);
+      } else if (thrown) {
         failure = thrown;
       }
       changed.notify_all();
@@ -102,6 +143,7 @@ struct Stream::Queue {
   const int num_exceptions = std::uncaught_exceptions();
   bool busy = false, stop = false;
   std::exception_ptr failure;
+  std::string later_failures;  // the first is usually their cause
   std::thread thread;
 };
 
@@ -132,7 +174,7 @@ Stream::Stream(Device& device, StreamMode mode) : device_(&device) {
       native_ = cuda::make_stream(device.options().index);
     }
   }
-  if (!on_cuda() && mode == StreamMode::queued) {
+  if (device.kind() == DeviceKind::cpu && mode == StreamMode::queued) {
     queue_ = std::make_unique<Queue>();
   }
   memory_ =
@@ -154,7 +196,7 @@ Stream::~Stream() {
 void Stream::submit(std::function<void()> work, std::function<void()> interrupt) {
   if (queue_) {
     queue_->push({std::move(work), std::move(interrupt)});
-  } else {
+  } else if (!abstract()) {
     work();
   }
 }
@@ -184,6 +226,7 @@ void Stream::fill(void* to, unsigned char byte, std::size_t bytes) {
 }
 
 void Stream::wait(const Event& event) {
+  check_kinds("a stream's wait", event.kind_, device_->kind());
   if constexpr (build::cuda) {
     if (on_cuda()) {
       return cuda::wait_event(native_, event.native_);
@@ -226,10 +269,14 @@ Event::~Event() {
 }
 
 void Event::record(Stream& stream) {
+  check_kinds("recording an event", kind_, stream.device().kind());
   if constexpr (build::cuda) {
     if (kind_ == DeviceKind::cuda) {
       return cuda::record_event(native_, stream.native());
     }
+  }
+  if (stream.abstract()) {
+    return;
   }
   signal_ = std::make_shared<Signal>();
   stream.submit([signal = signal_] { signal->set(); });
@@ -247,11 +294,16 @@ void Event::synchronize() const {
 }
 
 double Event::seconds_since(const Event& earlier) const {
+  check_kinds("the time between events", kind_, earlier.kind_);
   if constexpr (build::cuda) {
     if (kind_ == DeviceKind::cuda) {
       return cuda::seconds_between(earlier.native_, native_);
     }
   }
+  if (kind_ == DeviceKind::abstract) {
+    return 0;
+  }
+  check(signal_ && earlier.signal_, "the time between events: one of them was never recorded");
   return std::chrono::duration<double>(signal_->time - earlier.signal_->time).count();
 }
 
@@ -306,8 +358,9 @@ void Graph::replay(Stream& stream) {
       return timed_launch(stream, [&] { cuda::replay(native_, stream.native()); });
     }
   }
-  static_cast<void>(stream);
-  work_();
+  if (!stream.abstract()) {
+    work_();
+  }
 }
 
 }  // namespace bloomery

@@ -32,13 +32,14 @@ class Stream {
 
   Device& device() const { return *device_; }
   bool on_cuda() const { return device_->kind() == DeviceKind::cuda; }
+  bool abstract() const { return device_->kind() == DeviceKind::abstract; }
   bool queued() const { return queue_ != nullptr; }
   void* native() const { return native_; }  // cudaStream_t, null on the CPU
   const std::shared_ptr<MemoryPool>& memory() const { return memory_; }
 
-  // CPU only: runs `work` in stream order (at once on a direct stream). Work that waits for other
-  // threads gives `interrupt`, which must end that wait: it is called when an exception destroys
-  // the stream before the work is done.
+  // Not on CUDA: runs `work` in stream order (at once on a direct stream, never on an abstract
+  // one). Work that waits for other threads gives `interrupt`, which must end that wait: it is
+  // called when an exception destroys the stream before the work is done.
   void submit(std::function<void()> work, std::function<void()> interrupt = {});
 
   // Device work: ordered like kernels. Pointers are device memory or host memory (pinned, if the
@@ -51,7 +52,9 @@ class Stream {
   void set_clock(OpClock* clock) { clock_ = clock; }
 
   void wait(const Event& event);  // later work on this stream comes after the event
-  void synchronize();             // the host waits; rethrows what a queued CPU task threw
+  // The host waits. Rethrows what a queued CPU task threw; what later ones threw is added to the
+  // message of an Error, else logged.
+  void synchronize();
 
  private:
   struct Queue;
@@ -62,7 +65,8 @@ class Stream {
   OpClock* clock_ = nullptr;
 };
 
-// A point in a stream. Timing is in device time.
+// A point in a stream. Timing is in device time. Events order streams of their kind of device only:
+// anything else is an Error.
 class Event {
  public:
   explicit Event(Device& device);

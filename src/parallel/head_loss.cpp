@@ -43,8 +43,9 @@ void check_batch(const Batch& batch, std::int64_t tokens) {
 // Large enough that the products run at full speed although each chunk reads the weight twice and
 // updates its gradient once, small enough not to matter beside the activations. Equal chunks.
 std::int64_t choose_chunk(const Stream& stream, std::int64_t tokens, std::int64_t row_bytes) {
-  const std::int64_t bytes = stream.on_cuda() ? 1638 * kMiB : 128 * kMiB;
-  const std::int64_t least = stream.on_cuda() ? 8192 : 256, multiple = stream.on_cuda() ? 128 : 16;
+  const bool on_cuda = stream.device().rules() == DeviceKind::cuda;
+  const std::int64_t bytes = on_cuda ? 1638 * kMiB : 128 * kMiB;
+  const std::int64_t least = on_cuda ? 8192 : 256, multiple = on_cuda ? 128 : 16;
   const std::int64_t limit = std::max(least, bytes / std::max<std::int64_t>(1, row_bytes));
   const std::int64_t num_chunks = std::max<std::int64_t>(1, (tokens + limit - 1) / limit);
   const std::int64_t chunk = (tokens + num_chunks - 1) / num_chunks;

@@ -2,6 +2,7 @@
 // of the first dimension. Views are what kernels receive: no ownership, trivially copyable.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <memory>
 #include <type_traits>
@@ -33,8 +34,9 @@ struct BasicView {
       return static_cast<T*>(data);
     }
   }
-  operator BasicView<const void*>() const
-      requires(!std::is_const_v<std::remove_pointer_t<Pointer>>) {
+  // A template, so that compilers do not warn of a conversion of a ConstView to itself.
+  template <std::same_as<const void*> Const>
+  operator BasicView<Const>() const {
     return {data, dtype, shape};
   }
 };

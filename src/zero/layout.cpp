@@ -90,6 +90,9 @@ void FlatLayout::initialize_place(const Place& place, std::uint64_t seed) {
 }
 
 void FlatLayout::initialize(std::uint64_t seed) {
+  if (stream_->abstract()) {
+    return;  // nothing would hold the numbers
+  }
   dispatch_floating(values_.dtype(), [&](auto tag) {
     for (const Place& place : places_) {
       initialize_place<typename decltype(tag)::type>(place, seed);

@@ -81,6 +81,9 @@ Results run_case(const std::string& op, const OpCase& op_case, const RunOptions&
 // |a-b| / |b|, or |a| when b is zero. NaN never passes.
 double relative_error(const std::vector<double>& a, const std::vector<double>& b);
 
+// The largest |a-b| of an element beside the largest |b|; likewise.
+double largest_error(const std::vector<double>& a, const std::vector<double>& b);
+
 // Registers GoogleTest tests "op/case.check". Returns true, so that a namespace-scope constant
 // can call it.
 bool register_op_tests(const std::string& op, const std::vector<OpCase>& cases);

@@ -118,11 +118,11 @@ def embedding(t, a):
 
 
 def rotary(t, a):
-    x, dim, turned = t["x"], int(a["dim"]), int(a["turned"])
-    dim = dim or x.shape[-1]
-    pairs = torch.arange(0, dim, 2, dtype=torch.float64)
-    angle = t["positions"].double()[:, None] / float(a["interpolation"]) * float(a["base"]) ** (-pairs / dim)
-    cos, sin = [f(angle)[:, None, None].to(x.dtype) for f in (torch.cos, torch.sin)]
+    x, turned, magnitude = t["x"], int(a["turned"]), float(a["magnitude"])
+    frequencies = torch.tensor([float(f) for f in a["frequencies"].split()], dtype=torch.float64)
+    dim = 2 * len(frequencies)
+    angle = t["positions"].double()[:, None] * frequencies
+    cos, sin = [(f(angle) * magnitude)[:, None, None].to(x.dtype) for f in (torch.cos, torch.sin)]
     head, rest = x[:, :, :turned], x[:, :, turned:]
     part, tail = head[..., :dim], head[..., dim:]
     if a["interleaved"] == "true":

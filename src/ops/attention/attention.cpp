@@ -103,6 +103,12 @@ Heads separate_heads(const Tensor& q, const Tensor& kv, const AttentionProblem& 
   return {heads_of(q, p, p.heads_per_group(), 0), heads_of(kv, p, 2, 0), heads_of(kv, p, 2, 1)};
 }
 
+// Of scores, or of values weighted by them.
+double product_flops(const AttentionProblem& p) {
+  return 2.0 * static_cast<double>(p.num_sequences * p.num_heads * p.head_dim) *
+         static_cast<double>(p.query_length) * static_cast<double>(p.key_length);
+}
+
 struct Result {
   Value out;
   Tensor lse;
@@ -145,6 +151,9 @@ class Overwritable {
 };
 
 }  // namespace
+
+double flops(const AttentionForward& forward) { return 2 * product_flops(forward.problem); }
+double flops(const AttentionBackward& backward) { return 4 * product_flops(backward.problem); }
 
 Value attention(Context& context, const Value& qkv, const AttentionOptions& options) {
   const OpScope scope(context.stream, "attention");

@@ -77,4 +77,9 @@ template <int kLevel>
 void run(OnCpu<kLevel>, Stream&, const AttentionBackward&);
 void run(OnCuda, Stream&, const AttentionBackward&);
 
+// As Megatron and DeepSpeed count: all pairs of query and key, also those that a mask hides, and
+// no scores that are formed again in backward.
+double flops(const AttentionForward& forward);
+double flops(const AttentionBackward& backward);
+
 }  // namespace bloomery

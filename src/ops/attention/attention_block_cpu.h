@@ -112,8 +112,8 @@ Rows<T> rows_of(const HeadView& view, const AttentionProblem& p, std::int64_t to
   return {head_at<T>(view, p, token, head), view.token_stride, count};
 }
 
-// The keys and values of a group, packed as far as blocks have asked for them. Where queries see
-// earlier keys only, each block asks for a little more, which was fetched during the one before.
+// The keys and values of a group, packed as far as blocks have needed them. Where queries see
+// earlier keys only, each block needs a little more, which was prefetched during the one before.
 template <class Products>
 class GroupKeys {
  public:
@@ -158,14 +158,14 @@ class GroupKeys {
   std::int64_t packed_ = 0;
 };
 
-// Calls fetch(first token, rows) for the block of queries after the one at `query`, if its head has
-// one: what it will need is asked for while this one is computed.
-template <class Fetch>
+// Calls prefetch(first token, rows) for the block of queries after the one at `query`, if its head
+// has one: what it will need is prefetched while this one is computed.
+template <class Prefetch>
 void with_next_block(const AttentionProblem& p, std::int64_t sequence, std::int64_t query,
-                     const Fetch& fetch) {
+                     const Prefetch& prefetch) {
   const std::int64_t next = query + kQueryBlock;
   if (next < p.query_length) {
-    fetch(sequence * p.query_length + next, std::min(kQueryBlock, p.query_length - next));
+    prefetch(sequence * p.query_length + next, std::min(kQueryBlock, p.query_length - next));
   }
 }
 

@@ -66,11 +66,11 @@ template <class T, class Ask>
   }
 }
 
-// Asks for rows that will be wanted after other work, too many for the first cache.
+// Prefetches rows that are used after other work, too many for L1.
 template <class T>
 void prefetch_rows(const Rows<T>& rows, std::int64_t width) {
   for (std::int64_t row = 0; row < rows.count; ++row) {
-    for_row_lines(rows.data + row * rows.stride, width, prefetch_to_second);
+    for_row_lines(rows.data + row * rows.stride, width, prefetch_to_l2);
   }
 }
 

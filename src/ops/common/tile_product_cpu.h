@@ -1,5 +1,5 @@
-// A matrix product of our own on the CPU: tiles that lie packed in the first two levels of
-// cache. For *_cpu.cpp files only.
+// A matrix product of our own on the CPU: tiles that lie packed in L1 and L2. For *_cpu.cpp files
+// only.
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,6 @@
 #include "ops/matmul/amx.h"
 
 #include <algorithm>
-#include <type_traits>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <sys/syscall.h>
@@ -17,26 +16,19 @@ namespace {
 using amx::kDepth;
 using amx::kTile;
 
-// Steps between visits of c, at most: 32 rows of a stay in the first cache meanwhile, or, of fp32,
-// which uses every tile more often, in the second. Sums of fp32 come in groups of exactly so many
-// steps, which therefore must not depend on the blocks.
-template <class In>
-constexpr std::int64_t kInnerSteps = std::is_same_v<In, float> ? 12 : 24;
-// Of b, which stay in the second cache while all strips of a block pass: the second number where
-// parts of c, which are visited again, have to stay there too.
+// Steps between visits of c, at most: 32 rows of a stay in L1 meanwhile.
+constexpr std::int64_t kInnerSteps = 24;
+// Of b, which stay in L2 while all strips of a block pass: the second number where parts of c,
+// which are visited again, have to stay there too.
 constexpr std::int64_t kWholeBytes = 1200 * 1024, kPanelBytes = 768 * 1024;
-template <class In>
-constexpr std::int64_t kLeastSteps = std::is_same_v<In, float> ? kInnerSteps<In> : 6;
+constexpr std::int64_t kLeastSteps = 6;
 
 std::int64_t up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple;
 }
 
-// How many of `steps` steps come at a time, at most `most`: in even parts for bf16.
-template <class In>
-std::int64_t part_of(std::int64_t steps, std::int64_t most) {
-  return std::is_same_v<In, float> ? std::min(steps, most) : up(steps, up(steps, most));
-}
+// How many of `steps` steps come at a time, in even parts of at most `most`.
+std::int64_t part_of(std::int64_t steps, std::int64_t most) { return up(steps, up(steps, most)); }
 
 // Packed strips: number s is at data + s * stride.
 struct Strips {
@@ -68,16 +60,15 @@ bool amx_usable() {
 #endif
 }
 
-template <class In>
-AmxProduct<In>::AmxProduct(Stream& stream, const Sizes& sizes, const Operand& a, const Operand& b,
-                           Tiles tiles)
+AmxProduct::AmxProduct(Stream& stream, const Sizes& sizes, const Operand& a, const Operand& b,
+                       Tiles tiles)
     : stream_(stream),
       s_(sizes),
       num_steps_(up(sizes.k, kDepth)),
-      a_(Packing::Side::a, a, sizes.m, sizes.k, tiles == Tiles::hardware),
-      b_(Packing::Side::b, b, sizes.n, sizes.k, tiles == Tiles::hardware),
+      a_(AmxOperand::Side::a, a, sizes.m, sizes.k, tiles == Tiles::hardware),
+      b_(AmxOperand::Side::b, b, sizes.n, sizes.k, tiles == Tiles::hardware),
       hardware_(tiles == Tiles::hardware) {
-  const auto share = [&](const Packing& operand, std::int64_t extent) {
+  const auto share = [&](const AmxOperand& operand, std::int64_t extent) {
     const std::int64_t strips = up(extent, kStrip), stride = num_steps_ * kStepSize;
     Tensor packed = Tensor::empty(stream_, DType::bf16, {strips * stride});
     const auto by_all = [&](std::int64_t count, const auto& body) {
@@ -86,9 +77,8 @@ AmxProduct<In>::AmxProduct(Stream& stream, const Sizes& sizes, const Operand& a,
     operand.pack({0, strips, 0, num_steps_}, by_all, static_cast<bfloat16*>(packed.data()), stride);
     return packed;
   };
-  // Rows of bf16 are cheap to pack, and each block does.
-  const bool costs = a_.transposed() || std::is_same_v<In, float>;
-  if (costs && up(s_.n, s_.block_columns) > kOwnCopies) {
+  // Rows are cheap to pack, and each block does.
+  if (a_.transposed() && up(s_.n, s_.block_columns) > kOwnCopies) {
     shared_a_ = share(a_, s_.m);
   }
   if (up(s_.m, s_.block_rows) > kOwnCopies) {
@@ -98,8 +88,7 @@ AmxProduct<In>::AmxProduct(Stream& stream, const Sizes& sizes, const Operand& a,
 
 // Steps [first, first + steps) of a block, packed where the operand is not shared: rows of a that
 // is not transposed strip by strip, just before their use, a few steps at a time.
-template <class In>
-struct AmxProduct<In>::Panel {
+struct AmxProduct::Panel {
   std::int64_t row_strips, column_strips;
   std::int64_t first_row_strip, first_column_strip;
   std::int64_t most_steps;
@@ -108,19 +97,15 @@ struct AmxProduct<In>::Panel {
   Strips a, b;
 };
 
-template <class In>
-std::int64_t AmxProduct<In>::panel_depth(std::int64_t columns, std::int64_t k) {
+std::int64_t AmxProduct::panel_depth(std::int64_t columns, std::int64_t k) {
   const std::int64_t step_bytes = up(columns, kStrip) * kStepSize * 2, all = up(k, kDepth);
   if (all * step_bytes <= kWholeBytes) {
     return all * kDepth;
   }
-  constexpr std::int64_t kGroup = std::is_same_v<In, float> ? kInnerSteps<In> : 1;
-  const std::int64_t steps = kPanelBytes / step_bytes / kGroup * kGroup;
-  return part_of<In>(all, std::max(kLeastSteps<In>, steps)) * kDepth;
+  return part_of(all, std::max(kLeastSteps, kPanelBytes / step_bytes)) * kDepth;
 }
 
-template <class In>
-typename AmxProduct<In>::Panel AmxProduct<In>::panel_of(std::int64_t i, std::int64_t j) const {
+AmxProduct::Panel AmxProduct::panel_of(std::int64_t i, std::int64_t j) const {
   const std::int64_t rows = std::min(s_.block_rows, s_.m - i);
   const std::int64_t columns = std::min(s_.block_columns, s_.n - j);
   Panel panel{.row_strips = up(rows, kStrip),
@@ -132,7 +117,7 @@ typename AmxProduct<In>::Panel AmxProduct<In>::panel_of(std::int64_t i, std::int
     return Tensor::empty(stream_, DType::bf16, {strips * steps * kStepSize});
   };
   if (!rows_come_packed()) {
-    panel.own_a = room_for(1, kInnerSteps<In>);
+    panel.own_a = room_for(1, kInnerSteps);
   } else if (!shared_a_) {
     panel.own_a = room_for(panel.row_strips, panel.most_steps);
   }
@@ -142,8 +127,7 @@ typename AmxProduct<In>::Panel AmxProduct<In>::panel_of(std::int64_t i, std::int
   return panel;
 }
 
-template <class In>
-void AmxProduct<In>::enter(Panel& panel, std::int64_t first) const {
+void AmxProduct::enter(Panel& panel, std::int64_t first) const {
   panel.first = first;
   panel.steps = std::min(panel.most_steps, num_steps_ - first);
   const auto strips_of = [&](const Tensor& shared, const Tensor& own, std::int64_t first_strip) {
@@ -167,9 +151,8 @@ void AmxProduct<In>::enter(Panel& panel, std::int64_t first) const {
 }
 
 // The tiles of one strip of rows for `steps` steps from `step` of the panel.
-template <class In>
-const bfloat16* AmxProduct<In>::rows_of(const Panel& panel, std::int64_t row_strip,
-                                        std::int64_t step, std::int64_t steps) const {
+const bfloat16* AmxProduct::rows_of(const Panel& panel, std::int64_t row_strip, std::int64_t step,
+                                    std::int64_t steps) const {
   if (rows_come_packed()) {
     return panel.a.data + row_strip * panel.a.stride + step * kStepSize;
   }
@@ -181,10 +164,8 @@ const bfloat16* AmxProduct<In>::rows_of(const Panel& panel, std::int64_t row_str
 }
 
 // Where one strip of rows of the block lies in each of the touched matrices.
-template <class In>
-typename AmxProduct<In>::Lines AmxProduct<In>::lines_of(const AllTouched& touched,
-                                                        const Panel& panel,
-                                                        std::int64_t row_strip) const {
+AmxProduct::Lines AmxProduct::lines_of(const AllTouched& touched, const Panel& panel,
+                                       std::int64_t row_strip) const {
   const std::int64_t row = (panel.first_row_strip + row_strip) * kStrip;
   const std::int64_t column = panel.first_column_strip * kStrip;
   const std::int64_t columns = std::min(panel.column_strips * kStrip, s_.n - column);
@@ -202,23 +183,23 @@ typename AmxProduct<In>::Lines AmxProduct<In>::lines_of(const AllTouched& touche
 }
 
 // One strip of rows over the steps of a panel, kInnerSteps at a time: as long as b's strips pass,
-// these steps of a stay in the first cache, 48 KB at most, or, of fp32 (72 KB), in the second. The
-// lines are those of what will be done with the sums.
-template <class In>
-void AmxProduct<In>::accumulate(const Panel& panel, std::int64_t row_strip, bool add, float* c,
-                                std::int64_t ldc, Lines lines) const {
+// these steps of a stay in L1, 48 KB at most. The lines are those of what will be done with the
+// sums.
+void AmxProduct::accumulate(const Panel& panel, std::int64_t row_strip, bool add, float* c,
+                            std::int64_t ldc, Lines lines) const {
   constexpr std::int64_t kLine = 64;
-  const std::int64_t inner = part_of<In>(panel.steps, kInnerSteps<In>);
+  const std::int64_t inner = part_of(panel.steps, kInnerSteps);
   const std::int64_t num_lines = kStrip * up(lines.front().bytes, kLine);
   const std::int64_t lines_a_step = up(num_lines, panel.column_strips * panel.steps);
+  const auto multiply = hardware_ ? amx::multiply_hardware : amx::multiply_emulated;
   for (std::int64_t step = 0; step < panel.steps; step += inner) {
     const std::int64_t steps = std::min(inner, panel.steps - step);
     const bfloat16* const a = rows_of(panel, row_strip, step, steps);
     for (std::int64_t strip = 0; strip < panel.column_strips; ++strip) {
-      fetch_next_rows(panel, row_strip, strip, step, steps);
+      prefetch_next_rows(panel, row_strip, strip, step, steps);
       const bfloat16* b = panel.b.data + strip * panel.b.stride + step * kStepSize;
       float* const to = c + strip * kStrip;
-      multiply(a, b, steps, add || step > 0, to, ldc,
+      multiply({a, kDepth, kTile, 2 * kTile}, b, steps, add || step > 0, to, ldc,
                {.c = strip + 1 < panel.column_strips ? to + kStrip : c,
                 .b = row_strip == 0 ? next_columns(panel, strip, step, inner) : nullptr,
                 .lines = lines,
@@ -227,24 +208,10 @@ void AmxProduct<In>::accumulate(const Panel& panel, std::int64_t row_strip, bool
   }
 }
 
-template <class In>
-void AmxProduct<In>::multiply(const bfloat16* a, const bfloat16* b, std::int64_t steps, bool add,
-                              float* c, std::int64_t ldc, const amx::Next& next) const {
-  if constexpr (std::is_same_v<In, bfloat16>) {
-    const amx::RowTiles rows{a, kDepth, kTile, 2 * kTile};
-    (hardware_ ? amx::multiply_hardware : amx::multiply_emulated)(rows, b, steps, add, c, ldc,
-                                                                  next);
-  } else {
-    (hardware_ ? amx::multiply_planes_hardware : amx::multiply_planes_emulated)(a, b, steps, add, c,
-                                                                                ldc, next);
-  }
-}
-
 // The tiles of b that follow those of a strip and step, where they were packed by another thread
 // and this one has not seen them yet.
-template <class In>
-const bfloat16* AmxProduct<In>::next_columns(const Panel& panel, std::int64_t strip,
-                                             std::int64_t step, std::int64_t inner) const {
+const bfloat16* AmxProduct::next_columns(const Panel& panel, std::int64_t strip, std::int64_t step,
+                                         std::int64_t inner) const {
   if (!shared_b_) {
     return nullptr;
   }
@@ -256,9 +223,8 @@ const bfloat16* AmxProduct<In>::next_columns(const Panel& panel, std::int64_t st
 
 // Beside column strip `strip`: its share of what the next row strip will take from a, packed tiles
 // or rows that rows_of will pack.
-template <class In>
-void AmxProduct<In>::fetch_next_rows(const Panel& panel, std::int64_t row_strip, std::int64_t strip,
-                                     std::int64_t step, std::int64_t steps) const {
+void AmxProduct::prefetch_next_rows(const Panel& panel, std::int64_t row_strip, std::int64_t strip,
+                                    std::int64_t step, std::int64_t steps) const {
   const auto share_from = [&](std::int64_t count) { return count * strip / panel.column_strips; };
   const auto share_to = [&](std::int64_t count) {
     return count * (strip + 1) / panel.column_strips;
@@ -270,7 +236,7 @@ void AmxProduct<In>::fetch_next_rows(const Panel& panel, std::int64_t row_strip,
     const bfloat16* const next = rows_of(panel, row_strip + 1, step, steps);
     const std::int64_t lines = steps * kStepSize / kDepth;
     for (std::int64_t line = share_from(lines); line < share_to(lines); ++line) {
-      prefetch_to_second(next + line * kDepth);
+      prefetch_to_l2(next + line * kDepth);
     }
     return;
   }
@@ -281,13 +247,12 @@ void AmxProduct<In>::fetch_next_rows(const Panel& panel, std::int64_t row_strip,
   const std::int64_t end = next_row + share_to(kStrip);
   const std::int64_t first = (panel.first + step) * kDepth;
   for (std::int64_t row = next_row + share_from(kStrip); row < end; ++row) {
-    a_.fetch(row, first, first + steps * kDepth);
+    a_.prefetch(row, first, first + steps * kDepth);
   }
 }
 
-template <class In>
-void AmxProduct<In>::block(std::int64_t i, std::int64_t j, const Finished& finished,
-                           const AllTouched& touched) const {
+void AmxProduct::block(std::int64_t i, std::int64_t j, const Finished& finished,
+                       const AllTouched& touched) const {
   const std::int64_t rows = std::min(s_.block_rows, s_.m - i);
   Panel panel = panel_of(i, j);
   const std::int64_t ldc = panel.column_strips * kStrip;
@@ -309,9 +274,8 @@ void AmxProduct<In>::block(std::int64_t i, std::int64_t j, const Finished& finis
   }
 }
 
-template <class In>
-void AmxProduct<In>::block_into(std::int64_t i, std::int64_t j, bool add, float* c,
-                                std::int64_t ldc) const {
+void AmxProduct::block_into(std::int64_t i, std::int64_t j, bool add, float* c,
+                            std::int64_t ldc) const {
   Panel panel = panel_of(i, j);
   const amx::TilesInUse tiles(hardware_);
   for (std::int64_t first = 0; first < num_steps_; first += panel.most_steps) {
@@ -321,8 +285,5 @@ void AmxProduct<In>::block_into(std::int64_t i, std::int64_t j, bool add, float*
     }
   }
 }
-
-template class AmxProduct<bfloat16>;
-template class AmxProduct<float>;
 
 }  // namespace bloomery

@@ -1,13 +1,11 @@
-// Products of bf16 and fp32 matrices on the tile multipliers of x86 (AMX). oneDNN's kernels reach a
-// seventh of what the tiles can do on blocks of a GPT, because each call packs its operands anew;
-// here an operand that several blocks share is packed once for all, and any other by its block,
-// into the second cache.
+// Products of bf16 matrices on the tile registers of x86 (AMX). oneDNN's kernels reach a seventh of
+// what the tiles can do on blocks of a GPT, because each call packs its operands anew; here an
+// operand that several blocks share is packed once for all, and any other by its block, into L2.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <functional>
-#include <type_traits>
 
 #include "device/stream.h"
 #include "ops/matmul/amx_operand.h"
@@ -20,23 +18,18 @@ namespace bloomery {
 // the system lets this process use them.
 bool amx_usable();
 
-// c [m, n] = op(a) op(b) in fp32, block by block, for In bfloat16 or float (which takes six
-// products on the tiles, see amx_planes.h: on some machines still faster than vectors). m, n and k
-// are at least 1; the operands must live as long as the object. Sums of an element are taken in one
-// order, whatever the blocks and the number of threads.
-template <class In>
+// c [m, n] = op(a) op(b) in fp32, block by block. m, n and k are at least 1; the operands must live
+// as long as the object. Sums of an element are taken in one order, whatever the blocks and the
+// number of threads.
 class AmxProduct {
-  using Packing = AmxOperand<In>;
-
  public:
-  using Operand = typename Packing::Stored;
+  using Operand = AmxOperand::Stored;
   // Emulated: the same steps without tile instructions, for tests on other processors.
   enum class Tiles { hardware, emulated };
 
-  static constexpr std::int64_t kStrip = Packing::kStrip;  // rows and columns that tiles cover
-  // An operand that more blocks than this need is packed once for all: splitting fp32 numbers costs
-  // several times as much as reading what has been split.
-  static constexpr std::int64_t kOwnCopies = std::is_same_v<In, float> ? 1 : 2;
+  static constexpr std::int64_t kStrip = AmxOperand::kStrip;  // rows and columns that tiles cover
+  // An operand that more blocks than this need is packed once for all.
+  static constexpr std::int64_t kOwnCopies = 2;
 
   struct Sizes {
     std::int64_t m, n, k;
@@ -54,8 +47,8 @@ class AmxProduct {
   using Finished = std::function<void(std::int64_t, std::int64_t, float*, std::int64_t)>;
   // Matrices [m, n] that `finished` will write or read at the same places; null data: none.
   struct Touched {
-    const void* data = nullptr;
-    std::int64_t element_bytes = 0;
+    const void* data;
+    std::int64_t element_bytes;
   };
   using AllTouched = std::array<Touched, 2>;
   void block(std::int64_t i, std::int64_t j, const Finished& finished,
@@ -67,7 +60,7 @@ class AmxProduct {
   void block_into(std::int64_t i, std::int64_t j, bool add, float* c, std::int64_t ldc) const;
 
  private:
-  static constexpr std::int64_t kStepSize = Packing::kStepSize;
+  static constexpr std::int64_t kStepSize = AmxOperand::kStepSize;
   struct Panel;  // a part of the inner extent in one block
 
   bool rows_come_packed() const { return shared_a_ || a_.transposed(); }
@@ -75,10 +68,8 @@ class AmxProduct {
   void enter(Panel& panel, std::int64_t first) const;
   const bfloat16* rows_of(const Panel& panel, std::int64_t row_strip, std::int64_t step,
                           std::int64_t steps) const;
-  void fetch_next_rows(const Panel& panel, std::int64_t row_strip, std::int64_t strip,
-                       std::int64_t step, std::int64_t steps) const;
-  void multiply(const bfloat16* a, const bfloat16* b, std::int64_t steps, bool add, float* c,
-                std::int64_t ldc, const amx::Next& next) const;
+  void prefetch_next_rows(const Panel& panel, std::int64_t row_strip, std::int64_t strip,
+                          std::int64_t step, std::int64_t steps) const;
   const bfloat16* next_columns(const Panel& panel, std::int64_t strip, std::int64_t step,
                                std::int64_t inner) const;
   using Lines = std::array<amx::Lines, std::tuple_size_v<AllTouched>>;
@@ -89,7 +80,7 @@ class AmxProduct {
   Stream& stream_;
   const Sizes s_;
   const std::int64_t num_steps_;
-  const Packing a_, b_;
+  const AmxOperand a_, b_;
   const bool hardware_;
   Tensor shared_a_, shared_b_;  // null: packed by each block
 };

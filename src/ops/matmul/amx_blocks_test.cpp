@@ -31,9 +31,8 @@ struct Shape {
 };
 
 // A matrix whose rows are a little longer than what counts of them; the rest is NaN.
-template <class In>
 struct Matrix {
-  std::vector<In> values;
+  std::vector<bfloat16> values;
   std::int64_t ld;
   bool transposed;
 
@@ -51,13 +50,12 @@ struct Matrix {
     return static_cast<float>(
         values[static_cast<std::size_t>(transposed ? column * ld + row : row * ld + column)]);
   }
-  typename AmxProduct<In>::Operand operand() const { return {values.data(), ld, transposed}; }
+  AmxProduct::Operand operand() const { return {values.data(), ld, transposed}; }
 };
 
-template <class In>
 class Product {
  public:
-  using Tiles = typename AmxProduct<In>::Tiles;
+  using Tiles = AmxProduct::Tiles;
 
   Product(const Shape& shape, Dice& dice, Tiles tiles)
       : Product(shape, dice.below(2) == 1, dice.below(2) == 1, dice, tiles) {}
@@ -70,8 +68,8 @@ class Product {
   // Block by block; into what c holds, or else by strips that are copied to it.
   enum class Way { strips, into, added };
   std::vector<float> c(std::int64_t block_rows, std::int64_t block_columns, Way way) {
-    const AmxProduct<In> product(stream_, {s_.m, s_.n, s_.k, block_rows, block_columns},
-                                 a_.operand(), b_.operand(), tiles_);
+    const AmxProduct product(stream_, {s_.m, s_.n, s_.k, block_rows, block_columns}, a_.operand(),
+                             b_.operand(), tiles_);
     std::vector<float> c(static_cast<std::size_t>(s_.m * s_.n), way == Way::added ? 0.3f : NAN);
     const std::int64_t across = (s_.n + block_columns - 1) / block_columns;
     const std::int64_t down = (s_.m + block_rows - 1) / block_rows;
@@ -108,7 +106,7 @@ class Product {
  private:
   const Shape s_;
   const Tiles tiles_;
-  const Matrix<In> a_, b_;
+  const Matrix a_, b_;
   Device device_{{.num_threads = 3, .poison = true}};
   Stream stream_{device_};
 };
@@ -124,11 +122,10 @@ std::int64_t random_block(Dice& dice, std::int64_t extent) {
   return dice.below(4) == 0 ? extent + dice.below(50) : 32 * dice.in(1, extent / 32 + 2);
 }
 
-template <class In>
-void check_shape(const Shape& shape, Dice& dice, typename Product<In>::Tiles tiles) {
-  using Way = typename Product<In>::Way;
+void check_shape(const Shape& shape, Dice& dice, Product::Tiles tiles) {
+  using Way = Product::Way;
   SCOPED_TRACE(::testing::Message() << shape.m << 'x' << shape.n << 'x' << shape.k);
-  Product<In> product(shape, dice, tiles);
+  Product product(shape, dice, tiles);
   const std::vector<float> whole = product.c(shape.m, shape.n, Way::strips);
   EXPECT_LE(product.error(whole), 4e-6);
   const bool straight = shape.m % 32 == 0 && shape.n % 32 == 0;
@@ -145,14 +142,13 @@ void check_shape(const Shape& shape, Dice& dice, typename Product<In>::Tiles til
   }
 }
 
-template <class In>
-void check_shapes(typename Product<In>::Tiles tiles) {
+void check_shapes(Product::Tiles tiles) {
   Dice dice("shapes");
   for (int i = 0; i < 8; ++i) {
-    check_shape<In>({dice.in(1, 150), dice.in(1, 150), dice.in(1, 100)}, dice, tiles);
-    check_shape<In>({32 * dice.in(1, 4), 32 * dice.in(1, 4), dice.in(1, 100)}, dice, tiles);
+    check_shape({dice.in(1, 150), dice.in(1, 150), dice.in(1, 100)}, dice, tiles);
+    check_shape({32 * dice.in(1, 4), 32 * dice.in(1, 4), dice.in(1, 100)}, dice, tiles);
   }
-  check_shape<In>({40, 130, 800}, dice, tiles);  // one panel that visits c more than once
+  check_shape({40, 130, 800}, dice, tiles);  // one panel that visits c more than once
 }
 
 // A product that wide blocks compute in several panels and narrow ones in one.
@@ -166,59 +162,47 @@ struct Panelled {
   Block own, shared;  // wide: one packs for itself what others share
 };
 
-template <class In>
-void check_panels(const Panelled& p, Dice& dice, typename Product<In>::Tiles tiles) {
-  using Way = typename Product<In>::Way;
+void check_panels(const Panelled& p, Dice& dice, Product::Tiles tiles) {
+  using Way = Product::Way;
   const auto& [m, n, k] = p.shape;
   SCOPED_TRACE(::testing::Message() << m << 'x' << n << 'x' << k);
-  Product<In> product(p.shape, p.transpose_a, !p.transpose_a, dice, tiles);
-  ASSERT_GE(AmxProduct<In>::panel_depth(p.narrow, k), k);
+  Product product(p.shape, p.transpose_a, !p.transpose_a, dice, tiles);
+  ASSERT_GE(AmxProduct::panel_depth(p.narrow, k), k);
   const std::vector<float> whole = product.c(m, p.narrow, Way::strips);
   EXPECT_LE(product.error(whole, 101), 4e-6);
   const std::vector<float> added = product.c(m, p.narrow, Way::added);
   for (const auto& [block, way] : {std::pair{p.own, Way::strips}, {p.shared, Way::into}}) {
     SCOPED_TRACE(::testing::Message() << "blocks of " << block.rows << 'x' << block.columns);
-    ASSERT_LT(AmxProduct<In>::panel_depth(block.columns, k), k);
+    ASSERT_LT(AmxProduct::panel_depth(block.columns, k), k);
     EXPECT_EQ(bits(product.c(block.rows, block.columns, way)), bits(whole));
     EXPECT_EQ(bits(product.c(block.rows, block.columns, Way::added)), bits(added));
   }
 }
 
-// The last panel, and its last step, are shorter than the others. Of bf16 an operand that three
-// blocks need is shared: b in the first product, the transposed a in the second. Of fp32 one that
-// two blocks need: both, and a; there panels of 12 steps and of 24 meet.
-template <class In>
-void check_panels(typename Product<In>::Tiles tiles) {
+// The last panel, and its last step, are shorter than the others. An operand that three blocks
+// need is shared: b in the first product, the transposed a in the second.
+void check_panels(Product::Tiles tiles) {
   Dice dice("panels");
-  if constexpr (std::is_same_v<In, bfloat16>) {
-    check_panels<In>({{96, 800, 900}, false, 384, {96, 800}, {32, 800}}, dice, tiles);
-    check_panels<In>({{32, 1632, 900}, true, 384, {32, 832}, {32, 800}}, dice, tiles);
-  } else {
-    check_panels<In>({{64, 192, 1285}, false, 96, {64, 192}, {32, 160}}, dice, tiles);
-    check_panels<In>({{32, 192, 1285}, true, 96, {32, 192}, {32, 160}}, dice, tiles);
-  }
+  check_panels({{96, 800, 900}, false, 384, {96, 800}, {32, 800}}, dice, tiles);
+  check_panels({{32, 1632, 900}, true, 384, {32, 832}, {32, 800}}, dice, tiles);
 }
 
 TEST(AmxBlocks, GiveTheSameBitsWithoutTheInstructions) {
-  check_shapes<bfloat16>(AmxProduct<bfloat16>::Tiles::emulated);
-  check_shapes<float>(AmxProduct<float>::Tiles::emulated);
+  check_shapes(AmxProduct::Tiles::emulated);
 }
 
 TEST(AmxBlocks, GiveTheSameBitsOnTheTiles) {
   if (!amx_usable()) GTEST_SKIP() << "no AMX on this processor";
-  check_shapes<bfloat16>(AmxProduct<bfloat16>::Tiles::hardware);
-  check_shapes<float>(AmxProduct<float>::Tiles::hardware);
+  check_shapes(AmxProduct::Tiles::hardware);
 }
 
 TEST(AmxPanels, GiveTheSameBitsWithoutTheInstructions) {
-  check_panels<bfloat16>(AmxProduct<bfloat16>::Tiles::emulated);
-  check_panels<float>(AmxProduct<float>::Tiles::emulated);
+  check_panels(AmxProduct::Tiles::emulated);
 }
 
 TEST(AmxPanels, GiveTheSameBitsOnTheTiles) {
   if (!amx_usable()) GTEST_SKIP() << "no AMX on this processor";
-  check_panels<bfloat16>(AmxProduct<bfloat16>::Tiles::hardware);
-  check_panels<float>(AmxProduct<float>::Tiles::hardware);
+  check_panels(AmxProduct::Tiles::hardware);
 }
 
 // Sums of whole products, not of blocks, decide how a result comes to be.
@@ -227,9 +211,8 @@ TEST(AmxBlocks, OnlyProductsOfWholeStripsGoStraightIntoTheResult) {
   Stream stream(device);
   const std::vector<bfloat16> numbers(64 * 64);
   for (const auto& [m, n] : {std::pair{64, 64}, {64, 40}, {40, 64}}) {
-    const AmxProduct<bfloat16> product(stream, {m, n, 8, 32, 32}, {numbers.data(), 8, false},
-                                       {numbers.data(), n, false},
-                                       AmxProduct<bfloat16>::Tiles::emulated);
+    const AmxProduct product(stream, {m, n, 8, 32, 32}, {numbers.data(), 8, false},
+                             {numbers.data(), n, false}, AmxProduct::Tiles::emulated);
     EXPECT_EQ(product.goes_straight_into_c(), m == 64 && n == 64);
   }
 }

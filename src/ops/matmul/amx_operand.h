@@ -4,24 +4,19 @@
 
 #include <cstdint>
 #include <functional>
-#include <type_traits>
 
-#include "ops/matmul/amx_planes.h"
 #include "ops/matmul/amx_tiles.h"
 
 namespace bloomery {
 
-template <class In>
 class AmxOperand {
  public:
   static constexpr std::int64_t kStrip = 2 * amx::kRows;
-  // bf16 numbers of a packed strip per step: for fp32 in planes.
-  static constexpr std::int64_t kStepSize =
-      kStrip * amx::kDepth * (std::is_same_v<In, float> ? amx::kPlanes : 1);
+  static constexpr std::int64_t kStepSize = kStrip * amx::kDepth;  // of a packed strip per step
 
   enum class Side { a, b };
   struct Stored {
-    const In* data;
+    const bfloat16* data;
     std::int64_t ld;
     bool transposed;  // stored [k, m] for a, [n, k] for b
   };
@@ -41,13 +36,13 @@ class AmxOperand {
   // Strip s of the region goes to to + s * stride.
   void pack(const Region& region, const Loop& loop, bfloat16* to, std::int64_t stride) const;
 
-  // Asks for columns [begin, end) of a row of the stored matrix, as far as there are any.
-  void fetch(std::int64_t row, std::int64_t begin, std::int64_t end) const;
+  // Prefetches columns [begin, end) of a row of the stored matrix to L2, as far as there are any.
+  void prefetch(std::int64_t row, std::int64_t begin, std::int64_t end) const;
 
  private:
   using Pack = void (*)(const amx::Part&, bool, bfloat16*);
 
-  void fetch_square(std::int64_t row, std::int64_t column) const;
+  void prefetch_square(std::int64_t row, std::int64_t column) const;
 
   const Stored stored_;
   const std::int64_t extent_, inner_;

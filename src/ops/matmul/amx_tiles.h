@@ -52,11 +52,11 @@ struct Lines {
   std::int64_t bytes = 0, stride = 0;  // of a row; from row to row
   std::int64_t taken = 0;              // bytes of the current row
 
-  // Calls ask(address) for the next lines, `count` of them or as many as are left.
-  template <class Ask>
-  void take(std::int64_t count, const Ask& ask) {
+  // Calls use(address) for the next lines, `count` of them or as many as are left.
+  template <class Use>
+  void take(std::int64_t count, const Use& use) {
     for (; count > 0 && rows > 0; --count) {
-      ask(row + taken);
+      use(row + taken);
       taken += 64;
       if (taken >= bytes) {
         row += stride;
@@ -67,7 +67,7 @@ struct Lines {
   }
 };
 
-// What will be used after a call and the caches may not hold yet, to be asked for beside the
+// What will be used after a call and the caches may not hold yet, to be prefetched beside the
 // products, which leave time for it: c of the next call, with the same ldc; its tiles of b, for as
 // many steps; lines that will be written or read once, so many of each at every step.
 struct Next {
@@ -83,12 +83,5 @@ void multiply_hardware(const RowTiles& a, const bfloat16* b, std::int64_t num_st
                        float* c, std::int64_t ldc, const Next& next = {});
 void multiply_emulated(const RowTiles& a, const bfloat16* b, std::int64_t num_steps, bool add,
                        float* c, std::int64_t ldc, const Next& next = {});
-
-// The same for fp32 numbers in planes (amx_planes.h): a step has kPlanes pairs of tiles of a and as
-// many of b, plane after plane, and a's tiles lie one after another.
-void multiply_planes_hardware(const bfloat16* a, const bfloat16* b, std::int64_t num_steps,
-                              bool add, float* c, std::int64_t ldc, const Next& next);
-void multiply_planes_emulated(const bfloat16* a, const bfloat16* b, std::int64_t num_steps,
-                              bool add, float* c, std::int64_t ldc, const Next& next);
 
 }  // namespace bloomery::amx

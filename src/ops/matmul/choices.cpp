@@ -19,6 +19,10 @@ void MatmulChoices::store(const MatmulKey& key, const std::string& choice) {
   choices_[device_ + key.text()] = choice;
 }
 
+void MatmulChoices::reject(const MatmulKey& key) {
+  rejected_.push_back(concat(key.text(), ' ', find(key)));
+}
+
 std::vector<std::string> MatmulChoices::lines() const {
   std::vector<std::string> lines;
   for (const auto& [key, choice] : choices_) {

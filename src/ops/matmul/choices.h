@@ -37,8 +37,9 @@ class MatmulChoices {
   // The choice for a key, empty when there is none yet.
   std::string find(const MatmulKey& key) const;
   void store(const MatmulKey& key, const std::string& choice);
-  // Notes that a stored choice cannot be used here, so that resuming can say so.
-  void reject(const MatmulKey& key) { rejected_.push_back(key.text()); }
+  // Notes that the stored choice for a key cannot be used here (another machine, or a method that
+  // this program no longer has), so that resuming can say so: "KEY CHOICE".
+  void reject(const MatmulKey& key);
   const std::vector<std::string>& rejected() const { return rejected_; }
 
   // One line per choice, sorted: "KEY CHOICE". `load` adds to what is there; it comes before the

@@ -35,7 +35,7 @@ double block_cost(const MatmulKey& key, double speed, std::int64_t rows, std::in
 // block is lost at the end. Costs are in products per element, as measured on GPT shapes: to pack
 // one for a block, to pack one for all blocks, to copy one of a row of a, to read one from where
 // all blocks share it, to visit one of c once more. A panel of b that takes more than its share of
-// the second cache costs in proportion.
+// L2 costs in proportion.
 double amx_cost(const MatmulKey& key, std::int64_t threads, std::int64_t rows,
                 std::int64_t columns) {
   constexpr double kPack = 60, kShare = 150, kCopy = 60, kRead = 15, kVisit = 20, kLost = 0.2;
@@ -43,24 +43,18 @@ double amx_cost(const MatmulKey& key, std::int64_t threads, std::int64_t rows,
   const auto parts = [](std::int64_t extent, std::int64_t part) {
     return (extent + part - 1) / part;
   };
-  const bool single = key.input == DType::fp32;
-  const std::int64_t own_copies =
-      single ? AmxProduct<float>::kOwnCopies : AmxProduct<bfloat16>::kOwnCopies;
   // For one operand: `reuse` is how often a block uses an element of it, `whole` how often all do.
-  const auto packing = [=](double reuse, double whole) {
-    const bool shared = whole > static_cast<double>(own_copies) * reuse;
+  const auto packing = [](double reuse, double whole) {
+    const bool shared = whole > static_cast<double>(AmxProduct::kOwnCopies) * reuse;
     return shared ? kShare / whole + kRead / reuse : kPack / reuse;
   };
   const auto m = static_cast<double>(key.m), n = static_cast<double>(key.n);
   const auto r = static_cast<double>(rows), c = static_cast<double>(columns);
-  const bool packs_a = key.transpose_a || single;
-  const double copies = packing(r, m) + (packs_a ? packing(c, n) : kCopy / c);
-  const std::int64_t depth = single ? AmxProduct<float>::panel_depth(columns, key.k)
-                                    : AmxProduct<bfloat16>::panel_depth(columns, key.k);
+  const double copies = packing(r, m) + (key.transpose_a ? packing(c, n) : kCopy / c);
+  const std::int64_t depth = AmxProduct::panel_depth(columns, key.k);
   const auto d = static_cast<double>(depth);
   const double visits = depth < key.k ? kVisit / d : 0;
-  const double panel_bytes = c * d * (single ? 6 : 2);
-  const double crowding = kCrowding * std::max(0.0, panel_bytes / kFits - 1);
+  const double crowding = kCrowding * std::max(0.0, 2 * c * d / kFits - 1);
   const std::int64_t count = parts(key.m, rows) * parts(key.n, columns);
   const auto slots = static_cast<double>(parts(count, threads) * threads * rows * columns);
   const double balance = 1 + kLost * static_cast<double>(threads) / static_cast<double>(count);
@@ -87,7 +81,9 @@ BlockSizes cheapest(const MatmulKey& key, const Extents& rows, const Extents& co
 
 }  // namespace
 
-BlockSizes library_blocks(const MatmulKey& key, double speed) {
+BlockSizes onednn_blocks(const MatmulKey& key) {
+  // How many times as fast as in fp32 products run, by order of magnitude.
+  const double speed = key.input != DType::bf16 ? 1 : amx_usable() ? 10 : 2;
   constexpr std::array<std::int64_t, 10> kExtents{64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048};
   const auto cost = [&](std::int64_t rows, std::int64_t columns) {
     return block_cost(key, speed, rows, columns);
@@ -98,7 +94,7 @@ BlockSizes library_blocks(const MatmulKey& key, double speed) {
 
 // Our own kernels share what they pack, so that blocks may be small in rows: four strips of the
 // kernel, in a number that most pools divide among themselves evenly. The columns of a block stay
-// in the second level of cache. Where there are few rows, columns are divided instead.
+// in L2. Where there are few rows, columns are divided instead.
 BlockSizes own_blocks(const MatmulKey& key) {
   constexpr std::int64_t kRows = 56, kColumns = 768, kStrip = 32, kEven = 4, kEnough = 8;
   const auto parts = [](std::int64_t extent, std::int64_t part) {

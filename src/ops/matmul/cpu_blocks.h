@@ -10,8 +10,8 @@ namespace bloomery {
 
 using BlockSizes = std::pair<std::int64_t, std::int64_t>;  // rows and columns
 
-// For calls of a library whose products run `speed` times as fast as in fp32.
-BlockSizes library_blocks(const MatmulKey& key, double speed);
+// For calls of oneDNN.
+BlockSizes onednn_blocks(const MatmulKey& key);
 // For our own packed product.
 BlockSizes own_blocks(const MatmulKey& key);
 // For our own product on the tiles, whose bits do not depend on the blocks.

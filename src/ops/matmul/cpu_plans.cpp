@@ -12,18 +12,7 @@
 namespace bloomery {
 namespace {
 
-constexpr std::array<const char*, 5> kMethodNames{"openblas", "onednn", "onednn_bf16", "amx",
-                                                  "own"};
-
-// Products run this many times as fast as in fp32, by order of magnitude.
-double speed_of(CpuMethod method) {
-  switch (method) {
-    case CpuMethod::onednn_bf16:
-      return amx_usable() ? 10 : 2;
-    default:
-      return 1;
-  }
-}
+constexpr std::array<const char*, 4> kMethodNames{"onednn", "onednn_bf16", "amx", "own"};
 
 std::string text(const CpuMatmulPlan& plan) {
   return concat(kMethodNames[static_cast<std::size_t>(plan.method)], ' ', plan.block_rows, ' ',
@@ -79,41 +68,27 @@ CpuMatmulPlan fastest(const std::vector<CpuMatmulPlan>& candidates,
 CpuMatmulPlans::CpuMatmulPlans(Device& device)
     : choices_(device.service<MatmulChoices>()),
       num_threads_(device.pool().num_threads()),
-      onednn_(OneDnn::load()),
-      openblas_(OpenBlas::load()) {}
+      onednn_(OneDnn::load()) {}
 
 std::vector<CpuMatmulPlan> CpuMatmulPlans::candidates(const MatmulKey& key) const {
-  // On GPT shapes our own AVX2 and AVX-512 kernels run at 0.95 to 1.3 times the better library's
-  // rate. Packing must pay, though: few rows are left to the libraries, of which OpenBLAS adds up
-  // long rows less exactly but starts at once. Few rows and columns are sums over long ones, where
-  // ours are the most exact.
+  // On GPT shapes our own AVX2 and AVX-512 kernels run at 0.95 to 1.3 times oneDNN's rate. Packing
+  // must pay, though: few rows are left to the library, unless the product is small, or its rows
+  // and columns are few (sums over long ones, where ours are the most exact).
   constexpr std::int64_t kFew = 32, kSmall = 64 * 64 * 64;
-  const bool small = key.m * key.n * key.k <= kSmall;
   const bool few = key.m < kFew && key.n < kFew;
-  std::vector<CpuMethod> order{CpuMethod::amx, CpuMethod::onednn_bf16, CpuMethod::own,
-                               CpuMethod::onednn, CpuMethod::openblas};
-  if (small || (cpu_level() == 0 && !few)) {
-    order = {CpuMethod::amx, CpuMethod::onednn_bf16, CpuMethod::openblas, CpuMethod::onednn,
-             CpuMethod::own};
-  } else if (key.m < kFew && !few) {
-    order = {CpuMethod::amx, CpuMethod::onednn_bf16, CpuMethod::onednn, CpuMethod::openblas,
-             CpuMethod::own};
-  }
-  if (key.input == DType::fp32) {  // six products on the tiles for one: only where timing says so
-    std::rotate(order.begin(), order.begin() + 1, order.end());
-  }
-  std::vector<CpuMethod> methods;
-  for (const CpuMethod method : order) {
+  const bool library_first = !few && (cpu_level() == 0 || key.m < kFew);
+  std::vector<CpuMethod> methods{CpuMethod::amx, CpuMethod::onednn_bf16,
+                                 library_first ? CpuMethod::onednn : CpuMethod::own,
+                                 library_first ? CpuMethod::own : CpuMethod::onednn};
+  std::erase_if(methods, [&](CpuMethod method) {
     const bool by_onednn = method == CpuMethod::onednn || method == CpuMethod::onednn_bf16;
-    if (available(method, key) && !(by_onednn && small)) {
-      methods.push_back(method);
-    }
-  }
+    return !available(method, key) || (by_onednn && key.m * key.n * key.k <= kSmall);
+  });
   std::vector<CpuMatmulPlan> plans;
   for (const CpuMethod method : methods) {
     const auto [rows, columns] = method == CpuMethod::own   ? own_blocks(key)
                                  : method == CpuMethod::amx ? amx_blocks(key, num_threads_)
-                                                            : library_blocks(key, speed_of(method));
+                                                            : onednn_blocks(key);
     plans.push_back({method, rows, columns});
   }
   // Timing also tries other cuts with the method that the rule prefers, but not on the tiles: there
@@ -147,21 +122,19 @@ bool CpuMatmulPlans::available(CpuMethod method, const MatmulKey& key) const {
   switch (method) {
     case CpuMethod::own:
       return true;
-    case CpuMethod::openblas:
-      return openblas_ != nullptr && (key.input == DType::fp32 || key.input == DType::fp64);
     case CpuMethod::onednn:
       return onednn_ != nullptr && key.input == DType::fp32;
     case CpuMethod::onednn_bf16:
       return onednn_ != nullptr && key.input == DType::bf16 && cpu_level() >= 3;
     case CpuMethod::amx:
-      return (key.input == DType::bf16 || key.input == DType::fp32) && amx_usable();
+      return key.input == DType::bf16 && amx_usable();
   }
   return false;
 }
 
 bool CpuMatmulPlans::usable(const CpuMatmulPlan& plan, const MatmulKey& key) const {
   const auto whole_strips = [](std::int64_t block, std::int64_t extent) {
-    return block % AmxProduct<bfloat16>::kStrip == 0 || block >= extent;
+    return block % AmxProduct::kStrip == 0 || block >= extent;
   };
   return available(plan.method, key) &&
          (plan.method != CpuMethod::amx ||

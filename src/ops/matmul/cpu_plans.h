@@ -11,20 +11,18 @@
 
 #include "ops/matmul/choices.h"
 #include "ops/matmul/onednn.h"
-#include "ops/matmul/openblas.h"
 
 namespace bloomery {
 
 enum class CpuMethod : std::uint8_t {
-  openblas,     // fp32 and fp64
   onednn,       // fp32
   onednn_bf16,  // bf16 inputs as they are
-  amx,          // bf16 and fp32, by our own kernels on the tile multipliers
+  amx,          // bf16, by our own kernels on the tiles
   own,          // all, by our own kernels; 16-bit inputs are converted to fp32
 };
 
 struct CpuMatmulPlan {
-  CpuMethod method = CpuMethod::openblas;
+  CpuMethod method = CpuMethod::own;
   std::int64_t block_rows = 0, block_columns = 0;
 };
 
@@ -38,8 +36,7 @@ class CpuMatmulPlans {
   const CpuMatmulPlan& plan(const MatmulKey& key,
                             const std::function<void(const CpuMatmulPlan&)>& trial);
 
-  OneDnn* onednn() const { return onednn_.get(); }        // null: not installed
-  OpenBlas* openblas() const { return openblas_.get(); }  // likewise
+  OneDnn* onednn() const { return onednn_.get(); }  // null: not installed
 
   // Candidates for a product, the one that the fixed rule takes first.
   std::vector<CpuMatmulPlan> candidates(const MatmulKey& key) const;
@@ -52,7 +49,6 @@ class CpuMatmulPlans {
   MatmulChoices& choices_;
   const std::int64_t num_threads_;
   std::unique_ptr<OneDnn> onednn_;
-  std::unique_ptr<OpenBlas> openblas_;
   std::map<MatmulKey, CpuMatmulPlan> plans_;
 };
 

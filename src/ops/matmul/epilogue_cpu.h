@@ -1,5 +1,5 @@
 // What follows the sums of a product: bias, activation or derivative, and the sum with what d
-// holds, all in one pass over sums that are still in the cache. For *_cpu.cpp files only.
+// holds, all in one pass over sums that are still in L2. For *_cpu.cpp files only.
 #pragma once
 
 #include <algorithm>
@@ -86,7 +86,7 @@ class Epilogue {
   }
 
   // Calls body(sums, place in d, piece, room for its values) for pieces of rows: what they become
-  // waits in the first cache to be rounded.
+  // waits in L1 to be rounded.
   static constexpr std::int64_t kPiece = 256;
   struct Piece {
     std::int64_t first, columns;  // of the block

@@ -40,4 +40,9 @@ MatmulSizes checked_sizes(const Matmul& p) {
   return sizes;
 }
 
+double flops(const Matmul& matmul) {
+  const auto [m, n, k] = checked_sizes(matmul);
+  return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+}
+
 }  // namespace bloomery

@@ -1,6 +1,6 @@
 // The one matrix product: row-major, no copies, fp32 accumulation (fp64 for fp64), with fused
-// epilogues. On the CPU kernels of our own, oneDNN or OpenBLAS, on CUDA cuBLASLt. Which of them,
-// which algorithm and blocks serve a shape is decided once and kept in MatmulChoices.
+// epilogues. On the CPU kernels of our own or oneDNN, on CUDA cuBLASLt. Which of them, which
+// algorithm and blocks serve a shape is decided once and kept in MatmulChoices.
 #pragma once
 
 #include "device/launch.h"
@@ -53,6 +53,8 @@ struct MatmulSizes {
 };
 // The sizes of a product. Throws Error when its operands do not fit together.
 MatmulSizes checked_sizes(const Matmul& matmul);
+
+double flops(const Matmul& matmul);
 
 inline bool has_epilogue(const Matmul& matmul) {
   return static_cast<bool>(matmul.bias) || matmul.activation != Activation::none ||

@@ -24,14 +24,13 @@ class BlockedProduct {
         epilogue_(matmul, sizes.n),
         plan_(plan),
         onednn_(stream.device().service<CpuMatmulPlans>().onednn()),
-        openblas_(stream.device().service<CpuMatmulPlans>().openblas()),
         lda_(matmul.transpose_a ? sizes.m : sizes.k),
         ldb_(matmul.transpose_b ? sizes.k : sizes.n) {}
 
   void run() {
-    if constexpr (std::is_same_v<In, bfloat16> || std::is_same_v<In, float>) {
+    if constexpr (std::is_same_v<In, bfloat16>) {
       if (plan_.method == CpuMethod::amx && sizes_.k > 0) {
-        const AmxProduct<In> product(
+        const AmxProduct product(
             stream_, {sizes_.m, sizes_.n, sizes_.k, plan_.block_rows, plan_.block_columns},
             {a_at(0, 0), lda_, p_.transpose_a}, {b_at(0, 0), ldb_, p_.transpose_b});
         return for_blocks([&](const Block& block) { compute(product, block); });
@@ -44,7 +43,7 @@ class BlockedProduct {
   }
 
  private:
-  // Into d where its dtype is that of sums, finished there while in the cache.
+  // Into d where its dtype is that of sums, finished there while in L2.
   void run_own() {
     OwnProduct product{.shape = shape_of({0, 0, sizes_.m, sizes_.n}, sizes_.n, false),
                        .a = p_.a.data,
@@ -79,8 +78,7 @@ class BlockedProduct {
     });
   }
 
-  template <class Number>
-  void compute(const AmxProduct<Number>& product, const Block& block) {
+  void compute(const AmxProduct& product, const Block& block) {
     if constexpr (std::is_same_v<Out, float>) {
       if (!has_epilogue(p_) && product.goes_straight_into_c()) {
         return product.block_into(block.i, block.j, p_.add,
@@ -97,7 +95,7 @@ class BlockedProduct {
   }
 
   // Straight into d where nothing follows and the library can write its dtype, else into a tile
-  // that is finished while in the cache.
+  // that is finished while in L2.
   void compute(const Block& block) {
     if constexpr (std::is_same_v<Out, Sum>) {
       if (!has_epilogue(p_)) {
@@ -151,7 +149,7 @@ class BlockedProduct {
       for (std::int64_t r = 0; r < (add ? 0 : block.rows); ++r) {
         std::fill_n(c + r * ldc, block.columns, Sum(0));
       }
-    } else if (!multiply_by_library(shape, a_at(block.i, 0), b_at(0, block.j), c)) {
+    } else if (!multiply_by_onednn(shape, a_at(block.i, 0), b_at(0, block.j), c)) {
       launch_cpu(stream_, OwnProduct{.shape = shape,
                                      .a = a_at(block.i, 0),
                                      .b = b_at(0, block.j),
@@ -162,14 +160,9 @@ class BlockedProduct {
     }
   }
 
-  // False when the library that the plan names cannot.
-  bool multiply_by_library(const ProductShape& shape, const In* a, const In* b, Sum* c) {
-    if (plan_.method == CpuMethod::openblas) {
-      if constexpr (std::is_same_v<In, Sum>) {
-        openblas_->multiply(shape, a, b, c);
-        return true;
-      }
-    } else if constexpr (!std::is_same_v<In, double>) {
+  // False when oneDNN cannot.
+  bool multiply_by_onednn(const ProductShape& shape, const In* a, const In* b, Sum* c) {
+    if constexpr (!std::is_same_v<In, double>) {
       return onednn_->multiply(stream_, shape, a, b, c);
     }
     return false;
@@ -181,7 +174,6 @@ class BlockedProduct {
   const Epilogue<In, Out> epilogue_;
   const CpuMatmulPlan plan_;
   OneDnn* const onednn_;
-  const OpenBlas* const openblas_;
   const std::int64_t lda_, ldb_;
 };
 

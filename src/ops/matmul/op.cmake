@@ -3,19 +3,17 @@ add_op(
   SOURCES amx.cpp
           amx_kernels.cpp
           amx_operand.cpp
-          amx_planes.cpp
           amx_tiles.cpp
           matmul.cpp
           choices.cpp
           cpu_blocks.cpp
           cpu_plans.cpp
           onednn.cpp
-          openblas.cpp
   CPU matmul_cpu.cpp own_product_cpu.cpp column_sum_cpu.cpp
   CUDA matmul_cuda.cpp cublaslt.cpp add_bias_cuda.cu column_sum_cuda.cu
   TESTS amx_blocks_test.cpp amx_test.cpp epilogue_test.cpp matmul_test.cpp own_product_test.cpp)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   # g++ 12 takes the undefined starting values in its own vector headers for mistakes.
-  set_source_files_properties(matmul/amx_planes.cpp matmul/amx_tiles.cpp PROPERTIES COMPILE_OPTIONS
+  set_source_files_properties(matmul/amx_tiles.cpp PROPERTIES COMPILE_OPTIONS
                               "-Wno-uninitialized;-Wno-maybe-uninitialized")
 endif()

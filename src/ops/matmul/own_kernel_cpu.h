@@ -26,9 +26,8 @@ constexpr int kStripRows = 4;
 template <class Real>
 constexpr int kStripColumns = kStripVectors* kLanes<Real>;
 
-// Inner extent of a panel: a strip of rows stays in the first level of cache while all strips of
-// columns pass, a block of columns in the second, of which a busy neighbour takes its half. No
-// panel is deeper than kMostDepth.
+// Inner extent of a panel: a strip of rows stays in L1 while all strips of columns pass, a block of
+// columns in L2, of which a busy neighbour takes its half. No panel is deeper than kMostDepth.
 constexpr int kPanelDepth = 256, kMostDepth = 384;
 
 // A packed strip of rows of a keeps the elements of one k together: element (row, k) is at
@@ -50,7 +49,7 @@ template <class Real>
   return sum + *factor * lanes;
 }
 
-// What the caches may not hold yet, for the kernel to ask for.
+// What the caches may not hold yet, for the kernel to prefetch.
 struct Ahead {
   static constexpr int kGroup = 16;
   // Lines that the next strip of rows will be packed from: two in every kGroup steps, `step` bytes
@@ -79,9 +78,9 @@ template <int kRows, class Real>
   }
 }
 
-// c [kRows, kStripColumns] (+)= a b; a packed, b [depth, kStripColumns]. With kFetch it also asks
-// for the strip of b after this one, which another thread may have packed.
-template <int kRows, class Real, bool kFetch>
+// c [kRows, kStripColumns] (+)= a b; a packed, b [depth, kStripColumns]. With kPrefetch also
+// prefetches the strip of b after this one, which another thread may have packed.
+template <int kRows, class Real, bool kPrefetch>
 [[gnu::noinline]] void multiply_strips(const Real* a, const Real* b, std::int64_t depth, Real* c,
                                        std::int64_t ldc, bool add, Ahead ahead) {
   Vector<Real> sums[kRows][kStripVectors];
@@ -113,7 +112,7 @@ template <int kRows, class Real, bool kFetch>
       b += kStripColumns<Real>;
     }
     for (std::int64_t pair = group / 2; pair > 0; --pair) {
-      if constexpr (kFetch) {
+      if constexpr (kPrefetch) {
         for (int vector = 0; vector < 2 * kStripVectors; ++vector, next_b += kVectorBytes) {
           __builtin_prefetch(next_b, 0, 2);
         }
@@ -142,10 +141,11 @@ using StripKernel = void (*)(const Real*, const Real*, std::int64_t, Real*, std:
                              Ahead);
 
 // The kernel for a strip of 1 to kStripRows rows.
-template <class Real, bool kFetch>
+template <class Real, bool kPrefetch>
 StripKernel<Real> strip_kernel(std::int64_t rows) {
   static constexpr auto kKernels = []<int... kBelow>(std::integer_sequence<int, kBelow...>) {
-    return std::array<StripKernel<Real>, kStripRows>{multiply_strips<kBelow + 1, Real, kFetch>...};
+    return std::array<StripKernel<Real>, kStripRows>{
+        multiply_strips<kBelow + 1, Real, kPrefetch>...};
   }
   (std::make_integer_sequence<int, kStripRows>{});
   return kKernels[static_cast<std::size_t>(rows - 1)];

@@ -136,11 +136,11 @@ template <class In, class Real>
 void pack_rows_transposed(Stored<In> from, std::int64_t rows, std::int64_t readable,
                           std::int64_t depth, Real* __restrict to) {
   constexpr int kStep = kDepthStep<Real>;
-  constexpr std::int64_t kFetched = 12;
+  constexpr std::int64_t kPrefetched = 12;
   for (std::int64_t k = 0; k < depth; ++k, to += kStep) {
-    __builtin_prefetch(from.at(k + kFetched, 0));
-    __builtin_prefetch(from.at(k + kFetched, kStep - 1));
-    __builtin_prefetch(to + kFetched * kStep, 1);
+    __builtin_prefetch(from.at(k + kPrefetched, 0));
+    __builtin_prefetch(from.at(k + kPrefetched, kStep - 1));
+    __builtin_prefetch(to + kPrefetched * kStep, 1);
     if (readable >= kStep) {
       copy_run(from.at(k, 0), kStep, to);
     } else {

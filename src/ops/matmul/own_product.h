@@ -17,7 +17,7 @@ struct OwnProduct {
   std::int64_t block_rows, block_columns;
 
   // Rows [i, i + rows) and columns [j, j + columns) are complete: at c, rows ldc apart. Comes from
-  // the thread that computed them, while they are in its cache. May be empty when c is not null.
+  // the thread that computed them, while they are in its L2. May be empty when c is not null.
   struct Part {
     std::int64_t i, j, rows, columns;
     void* c;
@@ -25,7 +25,7 @@ struct OwnProduct {
   };
   std::function<void(const Part&)> finished;
   // A matrix like c, with its dtype and ldc, that `finished` uses at the same places, or null: a
-  // hint for the caches.
+  // hint for prefetching.
   const void* beside = nullptr;
 };
 template <int kLevel>

@@ -7,7 +7,7 @@
 namespace bloomery {
 namespace {
 
-// Columns of b that are packed together: with the rows of a panel they fit the last level of cache.
+// Columns of b that are packed together: with the rows of a panel they fit L3.
 constexpr std::int64_t kSlabColumns = 4096;
 
 std::int64_t parts_of(std::int64_t extent, std::int64_t part) { return (extent + part - 1) / part; }
@@ -117,7 +117,7 @@ class PackedProduct {
       const std::int64_t column = index / row_blocks * block_columns_;
       const std::int64_t i = index % row_blocks * p_.block_rows;
       // Most likely this thread's next block, and its first of these columns: guesses that decide
-      // about fetching alone.
+      // about prefetching alone.
       const std::int64_t next = (index + pool.num_threads()) % row_blocks * p_.block_rows;
       const bool fresh = index % row_blocks < pool.num_threads();
       multiply_block({i, std::min(p_.block_rows, s_.m - i), next},
@@ -159,7 +159,8 @@ class PackedProduct {
     }
   }
 
-  // What call number `call` of `calls` in a sweep fetches of the strip of rows at i, and `beside`.
+  // What call number `call` of `calls` in a sweep prefetches of the strip of rows at i, and
+  // `beside`.
   Ahead ahead_of(std::int64_t i, std::int64_t call, std::int64_t calls, const Panel& panel,
                  const Real* beside) const {
     constexpr auto kBytes = static_cast<std::int64_t>(sizeof(In));

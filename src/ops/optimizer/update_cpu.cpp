@@ -8,23 +8,23 @@ namespace bloomery {
 namespace {
 
 constexpr std::int64_t kUnitsPerItem = 128;
-// Weights that are rounded to the compute dtype while they are still in the first cache.
+// Weights that are rounded to the compute dtype while they are still in L1.
 constexpr std::int64_t kUnitsPerBlock = 8;
-// Elements that are updated between requests for memory, and by how many those run ahead: some
-// processors' own requests do not keep up with so many buffers.
+// Elements that are updated between prefetches, and by how many those run ahead: some processors'
+// own prefetchers do not keep up with so many buffers.
 constexpr std::int64_t kPiece = 64, kAhead = 512;
 
-// Asks for the lines of `count` elements. Addresses beyond a buffer do no harm.
+// Prefetches the lines of `count` elements. Addresses beyond a buffer do no harm.
 template <class T>
-[[gnu::always_inline]] inline void fetch(const T* first, std::int64_t count) {
+[[gnu::always_inline]] inline void prefetch(const T* first, std::int64_t count) {
   constexpr std::int64_t kLine = 64 / sizeof(T);
   for (std::int64_t i = 0; i < count; i += kLine) {
     __builtin_prefetch(first + i);
   }
 }
 template <class... Buffers>
-[[gnu::always_inline]] inline void fetch_ahead(std::int64_t i, Buffers... buffers) {
-  (fetch(buffers + i + kAhead, kPiece), ...);
+[[gnu::always_inline]] inline void prefetch_ahead(std::int64_t i, Buffers... buffers) {
+  (prefetch(buffers + i + kAhead, kPiece), ...);
 }
 
 template <class Real>
@@ -60,7 +60,7 @@ struct Adam {
     Real* __restrict moment2 = buffers.moment2.as<Real>() + first;
     const Real b1 = beta1, r1 = rest1, b2 = beta2, r2 = rest2, eps = epsilon;
     for (std::int64_t piece = 0; piece < count; piece += kPiece) {
-      fetch_ahead(piece, grad, master, moment1, moment2);
+      prefetch_ahead(piece, grad, master, moment1, moment2);
       for (std::int64_t i = piece; i < std::min(piece + kPiece, count); ++i) {
         const Real g = s.grad_factor * grad[i] + s.l2 * master[i];
         const Real m = b1 * moment1[i] + r1 * g;
@@ -88,7 +88,7 @@ struct Momentum {
     Real* __restrict moment1 = buffers.moment1.as<Real>() + first;
     const Real kept = momentum;
     for (std::int64_t piece = 0; piece < count; piece += kPiece) {
-      fetch_ahead(piece, grad, master, moment1);
+      prefetch_ahead(piece, grad, master, moment1);
       for (std::int64_t i = piece; i < std::min(piece + kPiece, count); ++i) {
         const Real g = s.grad_factor * grad[i] + s.l2 * master[i];
         const Real m = kept * moment1[i] + g;
@@ -134,7 +134,7 @@ void update(ThreadPool& pool, const UpdateScalars& scalars, const Rule& rule) {
       const std::int64_t first = unit * kUnitSize;
       const std::int64_t count = std::min(stop * kUnitSize, total) - first;
       if (buffers.value) {
-        fetch(buffers.value.template as<std::uint16_t>() + first, count);
+        prefetch(buffers.value.template as<std::uint16_t>() + first, count);
       }
       rule(first, count, decays(unit) ? decaying : plain);
       publish(buffers, first, count);

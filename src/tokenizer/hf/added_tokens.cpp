@@ -104,12 +104,11 @@ AddedTokens::AddedTokens(const nlohmann::json* array, const Vocabulary& vocabula
   if (array == nullptr) return;
   check(array->is_array(), "added_tokens is not an array");
   auto next_id = static_cast<TokenId>(vocabulary.size());
-  std::unordered_map<std::string, std::size_t> by_content;
   for (const nlohmann::json& object : *array) {
     AddedToken token = read_token(object);
     if (token.content.empty()) continue;
-    const auto known = by_content.find(token.content);
-    if (known != by_content.end()) {
+    const auto known = by_content_.find(token.content);
+    if (known != by_content_.end()) {
       token.id = tokens_[known->second].id;
     } else {
       const std::optional<TokenId> of_model = vocabulary.find(token.content);
@@ -123,9 +122,10 @@ AddedTokens::AddedTokens(const nlohmann::json* array, const Vocabulary& vocabula
       check(!token.pattern.empty(), "added_tokens: nothing is left of '", token.content,
             "' when it is normalised");
     }
-    const std::size_t place = known != by_content.end() ? known->second : tokens_.size();
-    by_content[token.content] = place;
+    const std::size_t place = known != by_content_.end() ? known->second : tokens_.size();
+    by_content_[token.content] = place;
     by_id_[token.id] = place;
+    end_id_ = std::max(end_id_, token.id + 1);
     if (place == tokens_.size()) tokens_.emplace_back();
     tokens_[place] = std::move(token);
   }
@@ -162,9 +162,8 @@ const AddedToken* AddedTokens::find(TokenId id) const {
 }
 
 const AddedToken* AddedTokens::find(std::string_view content) const {
-  const auto found = std::find_if(tokens_.begin(), tokens_.end(),
-                                  [&](const AddedToken& t) { return t.content == content; });
-  return found == tokens_.end() ? nullptr : &*found;
+  const auto found = by_content_.find(std::string(content));
+  return found == by_content_.end() ? nullptr : &tokens_[found->second];
 }
 
 }  // namespace bloomery::hf

@@ -72,11 +72,13 @@ class AddedTokens {
 
   const AddedToken* find(TokenId id) const;
   const AddedToken* find(std::string_view content) const;
-  const std::vector<AddedToken>& all() const { return tokens_; }
+  TokenId end_id() const { return end_id_; }  // one more than the largest
 
  private:
   std::vector<AddedToken> tokens_;
   std::unordered_map<TokenId, std::size_t> by_id_;
+  std::unordered_map<std::string, std::size_t> by_content_;
+  TokenId end_id_ = 0;
   std::array<AddedTokenMatcher, 2> matchers_;  // of the text as it is, of the normalised text
 };
 

@@ -43,11 +43,8 @@ class HfTokenizer : public Tokenizer {
   }
 
   std::int64_t vocab_size() const override {
-    std::int64_t size = pipeline_.model->vocabulary().end_id();
-    for (const hf::AddedToken& token : pipeline_.added->all()) {
-      size = std::max<std::int64_t>(size, token.id + 1);
-    }
-    return size;
+    return std::max<std::int64_t>(pipeline_.model->vocabulary().end_id(),
+                                  pipeline_.added->end_id());
   }
 
   std::string piece(TokenId id) const override {

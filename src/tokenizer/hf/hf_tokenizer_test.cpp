@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -44,6 +45,26 @@ void expect_answers(const json& config) {
               known["text"].get<std::string>())
         << known["ids"];
   }
+}
+
+// Some models extend their vocabulary by very many tokens. A walk over all of them for each token
+// takes minutes here.
+TEST(HfTokenizer, ManyAddedTokensAreReadInLinearTime) {
+  constexpr int kPieces = 100'000, kAdded = 200'000;
+  json file = {{"model", {{"type", "BPE"}, {"vocab", json::object()}, {"merges", json::array()}}},
+               {"decoder", {{"type", "ByteLevel"}}},
+               {"added_tokens", json::array()}};
+  for (int i = 0; i < kPieces; ++i) file["model"]["vocab"]["p" + std::to_string(i)] = i;
+  for (int i = 0; i < kAdded; ++i) {
+    file["added_tokens"].push_back({{"content", "<" + std::to_string(i) + ">"}});
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const auto tokenizer = read_hf_tokenizer(file.dump(), "tokenizer.json");
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  EXPECT_LT(elapsed.count(), 30);
+  EXPECT_EQ(tokenizer->vocab_size(), kPieces + kAdded);
+  EXPECT_EQ(tokenizer->find("<199999>"), kPieces + kAdded - 1);
+  EXPECT_EQ(tokenizer->decode(std::vector<TokenId>{kPieces + 7, 5}), "<7>p5");
 }
 
 TEST(HfTokenizer, EveryComponentAnswersAsTheReference) {
