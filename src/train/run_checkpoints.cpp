@@ -187,12 +187,9 @@ RunCheckpoints::RunCheckpoints(GptRank& rank, const CheckpointFlags& flags, cons
   if (mesh.coordinate(Axis::data) != 0) {
     return;
   }
-  stream_ = std::make_unique<Stream>(rank.stream().device());
   const SaveOptions options{.asynchronous = !flags.synchronous,
                             .keep = {.last = flags.keep_last, .every = flags.keep_every}};
-  writer_ = std::make_unique<CheckpointWriter>(
-      flags.save, group_->size() == 1 ? single_rank_group() : communicator_group(*group_, *stream_),
-      options);
+  writer_ = std::make_unique<CheckpointWriter>(flags.save, save_group(group_->host()), options);
   add_parameters();
   stage_.reserve();
 }

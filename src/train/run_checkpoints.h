@@ -57,7 +57,6 @@ class RunCheckpoints {
   GptRank& rank_;
   CheckpointFlags flags_;
   const RunFacts& facts_;
-  std::unique_ptr<Stream> stream_;  // of the writer's own messages
   std::unique_ptr<Communicator> group_;
   SnapshotStage stage_;
   std::unique_ptr<CheckpointWriter> writer_;  // of ranks that hold what others do not
