@@ -13,7 +13,7 @@ constexpr AxisSet kProducts[] = {
     kExpertReplicaAxes,
     axis_set(Axis::tensor, Axis::pipeline),
     axis_set(Axis::tensor, Axis::pipeline, Axis::expert),
-    axis_set(Axis::data, Axis::pipeline),
+    axis_set(Axis::data, Axis::context, Axis::pipeline),
 };
 
 }  // namespace

@@ -22,18 +22,13 @@ RankOptions rank_options(const RunInputs& inputs) {
   o.dtype = inputs.plan.dtype;
   o.device = inputs.device;
   o.seed = static_cast<std::uint64_t>(inputs.options.seed);
+  o.layout = inputs.plan.layout;
   return o;
 }
 
 std::string decay_word(DecayStyle style) {
   constexpr const char* kWords[] = {"constant", "linear", "cosine", "inverse-square-root"};
   return kWords[static_cast<int>(style)];
-}
-
-MeshDegrees mesh_degrees(const Plan& plan) {
-  MeshDegrees degrees;
-  degrees.data = static_cast<int>(plan.data_ranks);
-  return degrees;
 }
 
 double seconds_since(Clock::time_point start) {
@@ -54,7 +49,7 @@ Trainer::Trainer(const RunInputs& inputs, std::unique_ptr<Communicator> world, R
 
 void Trainer::setup(std::unique_ptr<Communicator> world) {
   const Clock::time_point start = Clock::now();
-  rank_ = std::make_unique<GptRank>(rank_options(inputs_), mesh_degrees(plan_), std::move(world));
+  rank_ = std::make_unique<Rank>(rank_options(inputs_), std::move(world));
   Device& device = rank_->stream().device();
   device.service<MatmulChoices>().timing = options_.allow_nondeterministic;
   device.service<AttentionSettings>().deterministic = !options_.allow_nondeterministic;
@@ -322,7 +317,7 @@ void Trainer::evaluate(Split split, std::int64_t first_sample, bool at_end) {
   std::optional<BatchFeed> feed;
   feed.emplace(*data_, split, feed_options(first_sample), rank_->stream());
   const std::int64_t each = plan_.batch.global() / (plan_.micro_batch * plan_.data_ranks);
-  const double loss =
+  const Rank::Losses losses =
       rank_->evaluate(options_.evaluation.iterations * each, [&](std::int64_t micro_batch) {
         if (micro_batch % each == 0) {
           notice_stop();
@@ -331,7 +326,7 @@ void Trainer::evaluate(Split split, std::int64_t first_sample, bool at_end) {
       });
   feed.reset();  // its threads end within the time that is left out
   log_.evaluation({.iteration = progress_.iteration,
-                   .losses = {{"lm loss", loss}},
+                   .losses = losses,
                    .final_samples = at_end ? evaluation_samples() : 0,
                    .test = split == Split::test},
                   progress_);

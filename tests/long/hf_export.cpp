@@ -6,7 +6,7 @@
 
 #include "checkpoint/hf/hf_model.h"
 #include "tensor/safetensors.h"
-#include "train/gpt_rank.h"
+#include "train/rank.h"
 
 namespace bloomery {
 namespace {
@@ -24,7 +24,7 @@ void load(Parameter& parameter, const Tensor& tensor) {
 
 Tensor our_logits(Stream& stream, const HfModel& model, const SafetensorsFile& input) {
   RankOptions options{.model = model.options, .device = {.num_threads = 2}, .training = false};
-  GptRank rank(options, MeshDegrees{}, make_self_communicator());
+  Rank rank(options);
   for (Parameter* parameter : rank.model().parameters()) {
     load(*parameter, model.tensors.at(parameter->name));
   }
