@@ -1,5 +1,7 @@
 #include "train/timers.h"
 
+#include "base/error.h"
+
 namespace bloomery {
 
 Timers::Scope::Scope(Timers* timers, const char* name) : timers_(timers), name_(name) {

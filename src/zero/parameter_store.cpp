@@ -287,7 +287,7 @@ void ParameterStore::begin_step(std::int64_t num_micro_batches) {
   for (std::size_t i = 0; i < buckets_.size(); ++i) {
     BucketState& state = states_[i];
     state.contributions.clear();
-    state.num_complete = 0;
+    state.complete.clear();
     state.handed_out = state.has_sums = false;
     if (sharded_.gradients) {
       take_grads(i);
@@ -312,13 +312,15 @@ std::optional<std::size_t> ParameterStore::contributed(Parameter& parameter,
   const std::size_t i = bucket_of_.at(&parameter);
   BucketState& state = states_[i];
   Contributions& got = state.contributions[micro_batch];
-  check(++got.counts[&parameter] <= parameter.uses, parameter.name, " got more than its ",
-        parameter.uses, " gradients of micro-batch ", micro_batch);
+  check(++got.counts[&parameter] <= parameter.uses && !state.complete.contains(micro_batch),
+        parameter.name, " got more than its ", parameter.uses, " gradients of micro-batch ",
+        micro_batch);
   if (++got.total < state.num_uses) {
     return std::nullopt;
   }
   state.contributions.erase(micro_batch);
-  const bool all = ++state.num_complete == num_micro_batches_;
+  state.complete.insert(micro_batch);
+  const bool all = static_cast<std::int64_t>(state.complete.size()) == num_micro_batches_;
   if (buckets_[i].kind.tied || !(sharded_.gradients || all)) {
     return std::nullopt;
   }

@@ -10,6 +10,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -95,7 +96,7 @@ class ParameterStore final : public ParameterAccess {
   struct BucketState {
     int num_uses = 0;                                     // contributions per micro-batch
     std::map<std::int64_t, Contributions> contributions;  // of incomplete micro-batches
-    std::int64_t num_complete = 0;                        // micro-batches
+    std::set<std::int64_t> complete;                      // micro-batches
     bool handed_out = false;
     Tensor grads;           // if gradients are sharded: of what was not handed out yet
     bool has_sums = false;  // likewise: this rank's shard has sums of this step

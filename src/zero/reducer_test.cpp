@@ -109,17 +109,15 @@ struct Trained {
 
 Trained train(const Layout& layout, DType dtype, DeviceKind device) {
   Trained result;
-  std::mutex mutex;
   run_ranks(layout.degrees.num_ranks(), [&](int number, std::unique_ptr<Communicator> world) {
     Rank rank(layout, std::move(world), dtype, device);
     std::vector<double> norms;
     for (int step = 0; step < 5; ++step) {
       norms.push_back(rank.step(step));
     }
-    const Trained mine = {norms, rank.values()};
-    const std::lock_guard lock(mutex);
+    const std::vector<double> values = rank.values();
     if (number == 0) {
-      result = mine;
+      result = {norms, values};
     }
     rank.mesh.host().barrier("end");
   });
