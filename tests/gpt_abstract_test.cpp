@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "device/launch.h"
-#include "train/gpt_rank.h"
+#include "train/rank.h"
 
 namespace bloomery::testing {
 namespace {
@@ -13,8 +13,9 @@ RankOptions options_of(int layers, std::int64_t hidden, std::int64_t heads, DTyp
   RankOptions options;
   options.model.num_layers = layers;
   options.model.hidden_size = hidden;
-  options.model.num_heads = heads;
-  options.model.vocabulary = 1024;
+  options.model.attention.num_heads = heads;
+  options.model.vocabulary.size = 1024;
+  options.model.positions.max_length = 1024;
   options.dtype = dtype;
   options.device = {.kind = DeviceKind::abstract, .num_threads = 2};
   return options;
@@ -27,20 +28,21 @@ struct Cost {
 };
 
 Cost cost_of(const RankOptions& options, std::int64_t sequences, std::int64_t length) {
-  GptRank rank(options, {}, make_self_communicator());
-  const HostBatch host = random_batch(sequences, length, options.model.vocabulary, 7, 0);
+  Rank rank(options);
+  const HostBatch host = random_batch(sequences, length, options.model.vocabulary.size, 7, 0);
   rank.enqueue_gradients(1, [&](std::int64_t) { return host.upload(rank.stream()); });
-  return {.parameters = rank.model().num_parameters(),
+  return {.parameters = num_parameters(options.model),
           .flops = rank.stream().device().service<FlopCount>().total,
           .memory = rank.stream().memory()->statistics()};
 }
 
 // Products with every weight once in forward and twice in backward, and attention's two likewise.
-double expected_flops(const GptOptions& o, std::int64_t sequences, std::int64_t length) {
+double expected_flops(const ModelOptions& o, std::int64_t sequences, std::int64_t length) {
   const auto hidden = static_cast<double>(o.hidden_size);
   const double tokens = static_cast<double>(sequences) * static_cast<double>(length);
   const double layer = 12 * hidden * hidden + 2 * static_cast<double>(length) * hidden;
-  return 3 * 2 * tokens * (o.num_layers * layer + static_cast<double>(o.vocabulary) * hidden);
+  return 3 * 2 * tokens * (static_cast<double>(o.num_layers) * layer +
+                         static_cast<double>(o.vocabulary.size) * hidden);
 }
 
 // Kernels on the CPU take a little scratch of their own.
@@ -48,7 +50,7 @@ TEST(AbstractGpt, TakesTheMemoryOfTheCpuAndTheFlopsOfTheFormula) {
   RankOptions options = options_of(4, 128, 4, DType::fp32);
   for (const bool recompute : {false, true}) {
     if (recompute) {
-      options.model.recompute = {RecomputeOptions::Method::uniform, 1};
+      options.recompute = {RecomputeOptions::Method::uniform, 1};
     }
     options.device.kind = DeviceKind::abstract;
     const Cost abstract = cost_of(options, 8, 256);
@@ -66,8 +68,8 @@ TEST(AbstractGpt, TakesTheMemoryOfTheCpuAndTheFlopsOfTheFormula) {
 
 TEST(AbstractGpt, LargeModelsCostNothing) {
   RankOptions options = options_of(36, 4096, 32, DType::bf16);
-  options.model.vocabulary = 51200;
-  options.model.max_positions = 2048;
+  options.model.vocabulary.size = 51200;
+  options.model.positions.max_length = 2048;
   options.device.stands_for = DeviceKind::cuda;
   const auto start = std::chrono::steady_clock::now();
   const Cost cost = cost_of(options, 4, 2048);

@@ -10,7 +10,7 @@
 #include "build_config.h"
 #include "harness/golden_errors.h"
 #include "tensor/safetensors.h"
-#include "train/gpt_rank.h"
+#include "train/rank.h"
 
 namespace bloomery::testing {
 namespace {
@@ -82,7 +82,7 @@ struct Golden {
       : file(repository_root() + "/tests/golden/gpt_" + model + ".safetensors"),
         config(nlohmann::json::parse(file.metadata().at("config"))) {}
 
-  std::unique_ptr<GptRank> rank(DeviceKind device, DType dtype) const {
+  std::unique_ptr<Rank> rank(DeviceKind device, DType dtype) const {
     RankOptions options;
     options.model = model_options(config);
     options.dtype = dtype;
@@ -91,7 +91,7 @@ struct Golden {
     options.optimizer.schedule.learning_rate = 3e-3;
     options.optimizer.schedule.decay_style = DecayStyle::constant;
     options.optimizer.schedule.weight_decay = 0.1;
-    auto made = std::make_unique<GptRank>(options, MeshDegrees{}, make_self_communicator());
+    auto made = std::make_unique<Rank>(options);
     for (Parameter* parameter : made->model().parameters()) {
       load(*parameter, made->stream());
     }
@@ -133,7 +133,7 @@ double norm_of(const std::vector<double>& values) {
 
 class GptGolden : public ::testing::TestWithParam<const char*> {};
 
-void check_gradients(const Golden& golden, GptRank& rank, double tolerance) {
+void check_gradients(const Golden& golden, Rank& rank, double tolerance) {
   double squares = 0;
   for (const Parameter* parameter : rank.model().parameters()) {
     const double size = norm_of(stored<double>(golden.file, "grad." + parameter->name));
@@ -200,7 +200,7 @@ void check_training(const std::string& model, DeviceKind device) {
   for (std::size_t i = 0; i < losses.size(); ++i) {
     const HostBatch host =
         stored_batch(golden.file, "steps.", golden.config, static_cast<std::int64_t>(i));
-    const GptRank::Result result = rank->step(std::span(&host, 1));
+    const Rank::Result result = rank->step(std::span(&host, 1));
     EXPECT_NEAR(result.loss, losses[i], 1e-5 * losses[i]) << "step " << i;
     EXPECT_NEAR(result.grad_norm, norms[i], 1e-3 * norms[i]) << "step " << i;
   }

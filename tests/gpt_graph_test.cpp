@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/device_test.h"
-#include "train/gpt_rank.h"
+#include "train/rank.h"
 
 namespace bloomery::testing {
 namespace {
@@ -66,7 +66,7 @@ struct Outcome {
 
 class Runner {
  public:
-  explicit Runner(const RankOptions& options) : rank_(options, {}, make_self_communicator()) {
+  explicit Runner(const RankOptions& options) : rank_(options) {
     for (std::int64_t m = 0; m < kMicroBatches; ++m) {
       batches_.push_back(host_batch(0, m).upload(stream()));
     }
@@ -94,7 +94,7 @@ class Runner {
   }
 
   Outcome outcome() {
-    Outcome found{.grads = to_bytes(stream(), rank_.layout().grads()),
+    Outcome found{.grads = to_bytes(stream(), rank_.optimizer().shards()[0].grad),
                   .state = rank_.optimizer().state()};
     for (const Tensor& tensor : weights()) {
       found.weights.push_back(to_bytes(stream(), tensor));
@@ -129,7 +129,7 @@ class Runner {
     return all;
   }
 
-  GptRank rank_;
+  Rank rank_;
   std::vector<Batch> batches_;
 };
 

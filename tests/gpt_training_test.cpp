@@ -6,7 +6,7 @@
 
 #include "comm/threads.h"
 #include "models/family.h"
-#include "train/gpt_rank.h"
+#include "train/rank.h"
 
 namespace bloomery::testing {
 namespace {
@@ -38,24 +38,24 @@ std::vector<HostBatch> step_batches(int step, int num_micro_batches, std::int64_
   return batches;
 }
 
-std::vector<GptRank::Result> train(const RankOptions& options, int num_steps, int num_micro_batches,
-                                   std::int64_t sequences) {
-  GptRank rank(options, {}, make_self_communicator());
-  std::vector<GptRank::Result> results;
+std::vector<Rank::Result> train(const RankOptions& options, int num_steps, int num_micro_batches,
+                                std::int64_t sequences) {
+  Rank rank(options);
+  std::vector<Rank::Result> results;
   for (int step = 0; step < num_steps; ++step) {
     results.push_back(rank.step(step_batches(step, num_micro_batches, sequences)));
   }
   return results;
 }
 
-std::vector<GptRank::Result> train_tensor_parallel(const RankOptions& options, int tensor,
-                                                   int num_steps) {
-  std::vector<GptRank::Result> results;
+std::vector<Rank::Result> train_tensor_parallel(RankOptions options, int tensor, int num_steps) {
+  options.layout.degrees.tensor = tensor;
+  std::vector<Rank::Result> results;
   std::mutex mutex;
   run_ranks(tensor, [&](int rank, std::unique_ptr<Communicator> world) {
-    GptRank one(options, {.tensor = tensor}, std::move(world));
+    Rank one(options, std::move(world));
     for (int step = 0; step < num_steps; ++step) {
-      const GptRank::Result result = one.step(step_batches(step, 2, 2));
+      const Rank::Result result = one.step(step_batches(step, 2, 2));
       if (rank == 0) {
         const std::lock_guard lock(mutex);
         results.push_back(result);
@@ -65,7 +65,7 @@ std::vector<GptRank::Result> train_tensor_parallel(const RankOptions& options, i
   return results;
 }
 
-void expect_close(const std::vector<GptRank::Result>& a, const std::vector<GptRank::Result>& b,
+void expect_close(const std::vector<Rank::Result>& a, const std::vector<Rank::Result>& b,
                   double tolerance) {
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -111,7 +111,7 @@ TEST(Cuda, StepsEqualCpuWithDropout) {
     GTEST_SKIP() << "no GPU on this machine";
   }
   RankOptions options = tiny(DType::fp32, 0.1f);
-  const std::vector<GptRank::Result> cpu = train(options, 10, 2, 2);
+  const std::vector<Rank::Result> cpu = train(options, 10, 2, 2);
   options.device.kind = DeviceKind::cuda;
   expect_close(train(options, 10, 2, 2), cpu, 1e-4);
 }
@@ -122,10 +122,10 @@ struct Gradients {
   std::size_t saved_bytes;
 };
 Gradients gradients(const RankOptions& options) {
-  GptRank rank(options, {}, make_self_communicator());
+  Rank rank(options);
   rank.report_tape();
   rank.accumulate(step_batches(0, 2, 2));
-  return {rank.layout().grads().to_host<float>(rank.stream()), rank.saved_bytes()};
+  return {rank.optimizer().shards()[0].grad.to_host<float>(rank.stream()), rank.saved_bytes()};
 }
 
 void check_recompute(DeviceKind device) {
@@ -158,7 +158,7 @@ TEST(Bf16, LearnsAFixedBatch) {
   for (const bool fp32_residual : {false, true}) {
     RankOptions options = tiny(DType::bf16, 0.0f);
     options.model.residual.fp32 = fp32_residual;
-    GptRank rank(options, {}, make_self_communicator());
+    Rank rank(options);
     const std::vector<HostBatch> batches = step_batches(0, 1, 2);
     const double first = rank.step(batches).loss;
     double last = first;
@@ -173,7 +173,7 @@ TEST(Bf16, TheSameRunTwiceGivesTheSameBits) {
   const RankOptions options = tiny(DType::bf16, 0.1f);
   RankOptions threads = options;
   threads.device.num_threads = 3;
-  const std::vector<GptRank::Result> a = train(options, 3, 2, 2), b = train(threads, 3, 2, 2);
+  const std::vector<Rank::Result> a = train(options, 3, 2, 2), b = train(threads, 3, 2, 2);
   for (std::size_t i = 0; i < a.size(); ++i) {
     EXPECT_EQ(a[i].loss, b[i].loss);
     EXPECT_EQ(a[i].grad_norm, b[i].grad_norm);
@@ -184,7 +184,7 @@ TEST(Fp16, DynamicLossScaleTrains) {
   RankOptions options = tiny(DType::fp16, 0.0f);
   options.optimizer.loss_scale.dynamic = true;
   options.optimizer.loss_scale.initial = 65536.0;
-  GptRank rank(options, {}, make_self_communicator());
+  Rank rank(options);
   const std::vector<HostBatch> batches = step_batches(0, 1, 2);
   const double first = rank.step(batches).loss;
   double last = first;
@@ -211,7 +211,7 @@ TEST(GptMistakes, AreExplained) {
   options.positions.rotary_fraction = 0.01;
   EXPECT_EQ(problems(options, {}).size(), 1u);
 
-  GptRank rank(tiny(DType::fp32, 0), {}, make_self_communicator());
+  Rank rank(tiny(DType::fp32, 0));
   EXPECT_THROW(rank.step(std::vector{random_batch(1, 33, 93, 7, 0)}), Error);
 }
 

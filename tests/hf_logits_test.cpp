@@ -7,7 +7,7 @@
 
 #include "checkpoint/hf/hf_model.h"
 #include "tensor/safetensors.h"
-#include "train/gpt_rank.h"
+#include "train/rank.h"
 
 namespace bloomery {
 namespace {
@@ -32,7 +32,7 @@ void load(Parameter& parameter, const Tensor& tensor) {
   });
 }
 
-std::vector<double> logits(GptRank& rank, const HostBatch& host) {
+std::vector<double> logits(Rank& rank, const HostBatch& host) {
   Batch batch = host.upload(rank.stream());
   batch.labels = {};
   Context context = rank.context(batch, nullptr);
@@ -64,7 +64,7 @@ TEST_P(HfLogits, EqualTransformers) {
   RankOptions options{
       .model = model.options, .dtype = dtype, .device = {.num_threads = 2}, .training = false};
   options.model.vocabulary.divisible_by = 16;
-  GptRank rank(options, MeshDegrees{}, make_self_communicator());
+  Rank rank(options);
   ASSERT_EQ(rank.model().parameters().size(), model.tensors.size());
   for (Parameter* parameter : rank.model().parameters()) {
     ASSERT_TRUE(model.tensors.contains(parameter->name)) << parameter->name;

@@ -12,8 +12,8 @@
 #include "base/file.h"
 #include "config/option_table.h"
 #include "ops/matmul/choices.h"
-#include "train/gpt_rank.h"
 #include "train/profile/step_profiler.h"
+#include "train/rank.h"
 
 namespace bloomery {
 namespace {
@@ -105,22 +105,23 @@ double median(std::vector<double> values) {
 }
 
 // The device is waited for once per step, as a log line would.
-void run_step(GptRank& rank, const std::vector<Batch>& batches) {
+void run_step(Rank& rank, const std::vector<Batch>& batches) {
   rank.enqueue_gradients(static_cast<std::int64_t>(batches.size()),
                          [&](std::int64_t m) { return batches[static_cast<std::size_t>(m)]; });
+  rank.enqueue_reduction();
   rank.enqueue_update(static_cast<std::int64_t>(batches.size()) * batches[0].num_sequences);
   rank.stream().synchronize();
 }
 
 // Two steps that make all plans and buffers; peak memory counts from then on.
-void warm_up(GptRank& rank, const std::vector<Batch>& batches) {
+void warm_up(Rank& rank, const std::vector<Batch>& batches) {
   run_step(rank, batches);
   run_step(rank, batches);
   rank.stream().memory()->reset_peak();
 }
 
 // Runs steps and prints their rate: the median counts.
-void measure(GptRank& rank, const std::vector<Batch>& batches, const BenchGptOptions& o,
+void measure(Rank& rank, const std::vector<Batch>& batches, const BenchGptOptions& o,
              std::ostream& out) {
   std::vector<double> times;
   for (int step = 0; step < o.num_steps; ++step) {
@@ -144,7 +145,7 @@ void measure(GptRank& rank, const std::vector<Batch>& batches, const BenchGptOpt
       << std::setprecision(4) << report.grad_norm << std::endl;
 }
 
-void profile_steps(GptRank& rank, const std::vector<Batch>& batches, AtomicFile& file,
+void profile_steps(Rank& rank, const std::vector<Batch>& batches, AtomicFile& file,
                    std::ostream& out) {
   Trace trace;
   StepProfiler profiler(rank.stream(), trace, true);
@@ -184,7 +185,7 @@ int bench_gpt(const Arguments& arguments, std::ostream& out) {
   if (!o.profile.empty()) {
     trace_file.emplace(o.profile);
   }
-  GptRank rank(rank_options(o, device, length), {}, make_self_communicator());
+  Rank rank(rank_options(o, device, length));
   rank.stream().device().service<MatmulChoices>().timing = true;
   std::vector<Batch> batches;
   for (int m = 0; m < o.num_micro_batches; ++m) {

@@ -170,6 +170,27 @@ TEST_F(PretrainRun, TwoRanksAsThreadsGiveTheLossesOfOne) {
   EXPECT_EQ(newest("two").state().consumed_samples, 96);
 }
 
+// What the shards of several ranks saved, other layouts read.
+TEST_F(PretrainRun, StagesOfZeroResumeUnderEachOther) {
+  const std::string options = "--global-batch-size 8 --train-iters 12";
+  const std::vector<std::string> one = losses(train(options).out);
+  std::vector<std::string> parts;
+  for (const std::string layout : {" --exit-interval 4 --ranks-as-threads 2 --zero-stage 3",
+                                   " --exit-interval 8 --ranks-as-threads 4 --zero-stage 1",
+                                   " --ranks-as-threads 2 --zero-stage 2"}) {
+    const Outcome outcome = train(options + layout + saved_in("parts"));
+    ASSERT_TRUE(outcome.code == kFinished || outcome.code == kStoppedEarly) << outcome.errors;
+    for (const std::string& loss : losses(outcome.out)) {
+      parts.push_back(loss);
+    }
+  }
+  ASSERT_EQ(one.size(), 12u);
+  ASSERT_EQ(parts.size(), 12u);
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    EXPECT_NEAR(std::stod(parts[i]), std::stod(one[i]), 1e-5 * std::stod(one[i])) << i + 1;
+  }
+}
+
 TEST_F(PretrainRun, TwoRanksAsThreadsShareAGpuOnCuda) {
   if (num_cuda_devices() == 0) {
     GTEST_SKIP() << "no GPU on this machine";

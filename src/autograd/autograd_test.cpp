@@ -63,6 +63,46 @@ TEST_F(TapeTest, AParameterWithoutGradientBufferIsAnError) {
   EXPECT_THROW(tape.sink(w), Error);
 }
 
+// The store gives a gradient its memory when the first contribution is about to be written.
+TEST_F(TapeTest, OnSinkMayMakeTheBuffer) {
+  for (const bool recomputed : {false, true}) {
+    Parameter w = parameter("w");
+    const Tensor buffer = w.grad;
+    w.grad = {};
+    Tape tape(stream);
+    tape.on_sink = [&](Parameter& p) { p.grad = buffer; };
+    Context ctx = context(&tape);
+    const Segment segment = [&](Context& inner, const State& s) {
+      return State{times(inner, s.stream, w)};
+    };
+    const Value x = ctx.wrap(filled(2));
+    const State s = recomputed ? recompute(ctx, {x}, segment) : segment(ctx, {x});
+    tape.set_grad(s.stream.slot, filled(3));
+    tape.backward();
+    EXPECT_EQ(host(buffer), std::vector<float>(kCount, 6));
+  }
+}
+
+TEST_F(TapeTest, FrozenParametersGetNoGradientAndKeepNoInput) {
+  Parameter frozen = parameter("frozen"), w = parameter("w");
+  frozen.frozen = true;
+  frozen.grad = {};
+  Tape tape(stream);
+  std::vector<std::string> contributions;
+  tape.on_contribution = [&](Parameter& p) { contributions.push_back(p.name); };
+  Context ctx = context(&tape);
+  Value x = ctx.wrap(drawn("x"));
+  const Slot slot = x.slot;
+  const Value y = times(ctx, times(ctx, x, w), frozen);
+  tape.set_grad(y.slot, filled(1));
+  tape.backward();
+  EXPECT_EQ(host(tape.grad(slot))[5], floats(frozen.value)[5] * floats(w.value)[5]);
+  EXPECT_EQ(host(w.grad)[5], floats(frozen.value)[5] * floats(x.data)[5]);
+  EXPECT_EQ(contributions, (std::vector<std::string>{"w"}));
+  EXPECT_TRUE(tape.sink(frozen)) << "an entry that trains another parameter too may write it";
+  EXPECT_FALSE(frozen.grad);
+}
+
 // As ZeRO-3 does it: after its forward a gathered weight is released, for backward it is gathered
 // into other memory. The numbers are others too, so that it shows which were read.
 TEST_F(TapeTest, EntriesHoldTheParameterNeverItsTensor) {
@@ -101,11 +141,12 @@ TEST_F(TapeTest, EntriesHoldTheParameterNeverItsTensor) {
 // in the output), under every combination of recomputation and deferral.
 struct Outcome {
   std::vector<std::vector<float>> grads;
-  std::vector<std::string> ready;
+  std::vector<std::string> contributions;
   std::vector<float> input_grad;
   std::size_t saved_bytes = 0;
   bool operator==(const Outcome& other) const {
-    return grads == other.grads && ready == other.ready && input_grad == other.input_grad;
+    return grads == other.grads && contributions == other.contributions &&
+           input_grad == other.input_grad;
   }
 };
 
@@ -139,7 +180,7 @@ class Network : public TapeTest {
     for (int micro_batch = 0; micro_batch < 2; ++micro_batch) {
       Tape tape(stream);
       tape.deferred = deferred ? &queue : nullptr;
-      tape.on_grad_ready = [&](Parameter& p) { outcome.ready.push_back(p.name); };
+      tape.on_contribution = [&](Parameter& p) { outcome.contributions.push_back(p.name); };
       Context ctx = context(&tape);
       const Value x = ctx.wrap(drawn(concat("x", micro_batch)));
       const bool outer = how == Recompute::all_in_one || how == Recompute::nested;
@@ -183,11 +224,12 @@ TEST_F(Network, GradientsEqualFiniteDifferences) {
   EXPECT_NEAR(floats(tape.grad(x.slot))[7], (loss(1e-2f) - loss(-1e-2f)) / 2e-2, 2e-3);
 }
 
-TEST_F(Network, GradReadyComesOncePerMicroBatchInProgramOrderTiedLast) {
-  const std::vector<std::string> order = {"w2", "w1", "w0", "tied", "w2", "w1", "w0", "tied"};
-  EXPECT_EQ(run(Recompute::none, false).ready, order);
-  EXPECT_EQ(run(Recompute::blocks, false).ready, order);
-  EXPECT_EQ(run(Recompute::none, true).ready, order);
+TEST_F(Network, ContributionsComeInProgramOrder) {
+  const std::vector<std::string> order = {"tied", "w2", "w1", "w0", "tied",
+                                          "tied", "w2", "w1", "w0", "tied"};
+  EXPECT_EQ(run(Recompute::none, false).contributions, order);
+  EXPECT_EQ(run(Recompute::blocks, false).contributions, order);
+  EXPECT_EQ(run(Recompute::none, true).contributions, order);
 }
 
 TEST_F(Network, RecomputationAndDeferralChangeNoBit) {
@@ -209,7 +251,7 @@ TEST_F(TapeTest, DeferredWeightGradientsRunOneByOneInRecordedOrder) {
   Tape tape(stream);
   tape.deferred = &queue;
   std::vector<std::string> ready;
-  tape.on_grad_ready = [&](Parameter& p) { ready.push_back(p.name); };
+  tape.on_contribution = [&](Parameter& p) { ready.push_back(p.name); };
   Context ctx = context(&tape);
   Parameter v = parameter("v"), w = parameter("w");
   const Value x = ctx.wrap(drawn("x"));
@@ -270,7 +312,7 @@ TEST_F(TapeTest, TapesAreIndependentAndMayInterleave) {
   Parameter w = parameter("w");
   Tape first(stream), second(stream);
   int ready = 0;
-  first.on_grad_ready = second.on_grad_ready = [&](Parameter&) { ++ready; };
+  first.on_contribution = second.on_contribution = [&](Parameter&) { ++ready; };
   Context a = context(&first), b = context(&second);
   const Value y1 = times(a, a.wrap(filled(1)), w), y2 = times(b, b.wrap(filled(10)), w);
   first.set_grad(y1.slot, filled(1));
@@ -310,7 +352,7 @@ TEST_F(TapeTest, BackwardFreesAsItGoes) {
   }
   Tape tape(stream);
   std::vector<std::size_t> used_then;
-  tape.on_grad_ready = [&](Parameter&) { used_then.push_back(used()); };
+  tape.on_contribution = [&](Parameter&) { used_then.push_back(used()); };
   const std::size_t before = used();
   {
     Context ctx = context(&tape);

@@ -7,6 +7,7 @@
 #include "autograd/batch.h"
 #include "autograd/tape.h"
 #include "base/random.h"
+#include "tensor/kept_memory.h"
 
 namespace bloomery {
 
@@ -15,7 +16,7 @@ class Cache;    // keys and values of earlier positions, for generation
 class Metrics;  // named losses that layers report
 
 struct Context {
-  Stream& stream;
+  Stream& stream;  // of the computation
   Mesh& mesh;
   const Batch& batch;
   Tape* tape = nullptr;  // null: no gradients
@@ -24,6 +25,16 @@ struct Context {
   bool recomputing = false;  // second forward of a recomputed segment
   Metrics* metrics = nullptr;
   Cache* cache = nullptr;
+  ParameterAccess* access = nullptr;  // null: all values are there, always
+  // Where communication runs beside the computation; null: there is no such stream. What it reads
+  // or writes is to be given to `kept`.
+  Stream* communication = nullptr;
+  KeptMemory* kept = nullptr;
+
+  // Keeps memory that the communication stream uses.
+  void keep_until(Tensor tensor, std::shared_ptr<Event> done) const {
+    kept->keep_until(std::move(tensor), std::move(done));
+  }
 
   // A fresh output of an op, `who`; has a gradient slot when there is a tape.
   Value output(DType dtype, const Shape& shape,

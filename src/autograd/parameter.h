@@ -7,13 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "comm/axes.h"
 #include "tensor/box.h"
 #include "tensor/tensor.h"
 
 namespace bloomery {
-
-// Axes of the mesh as a set of bits (1 << Axis); see comm/mesh.h.
-using AxisSet = std::uint32_t;
 
 struct Init {
   enum class Kind : std::uint8_t { zeros, ones, normal, uniform };
@@ -26,16 +24,26 @@ struct Parameter {
   Box box;            // true extent; padding rows of the local buffer are outside it
   Shape local_shape;  // of value and grad; differs from box.extent by padding rows only
   Init init;
-  bool decay = true;      // weight decay applies
-  int uses = 1;           // gradient contributions per micro-batch, set when the model is built
-  AxisSet grad_axes = 0;  // axes whose ranks hold partial gradients, beyond the data axes
+  bool decay = true;    // weight decay applies
+  bool frozen = false;  // not trained: no gradient and no state of the optimizer
+  int uses = 1;         // gradient contributions per micro-batch, set when the model is built
+  AxisSet grad_axes = kReplicaAxes;  // axes whose ranks hold parts of the gradient
 
-  Tensor value;               // in the compute dtype
-  Tensor grad;                // fp32 (fp64 for fp64 values), a part of the flat gradient buffer
-  bool grad_written = false;  // `zero` clears it when the next contribution must overwrite
+  Tensor value;               // in the compute dtype; null while only shards of it exist
+  Tensor grad;                // fp32 (fp64 for fp64 values); null while nobody writes to it
+  bool grad_written = false;  // the store clears it when the next contribution must overwrite
 };
 
 using ParameterList = std::vector<Parameter*>;
+
+// Makes the values of parameters whole for as long as somebody reads them, where only shards of
+// them stay (zero/parameter_store.h). A parameter may be acquired several times at once.
+class ParameterAccess {
+ public:
+  virtual ~ParameterAccess() = default;
+  virtual void acquire(const ParameterList& parameters) = 0;
+  virtual void release(const ParameterList& parameters) = 0;
+};
 
 // A parameter held whole or cut along one dimension.
 Parameter make_parameter(std::string name, const Box& box, Init init, bool decay);

@@ -1,6 +1,5 @@
 #include "autograd/tape.h"
 
-#include <cassert>
 #include <iomanip>
 #include <optional>
 #include <set>
@@ -25,7 +24,15 @@ bool WeightQueue::run_one() {
   return true;
 }
 
-void Tape::record(Entry entry) { entries_.push_back(std::move(entry)); }
+void Tape::record(Entry entry) {
+  if (!entry.parameters.empty()) {
+    std::erase_if(entry.parameters, [](const Parameter* p) { return p->frozen; });
+    if (entry.parameters.empty()) {
+      entry.weight_gradient = nullptr;  // and with it what it kept
+    }
+  }
+  entries_.push_back(std::move(entry));
+}
 
 Value Tape::value(Tensor data) const {
   auto slot = std::make_shared<GradSlot>();
@@ -60,6 +67,13 @@ Sink Tape::sink_to(const GradSlot& slot, Tensor& grad, const std::source_locatio
 }
 
 Sink Tape::sink(Parameter& parameter) {
+  if (parameter.frozen) {
+    const DType dtype = accumulation_dtype(parameter.value.dtype());
+    return {Tensor::empty(*stream_, dtype, parameter.local_shape)};
+  }
+  if (root_->on_sink) {
+    root_->on_sink(parameter);
+  }
   check(static_cast<bool>(parameter.grad), "parameter ", parameter.name,
         " has no gradient buffer: lay out the parameters before training");
   const bool add = parameter.grad_written;
@@ -110,7 +124,9 @@ void Tape::backward() {
         weight(*root);
       }
       for (Parameter* parameter : parameters) {
-        root->contributed(*parameter);
+        if (root->on_contribution) {
+          root->on_contribution(*parameter);
+        }
       }
     };
     if (deferred != nullptr) {
@@ -128,14 +144,6 @@ void Tape::run_nested(Tape& inner) {
   inner.root_ = root_;
   inner.deferred = deferred;
   inner.backward();
-}
-
-void Tape::contributed(Parameter& parameter) {
-  int& count = contributions_[&parameter];
-  assert(count < parameter.uses);
-  if (++count == parameter.uses && on_grad_ready) {
-    on_grad_ready(parameter);
-  }
 }
 
 std::size_t Tape::saved_bytes() const {

@@ -3,11 +3,12 @@
 //
 // Rules:
 //   * The first writer of a gradient overwrites, later ones add; the kernel gets that as an
-//     argument (Sink::add), so nothing is ever cleared. The same holds for parameters, where
-//     `zero` clears Parameter::grad_written for the micro-batches that must overwrite.
+//     argument (Sink::add), so nothing is ever cleared. The same holds for parameters, where the
+//     store clears Parameter::grad_written for the micro-batches that must overwrite.
 //   * An entry holds Parameter&, never its (possibly gathered) tensor.
-//   * on_grad_ready fires once per parameter and micro-batch, after Parameter::uses contributions,
-//     in an order fixed by the recorded program.
+//   * on_contribution fires for each contribution to a parameter's gradient, in an order fixed by
+//     the recorded program. How many make it complete is for others to count.
+//   * Of an entry whose parameters are all frozen only the input gradient is computed.
 //   * Backward of an entry has two parts: the gradient of its inputs, run at once, and of its
 //     weights, which a schedule may defer into a queue.
 //   * Nothing here synchronises with the device.
@@ -17,7 +18,6 @@
 #include <functional>
 #include <source_location>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "autograd/parameter.h"
@@ -78,7 +78,7 @@ class Tape {
   // Where the gradient of a value or parameter goes; null when nobody wants it. `who` is named when
   // memory for it runs out: the op that asked.
   Sink sink(const Slot& slot, const std::source_location& who = std::source_location::current());
-  Sink sink(Parameter& parameter);
+  Sink sink(Parameter& parameter);  // of a frozen one: memory that nobody reads
   // For a gradient that is already multiplied by the derivative which the slot offers.
   Sink epilogue_sink(const Slot& slot,
                      const std::source_location& who = std::source_location::current());
@@ -104,7 +104,8 @@ class Tape {
   // tape defers belongs to the outermost tape, which must outlive the queue.
   void run_nested(Tape& inner);
 
-  std::function<void(Parameter&)> on_grad_ready;
+  // Of the outermost tape: before a parameter's gradient is written, and after each contribution.
+  std::function<void(Parameter&)> on_sink, on_contribution;
   WeightQueue* deferred = nullptr;
 
   // Op, output shape and bytes kept per entry. Storage shared by several entries counts once.
@@ -114,13 +115,11 @@ class Tape {
   Stream& stream() const { return *stream_; }
 
  private:
-  void contributed(Parameter& parameter);
   Sink sink_to(const GradSlot& slot, Tensor& grad, const std::source_location& who) const;
 
   Stream* stream_;
-  Tape* root_ = this;  // the outermost tape: counts contributions
+  Tape* root_ = this;  // the outermost tape
   std::vector<Entry> entries_;
-  std::unordered_map<Parameter*, int> contributions_;
 };
 
 }  // namespace bloomery

@@ -61,9 +61,7 @@ TEST(Checkpoint, AnyLayoutReadsAnyOther) {
     for (const bool columns : {false, true}) {
       const TestFolder folder;
       run_ranks(ranks, [&](int rank, std::unique_ptr<Communicator> world) {
-        Device device;
-        Stream stream(device);
-        CheckpointWriter writer(folder.path(), communicator_group(*world, stream),
+        CheckpointWriter writer(folder.path(), save_group(world->host()),
                                 {.asynchronous = true, .file = {.block_bytes = 4096}});
         writer.save(columns ? column_snapshot(5, rank, ranks) : flat_snapshot(5, rank, ranks));
         const auto outcome = writer.finish();
@@ -165,9 +163,7 @@ TEST(Checkpoint, PiecesThatDoNotCoverAreRefused) {
 TEST(Checkpoint, AFailureOfOneRankIsEveryones) {
   const TestFolder folder;
   run_ranks(3, [&](int rank, std::unique_ptr<Communicator> world) {
-    Device device;
-    Stream stream(device);
-    CheckpointWriter writer(folder.path(), communicator_group(*world, stream), {});
+    CheckpointWriter writer(folder.path(), save_group(world->host()), {});
     Snapshot broken = flat_snapshot(1, rank, 3);
     if (rank == 1) {
       broken.pieces.push_back(broken.pieces[0]);

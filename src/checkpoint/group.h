@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/communicator.h"
+#include "comm/host_group.h"
 
 namespace bloomery {
 
@@ -17,8 +17,7 @@ struct SaveGroup {
 
 SaveGroup single_rank_group();
 
-// Over a communicator and a stream that nothing else uses while a save is under way (with
-// asynchronous saving: ever), both of which must outlive the group.
-SaveGroup communicator_group(Communicator& communicator, Stream& stream);
+// Of the ranks of `host`, which must outlive the group.
+SaveGroup save_group(HostGroup& host);
 
 }  // namespace bloomery

@@ -1,7 +1,10 @@
-// One group of ranks. Calls enqueue on a stream and return; all ranks of the group make the same
-// collective calls in the same order. Sums are formed in rank order, in fp32 for bf16 and fp16, so
-// the same layout gives the same bits. A disagreement between ranks (sizes, dtypes, which call) is
-// an Error on every rank that takes part.
+// One group of ranks, for device tensors. Calls enqueue on a stream and return; all ranks of the
+// group make the same collective calls in the same order. The same layout gives the same bits.
+//
+// Guarantees by transport. self: every call is the identity. threads: sums are formed in rank
+// order, in fp32 for bf16 and fp16; a disagreement between ranks (sizes, dtypes, which call) is an
+// Error on every rank that takes part; calls of one communicator may be made on several streams, in
+// the same order on all ranks.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/host_group.h"
 #include "tensor/tensor.h"
 
 namespace bloomery {
@@ -48,10 +52,7 @@ class Communicator {
   virtual void exchange(std::span<const Transfer> transfers, Stream& stream) = 0;
   // Ranks with the same color form a group, ordered by key, then by rank. Collective.
   virtual std::unique_ptr<Communicator> split(int color, int key) = 0;
-  virtual void barrier() = 0;  // of the host threads
-  // Wakes the ranks that wait for this one, here and in all groups of the same start-up, with an
-  // Error that gives the reason.
-  virtual void abort(const std::string& reason) noexcept = 0;
+  virtual HostGroup& host() = 0;  // the control plane of the same ranks
 };
 
 // Size one: every call is the identity, so that no layer asks for the size.

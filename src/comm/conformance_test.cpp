@@ -99,7 +99,7 @@ class Conformance : public ::testing::TestWithParam<Setup> {
       Stream stream(device, GetParam().mode);
       body({comm, stream});
       stream.synchronize();
-      comm.barrier();
+      comm.host().barrier("end of the case");
     };
     if (GetParam().kind == Kind::self) {
       const auto self = make_self_communicator();

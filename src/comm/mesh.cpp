@@ -1,6 +1,22 @@
 #include "comm/mesh.h"
 
 namespace bloomery {
+namespace {
+
+constexpr Axis kGrid[kNumGridAxes] = {Axis::tensor, Axis::context, Axis::expert, Axis::expert_data,
+                                      Axis::pipeline};
+
+// Products of axes that something is summed over: gradients; gradient norms, of parameters held
+// whole and sharded; losses.
+constexpr AxisSet kProducts[] = {
+    kReplicaAxes,
+    kExpertReplicaAxes,
+    axis_set(Axis::tensor, Axis::pipeline),
+    axis_set(Axis::tensor, Axis::pipeline, Axis::expert),
+    axis_set(Axis::data, Axis::context, Axis::pipeline),
+};
+
+}  // namespace
 
 int MeshDegrees::degree(Axis axis) const {
   switch (axis) {
@@ -8,60 +24,114 @@ int MeshDegrees::degree(Axis axis) const {
       return tensor;
     case Axis::context:
       return context;
-    case Axis::data:
-      return data;
+    case Axis::expert:
+      return expert;
+    case Axis::expert_data:
+      return data / expert;
     case Axis::pipeline:
       return pipeline;
+    case Axis::data:
+      return data;
   }
   return 1;
 }
 
 Mesh::Mesh(const MeshDegrees& degrees, std::unique_ptr<Communicator> world)
-    : degrees_(degrees), world_(std::move(world)) {
-  for (int i = 0; i < kNumAxes; ++i) {
-    check(degrees_.degree(static_cast<Axis>(i)) >= 1, "a parallel degree must be at least 1");
+    : degrees_(degrees), world_(std::move(world)), self_(make_self_communicator()) {
+  for (const int degree :
+       {degrees.tensor, degrees.context, degrees.data, degrees.pipeline, degrees.expert}) {
+    check(degree >= 1, "a parallel degree must be at least 1");
   }
+  check(degrees.data % degrees.expert == 0, degrees.data,
+        " data-parallel ranks cannot be divided among ", degrees.expert, " expert-parallel ones");
   check(degrees_.num_ranks() == world_->size(), "tensor ", degrees_.tensor, " x context ",
         degrees_.context, " x data ", degrees_.data, " x pipeline ", degrees_.pipeline, " = ",
         degrees_.num_ranks(), " ranks, but ", world_->size(), " were started");
-  for (int i = 0; i < kNumAxes; ++i) {
-    axes(axis_bit(static_cast<Axis>(i)));
+  const auto add = [this](Groups& groups, AxisSet set) {
+    set = without_trivial(set);
+    if (size(set) > 1 && !groups.contains(set)) {
+      groups[set] = make_group(set);
+    }
+  };
+  for (const Axis axis : kGrid) {
+    add(groups_, axis_bit(axis));
+  }
+  add(groups_, axis_bit(Axis::data));
+  for (const AxisSet set : kProducts) {
+    add(groups_, set);
+  }
+  for (const AxisSet set : {kReplicaAxes, kExpertReplicaAxes}) {
+    add(reductions_, set);
+    add(gathers_, set);
   }
 }
 
 Mesh Mesh::single() { return Mesh({}, make_self_communicator()); }
 
-int Mesh::coordinate(Axis axis) const {
-  int rank = world_->rank();
-  for (int i = 0; i < static_cast<int>(axis); ++i) {
-    rank /= degrees_.degree(static_cast<Axis>(i));
+AxisSet Mesh::without_trivial(AxisSet set) const {
+  for (const Axis axis : kGrid) {
+    set &= degree(axis) > 1 ? ~AxisSet{0} : ~axis_bit(axis);
   }
-  return rank % degrees_.degree(axis);
+  return set;
 }
 
-Communicator& Mesh::axes(std::uint32_t axis_set) {
-  std::unique_ptr<Communicator>& group = groups_[axis_set];
-  if (!group) {
-    int color = 0, key = 0, size = 1;
-    for (int i = kNumAxes - 1; i >= 0; --i) {
-      const auto axis = static_cast<Axis>(i);
-      const bool inside = (axis_set & axis_bit(axis)) != 0;
-      int& index = inside ? key : color;
-      index = index * degrees_.degree(axis) + coordinate(axis);
-      size *= inside ? degrees_.degree(axis) : 1;
-    }
-    group = size == 1 ? make_self_communicator() : world_->split(color, key);
+int Mesh::size(AxisSet set) const {
+  int size = 1;
+  for (const Axis axis : kGrid) {
+    size *= (set & axis_bit(axis)) != 0 ? degree(axis) : 1;
   }
-  return *group;
+  return size;
+}
+
+int Mesh::index(AxisSet set) const {
+  int rest = world_->rank(), index = 0, stride = 1;
+  for (const Axis axis : kGrid) {
+    if ((set & axis_bit(axis)) != 0) {
+      index += rest % degree(axis) * stride;
+      stride *= degree(axis);
+    }
+    rest /= degree(axis);
+  }
+  return index;
+}
+
+std::unique_ptr<Communicator> Mesh::make_group(AxisSet set) {
+  return world_->split(index(kAllAxes & ~set), index(set));
+}
+
+Communicator& Mesh::find(const Groups& groups, AxisSet set, const char* what) {
+  const auto found = groups.find(set);
+  check(found != groups.end(), "mesh: no communicator for ", what, " over the axes ", set,
+        "; list the product in mesh.cpp");
+  return *found->second;
+}
+
+Communicator& Mesh::axes(AxisSet set) {
+  set = without_trivial(set);
+  return size(set) == 1                ? *self_
+         : size(set) == world_->size() ? *world_
+                                       : find(groups_, set, "calls");
+}
+
+Communicator& Mesh::reductions(AxisSet set) {
+  set = without_trivial(set);
+  return size(set) == 1 ? *self_ : find(reductions_, set, "reductions");
+}
+
+Communicator& Mesh::gathers(AxisSet set) {
+  set = without_trivial(set);
+  return size(set) == 1 ? *self_ : find(gathers_, set, "gathers");
 }
 
 std::string Mesh::place() const {
-  constexpr const char* kNames[] = {"tensor", "context", "data", "pipeline"};
+  constexpr std::pair<Axis, const char*> kNames[] = {{Axis::tensor, "tensor"},
+                                                     {Axis::context, "context"},
+                                                     {Axis::data, "data"},
+                                                     {Axis::pipeline, "pipeline"}};
   std::string text;
-  for (int i = 0; i < kNumAxes; ++i) {
-    const auto axis = static_cast<Axis>(i);
+  for (const auto& [axis, name] : kNames) {
     if (degree(axis) > 1) {
-      text += concat(text.empty() ? "" : ", ", kNames[i], " ", coordinate(axis), "/", degree(axis));
+      text += concat(text.empty() ? "" : ", ", name, " ", coordinate(axis), "/", degree(axis));
     }
   }
   return text.empty() ? "one rank" : text;

@@ -1,5 +1,5 @@
-// The ranks as a grid of named axes. Rank order follows Megatron's: tensor fastest, then context,
-// data, pipeline.
+// The ranks as a grid of named axes, with the communicators of its lines, planes and so on. All of
+// them are made with the mesh, so that no later call is collective by surprise.
 #pragma once
 
 #include <map>
@@ -7,18 +7,9 @@
 #include <string>
 
 #include "comm/communicator.h"
+#include "comm/layout.h"
 
 namespace bloomery {
-
-enum class Axis : std::uint8_t { tensor, context, data, pipeline };
-inline constexpr int kNumAxes = 4;
-constexpr std::uint32_t axis_bit(Axis axis) { return 1u << static_cast<int>(axis); }
-
-struct MeshDegrees {
-  int tensor = 1, context = 1, data = 1, pipeline = 1;
-  int degree(Axis axis) const;
-  int num_ranks() const { return tensor * context * data * pipeline; }
-};
 
 class Mesh {
  public:
@@ -27,18 +18,34 @@ class Mesh {
   static Mesh single();  // one rank
 
   Communicator& world() { return *world_; }
+  HostGroup& host() { return world_->host(); }  // of all ranks
   // The ranks that differ from this one along this axis only.
-  Communicator& axis(Axis axis) { return *groups_.at(axis_bit(axis)); }
-  // The same for a product of axes. Collective over the world at first use.
-  Communicator& axes(std::uint32_t axis_set);
+  Communicator& axis(Axis axis) { return axes(axis_bit(axis)); }
+  // The same for a product of axes: each axis, all of them, and the products listed in mesh.cpp. An
+  // Error for others.
+  Communicator& axes(AxisSet set);
+  // Of the replica axes (comm/axes.h): second and third communicators of the same ranks, so that
+  // sums of gradients and gathers of values may run beside each other and beside axes().
+  Communicator& reductions(AxisSet set);
+  Communicator& gathers(AxisSet set);
+
+  const MeshDegrees& degrees() const { return degrees_; }
   int degree(Axis axis) const { return degrees_.degree(axis); }
-  int coordinate(Axis axis) const;
-  std::string place() const;  // "tensor 1/2, data 0/4", for messages
+  int size(AxisSet set) const;  // number of ranks in axes(set)
+  int coordinate(Axis axis) const { return index(axis_bit(axis)); }
+  int index(AxisSet set) const;  // this rank's place among them
+  std::string place() const;     // "tensor 1/2, data 0/4", for messages
 
  private:
+  AxisSet without_trivial(AxisSet set) const;  // axes of degree 1
+  std::unique_ptr<Communicator> make_group(AxisSet set);
+
+  using Groups = std::map<AxisSet, std::unique_ptr<Communicator>>;
+  static Communicator& find(const Groups& groups, AxisSet set, const char* what);
+
   MeshDegrees degrees_;
-  std::unique_ptr<Communicator> world_;
-  std::map<std::uint32_t, std::unique_ptr<Communicator>> groups_;
+  std::unique_ptr<Communicator> world_, self_;
+  Groups groups_, reductions_, gathers_;  // by sets without trivial axes
 };
 
 }  // namespace bloomery

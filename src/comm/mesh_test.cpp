@@ -9,7 +9,8 @@ namespace {
 
 TEST(Mesh, SingleIsOneRankOnEveryAxis) {
   Mesh mesh = Mesh::single();
-  for (const Axis axis : {Axis::tensor, Axis::context, Axis::data, Axis::pipeline}) {
+  for (const Axis axis :
+       {Axis::tensor, Axis::context, Axis::expert, Axis::expert_data, Axis::pipeline, Axis::data}) {
     EXPECT_EQ(mesh.degree(axis), 1);
     EXPECT_EQ(mesh.coordinate(axis), 0);
     EXPECT_EQ(mesh.axis(axis).size(), 1);
@@ -26,6 +27,7 @@ TEST(Mesh, RefusesAWrongNumberOfRanks) {
                  "tensor 2 x context 1 x data 3 x pipeline 1 = 6 ranks, but 1 were started");
   }
   EXPECT_THROW(Mesh({.tensor = 0}, make_self_communicator()), Error);
+  EXPECT_THROW(Mesh({.expert = 2}, make_self_communicator()), Error);
 }
 
 std::vector<std::int32_t> gathered(Communicator& group, int world_rank, Stream& stream) {
@@ -58,16 +60,42 @@ TEST(Mesh, TensorIsFastestThenContextDataPipeline) {
     EXPECT_EQ(mesh.axis(Axis::context).size(), 1);
     EXPECT_EQ(mesh.axis(Axis::data).rank(), data);
 
-    Communicator& stage = mesh.axes(axis_bit(Axis::tensor) | axis_bit(Axis::data));
-    Ranks expected;
-    for (int i = 0; i < 6; ++i) {
-      expected.push_back(6 * pipeline + i);
-    }
-    EXPECT_EQ(gathered(stage, rank, stream), expected);
-    EXPECT_EQ(&stage, &mesh.axes(axis_bit(Axis::tensor) | axis_bit(Axis::data)));
+    EXPECT_EQ(gathered(mesh.axes(axis_set(Axis::tensor, Axis::pipeline)), rank, stream),
+              (Ranks{2 * data, 2 * data + 1, 2 * data + 6, 2 * data + 7}));
+    EXPECT_EQ(&mesh.axes(kAllAxes), &mesh.world());
+    EXPECT_EQ(&mesh.axes(kReplicaAxes), &mesh.axis(Axis::data)) << "the context axis is trivial";
+    EXPECT_THROW(mesh.axes(axis_set(Axis::tensor, Axis::data)), Error) << "made at start-up or not";
+    const Ranks replicas = {data_first, data_first + 2, data_first + 4};
+    EXPECT_EQ(gathered(mesh.reductions(kReplicaAxes), rank, stream), replicas);
+    EXPECT_EQ(gathered(mesh.gathers(kReplicaAxes), rank, stream), replicas);
+    EXPECT_NE(&mesh.gathers(kReplicaAxes), &mesh.reductions(kReplicaAxes));
     if (rank == 7) {
       EXPECT_EQ(mesh.place(), "tensor 1/2, data 0/3, pipeline 1/2");
     }
+  });
+}
+
+// Rank = tensor + 2 (expert + 2 (expert data)); data = expert + 2 (expert data).
+TEST(Mesh, ExpertsDivideTheDataAxis) {
+  run_ranks(8, [](int rank, std::unique_ptr<Communicator> world) {
+    Device device({.num_threads = 1});
+    Stream stream(device);
+    Mesh mesh({.tensor = 2, .data = 4, .expert = 2}, std::move(world));
+    const int tensor = rank % 2, expert = rank / 2 % 2, expert_data = rank / 4;
+    EXPECT_EQ(mesh.coordinate(Axis::data), rank / 2);
+    EXPECT_EQ(mesh.coordinate(Axis::expert), expert);
+    EXPECT_EQ(mesh.coordinate(Axis::expert_data), expert_data);
+    EXPECT_EQ(mesh.size(kReplicaAxes), 4);
+    EXPECT_EQ(mesh.size(kExpertReplicaAxes), 2);
+
+    using Ranks = std::vector<std::int32_t>;
+    const int first = tensor + 4 * expert_data;
+    EXPECT_EQ(gathered(mesh.axis(Axis::expert), rank, stream), (Ranks{first, first + 2}));
+    const Ranks copies = {tensor + 2 * expert, tensor + 2 * expert + 4};
+    EXPECT_EQ(gathered(mesh.axes(kExpertReplicaAxes), rank, stream), copies);
+    EXPECT_EQ(gathered(mesh.reductions(kExpertReplicaAxes), rank, stream), copies);
+    EXPECT_EQ(gathered(mesh.axis(Axis::data), rank, stream),
+              (Ranks{tensor, tensor + 2, tensor + 4, tensor + 6}));
   });
 }
 

@@ -24,8 +24,9 @@ int ThreadWorld::failed_rank() const {
 void ThreadWorld::throw_if_failed() const { check(failure_.empty(), failure_); }
 
 void ThreadWorld::wait(Lock& lock, int rank, const std::function<bool()>& condition,
-                       const std::function<std::string()>& missing) {
-  changed_.wait_for(lock, timeout_, [&] { return condition() || !failure_.empty(); });
+                       const std::function<std::string()>& missing, double seconds) {
+  changed_.wait_for(lock, seconds > 0 ? std::chrono::duration<double>(seconds) : timeout_,
+                    [&] { return condition() || !failure_.empty(); });
   if (condition()) {
     return;
   }
@@ -77,7 +78,7 @@ ThreadGroup::Meeting& ThreadGroup::arrive(std::int64_t number, int rank, Post po
   try {
     world_->wait(
         lock, world_rank(rank), [&] { return meeting.num_here == size(); },
-        [&] { return missing_text(meeting, rank, name); });
+        [&] { return missing_text(meeting.here, rank, name, world_->timeout_seconds()); });
   } catch (...) {
     // Nobody comes to a failed world any more, so the meeting stays incomplete for all who wait.
     meeting.here[rank] = false;
@@ -107,15 +108,16 @@ ThreadGroup::Events ThreadGroup::depart(std::int64_t number, Meeting& meeting, i
   return events;
 }
 
-std::string ThreadGroup::missing_text(const Meeting& meeting, int rank, const char* name) const {
+std::string ThreadGroup::missing_text(const std::vector<bool>& here, int rank,
+                                      const std::string& what, double seconds) const {
   std::string absent;
   for (int i = 0; i < size(); ++i) {
-    if (!meeting.here[i]) {
+    if (!here[i]) {
       absent += concat(absent.empty() ? "" : ", ", world_rank(i));
     }
   }
-  return concat("rank ", world_rank(rank), " waited ", world_->timeout_seconds(), " s in ", name,
-                " for rank(s) ", absent,
+  return concat("rank ", world_rank(rank), " waited ", seconds, " s in ", what, " for rank(s) ",
+                absent,
                 ", which did not come: all ranks of a group must make the "
                 "same calls");
 }
@@ -190,6 +192,32 @@ void ThreadGroup::withdraw(const Route& route) noexcept {
     world_->wait_briefly(lock, [&] { return found->second.stage != Message::Stage::taken; });
     messages_.erase(found);
   }
+}
+
+std::vector<std::string> ThreadGroup::gather(const std::string& topic, std::int64_t number,
+                                             int rank, std::string message, double seconds) {
+  ThreadWorld::Lock lock = world_->lock();
+  world_->throw_if_failed();
+  Letters& letters = letters_[{topic, number}];
+  letters.messages.resize(size());
+  letters.here.resize(size());
+  letters.messages[rank] = std::move(message);
+  letters.here[rank] = true;
+  if (++letters.num_here == size()) {
+    world_->notify();
+  }
+  world_->wait(
+      lock, world_rank(rank), [&] { return letters.num_here == size(); },
+      [&] {
+        const double waited = seconds > 0 ? seconds : world_->timeout_seconds();
+        return missing_text(letters.here, rank, topic, waited);
+      },
+      seconds);
+  std::vector<std::string> all = letters.messages;
+  if (++letters.num_gone == size()) {
+    letters_.erase({topic, number});
+  }
+  return all;
 }
 
 namespace {

@@ -34,10 +34,10 @@ class ThreadWorld {
   void notify() { changed_.notify_all(); }
 
   using Lock = std::unique_lock<std::mutex>;
-  // World rank `rank` waits. Throws when the world fails, or fails it with missing() after the
-  // timeout. A condition that holds wins over a failure.
+  // World rank `rank` waits. Throws when the world fails, or fails it with missing() after so many
+  // seconds; 0: after the timeout. A condition that holds wins over a failure.
   void wait(Lock& lock, int rank, const std::function<bool()>& condition,
-            const std::function<std::string()>& missing);
+            const std::function<std::string()>& missing, double seconds = 0);
   // For conditions that only need others to finish what they are doing.
   void wait_briefly(Lock& lock, const std::function<bool()>& condition) {
     changed_.wait(lock, condition);
@@ -112,24 +112,36 @@ class ThreadGroup {
   // The sender leaves early: when this returns nobody reads its buffer.
   void withdraw(const Route& route) noexcept;
 
+  // Waits until all ranks gave their message number `number` of this topic, and returns them.
+  std::vector<std::string> gather(const std::string& topic, std::int64_t number, int rank,
+                                  std::string message, double seconds);
+
  private:
   struct Meeting {
     Posts posts;
     std::vector<bool> here;
     int num_here = 0, num_done = 0, num_gone = 0;
   };
+  struct Letters {  // of one call of HostGroup::gather
+    std::vector<std::string> messages;
+    std::vector<bool> here;
+    int num_here = 0, num_gone = 0;
+  };
   Meeting& arrive(std::int64_t number, int rank, Post post);
   Events depart(std::int64_t number, Meeting& meeting, int rank, std::shared_ptr<Event> done);
-  std::string missing_text(const Meeting& meeting, int rank, const char* name) const;
+  std::string missing_text(const std::vector<bool>& here, int rank, const std::string& what,
+                           double seconds) const;
 
   const std::shared_ptr<ThreadWorld> world_;
   std::vector<int> world_ranks_;
   std::map<std::int64_t, Meeting> meetings_;
   std::map<Route, Message> messages_;
+  std::map<std::pair<std::string, std::int64_t>, Letters> letters_;  // by topic and number
 };
 
 std::unique_ptr<Communicator> make_thread_communicator(std::shared_ptr<ThreadGroup> group,
                                                        int rank);
+std::unique_ptr<HostGroup> make_thread_host_group(std::shared_ptr<ThreadGroup> group, int rank);
 
 // Why the posts of one call do not fit together; empty when they do.
 std::string disagreement(const Posts& posts, const ThreadGroup& group);

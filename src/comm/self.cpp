@@ -32,8 +32,7 @@ class SelfCommunicator final : public Communicator {
     }
   }
   std::unique_ptr<Communicator> split(int, int) override { return make_self_communicator(); }
-  void barrier() override {}
-  void abort(const std::string&) noexcept override {}
+  HostGroup& host() override { return *host_; }
 
  private:
   static void copy(ConstView from, View to, Stream& stream) {
@@ -43,6 +42,8 @@ class SelfCommunicator final : public Communicator {
       stream.copy(to.data, from.data, from.bytes());
     }
   }
+
+  const std::unique_ptr<HostGroup> host_ = make_self_host_group();
 };
 
 }  // namespace

@@ -89,6 +89,7 @@ class ThreadCommunicator final : public Communicator {
   ThreadCommunicator(std::shared_ptr<ThreadGroup> group, int rank)
       : group_(std::move(group)),
         rank_(rank),
+        host_(make_thread_host_group(group_, rank)),
         next_send_(group_->size()),
         next_receive_(group_->size()) {}
 
@@ -228,15 +229,7 @@ class ThreadCommunicator final : public Communicator {
     return std::make_unique<ThreadCommunicator>(std::move(group), place);
   }
 
-  void barrier() override {
-    Post post;
-    post.name = "barrier";
-    group_->meet(next_call_++, rank_, std::move(post), [](const Posts&) { return nullptr; });
-  }
-
-  void abort(const std::string& reason) noexcept override {
-    group_->world()->fail(group_->world_rank(rank_), reason);
-  }
+  HostGroup& host() override { return *host_; }
 
  private:
   struct Numbered {
@@ -358,6 +351,7 @@ class ThreadCommunicator final : public Communicator {
 
   const std::shared_ptr<ThreadGroup> group_;
   const int rank_;
+  const std::unique_ptr<HostGroup> host_;
   std::int64_t next_call_ = 0;
   std::vector<std::int64_t> next_send_, next_receive_;  // per peer
 };

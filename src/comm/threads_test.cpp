@@ -184,7 +184,7 @@ TEST(RunRanks, RethrowsTheFirstAndTellsTheOthers) {
   std::vector<std::string> told(4);
   const auto body = [&](int rank, std::unique_ptr<Communicator> world) {
     check(rank != 2, "disk full");
-    told[rank] = error_of([&] { world->barrier(); });
+    told[rank] = error_of([&] { world->host().barrier("test"); });
     throw Error(told[rank]);
   };
   EXPECT_EQ(error_of([&] { run_ranks(4, body); }), "disk full");
@@ -226,7 +226,7 @@ TEST(RunRanks, AnExceptionEndsTheQueuedCallsOfItsRank) {
       other->all_reduce(data, Reduce::sum, stream);  // nobody else comes
       throw Error("no more");
     }
-    told = contains(error_of([&] { world->barrier(); }), "rank 0 failed: ");
+    told = contains(error_of([&] { world->host().barrier("test"); }), "rank 0 failed: ");
   };
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(error_of([&] { run_ranks(2, body, {.timeout_seconds = 60}); }), "no more");
@@ -238,7 +238,7 @@ TEST(RunRanks, AbortGivesTheReason) {
   const auto errors = errors_on_ranks(2, StreamMode::queued, {.timeout_seconds = 60},
                                       [](int rank, Communicator& world, Stream& stream) {
                                         if (rank == 0) {
-                                          world.abort("operator said so");
+                                          world.host().abort("operator said so");
                                         } else {
                                           const Tensor data =
                                               Tensor::zeros(stream, DType::fp32, {10});

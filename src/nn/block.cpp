@@ -16,6 +16,33 @@ State settle(Context& context, State state) {
   return state;
 }
 
+namespace {
+
+// The block's parameters are there while it runs, and again while its backward does.
+State run_block(Context& context, const Block& block, State state) {
+  if (context.access == nullptr) {
+    return block.forward(context, std::move(state));
+  }
+  ParameterList used;
+  block.collect(used);
+  const auto on_tape = [&](const char* op, void (ParameterAccess::*call)(const ParameterList&)) {
+    if (context.tape != nullptr) {
+      context.tape->record(
+          {.op = op, .input_gradient = [access = context.access, used, call](Tape&) {
+             (access->*call)(used);
+           }});
+    }
+  };
+  context.access->acquire(used);
+  on_tape("release_parameters", &ParameterAccess::release);
+  state = block.forward(context, std::move(state));
+  on_tape("acquire_parameters", &ParameterAccess::acquire);
+  context.access->release(used);
+  return state;
+}
+
+}  // namespace
+
 State run_blocks(Context& context, State state, std::span<const std::unique_ptr<Block>> blocks,
                  const RecomputeOptions& options) {
   using Method = RecomputeOptions::Method;
@@ -33,7 +60,7 @@ State run_blocks(Context& context, State state, std::span<const std::unique_ptr<
     const auto segment = blocks.subspan(first, length);
     const auto run = [segment](Context& inner, State inside) {
       for (const auto& block : segment) {
-        inside = block->forward(inner, std::move(inside));
+        inside = run_block(inner, *block, std::move(inside));
       }
       return inside;
     };

@@ -325,7 +325,7 @@ TEST_F(HeadTest, AnnouncesTheWeightInTheBackwardPass) {
   Tape tape(stream);
   context.tape = &tape;
   std::vector<std::string> ready;
-  tape.on_grad_ready = [&](Parameter& parameter) { ready.push_back(parameter.name); };
+  tape.on_contribution = [&](Parameter& parameter) { ready.push_back(parameter.name); };
   const Value input = tape.value(x.data);
   head_loss(context, input, weight, options);
   EXPECT_TRUE(weight.grad_written);

@@ -102,7 +102,7 @@ void run_layer(int num_ranks, DeviceKind kind, Assembly& assembly, const Body& b
     Context context{.stream = stream, .mesh = mesh, .batch = batch, .tape = &tape};
     body({mesh, stream, assembly}, context, tape);
     stream.synchronize();
-    mesh.world().barrier();  // what the others still read stays alive
+    mesh.host().barrier("end of the layer");  // what the others still read stays alive
   });
 }
 

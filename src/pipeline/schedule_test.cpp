@@ -3,65 +3,54 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
 
 #include "base/error.h"
+#include "pipeline/simulate.h"
 
 namespace bloomery {
 namespace {
 
 using Work = Instruction::Work;
+using Schedule = Instructions (*)(int, int, std::int64_t);
 
-// Runs the stages' lists against each other as far as data dependencies allow; true when all end.
-bool completes(int num_stages, std::int64_t num_micro_batches) {
-  std::vector<std::vector<Instruction>> lists;
-  for (int stage = 0; stage < num_stages; ++stage) {
-    lists.push_back(one_forward_one_backward(stage, num_stages, num_micro_batches));
+std::vector<Instructions> of_all_stages(Schedule schedule, int stages, std::int64_t micro_batches) {
+  std::vector<Instructions> lists;
+  for (int stage = 0; stage < stages; ++stage) {
+    lists.push_back(schedule(stage, stages, micro_batches));
   }
-  std::vector<std::size_t> at(lists.size(), 0);
-  std::map<std::pair<int, std::int64_t>, bool> forward_done, backward_done;
-  const auto ready = [&](int stage, const Instruction& i) {
-    if (i.work == Work::forward) {
-      return stage == 0 || forward_done[{stage - 1, i.micro_batch}];
-    }
-    return forward_done[{stage, i.micro_batch}] &&
-           (stage == num_stages - 1 || backward_done[{stage + 1, i.micro_batch}]);
-  };
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (int stage = 0; stage < num_stages; ++stage) {
-      std::size_t& place = at[static_cast<std::size_t>(stage)];
-      const auto& list = lists[static_cast<std::size_t>(stage)];
-      while (place < list.size() && ready(stage, list[place])) {
-        const Instruction& i = list[place++];
-        (i.work == Work::forward ? forward_done : backward_done)[{stage, i.micro_batch}] = true;
-        moved = true;
-      }
-    }
-  }
-  return std::equal(at.begin(), at.end(), lists.begin(),
-                    [](std::size_t place, const auto& list) { return place == list.size(); });
+  return lists;
 }
 
 TEST(PipelineSchedule, OneStageAlternates) {
-  const std::vector<Instruction> expected = {
+  const Instructions expected = {
       {Work::forward, 0}, {Work::backward, 0}, {Work::forward, 1}, {Work::backward, 1}};
   EXPECT_EQ(one_forward_one_backward(0, 1, 2), expected);
+}
+
+TEST(PipelineSchedule, TheFirstOfTwoStagesRunsAheadByOne) {
+  const Instructions expected = {{Work::forward, 0},          {Work::send_activation, 0},
+                                 {Work::forward, 1},          {Work::send_activation, 1},
+                                 {Work::receive_gradient, 0}, {Work::backward, 0},
+                                 {Work::receive_gradient, 1}, {Work::backward, 1}};
+  EXPECT_EQ(one_forward_one_backward(0, 2, 2), expected);
+  EXPECT_EQ(steps(expected).size(), 7u) << "a send and a receive are one exchange";
 }
 
 TEST(PipelineSchedule, EveryMicroBatchGoesOnceForwardAndOnceBackWithoutDeadlock) {
   for (int stages = 1; stages <= 5; ++stages) {
     for (std::int64_t micro_batches = 1; micro_batches <= 9; ++micro_batches) {
-      EXPECT_TRUE(completes(stages, micro_batches)) << stages << " x " << micro_batches;
+      const Simulation plain =
+          simulate(of_all_stages(one_forward_one_backward, stages, micro_batches));
+      EXPECT_EQ(plain.problem, "") << stages << " x " << micro_batches;
+      const Simulation split = simulate(of_all_stages(zero_bubble, stages, micro_batches));
+      EXPECT_EQ(split.problem, "") << stages << " x " << micro_batches;
+      const Simulation forward =
+          simulate(of_all_stages(forward_only, stages, micro_batches), 1, false);
+      EXPECT_EQ(forward.problem, "") << stages << " x " << micro_batches;
       for (int stage = 0; stage < stages; ++stage) {
-        const auto list = one_forward_one_backward(stage, stages, micro_batches);
-        EXPECT_EQ(list.size(), static_cast<std::size_t>(2 * micro_batches));
-        std::int64_t tapes = 0, most = 0;
-        for (const Instruction& i : list) {
-          tapes += i.work == Work::forward ? 1 : -1;
-          most = std::max(most, tapes);
-        }
-        EXPECT_EQ(most, std::min<std::int64_t>(stages - stage, micro_batches));
+        const auto i = static_cast<std::size_t>(stage);
+        EXPECT_EQ(plain.most_tapes[i], std::min<std::int64_t>(stages - stage, micro_batches));
+        EXPECT_LE(split.most_tapes[i], std::min<std::int64_t>(stages + 1, micro_batches));
       }
     }
   }
@@ -69,7 +58,65 @@ TEST(PipelineSchedule, EveryMicroBatchGoesOnceForwardAndOnceBackWithoutDeadlock)
 
 TEST(PipelineSchedule, RefusesImpossibleStages) {
   EXPECT_THROW(one_forward_one_backward(2, 2, 4), Error);
-  EXPECT_THROW(one_forward_one_backward(0, 1, 0), Error);
+  EXPECT_THROW(zero_bubble(0, 1, 0), Error);
+}
+
+// Two chunks per stage: the last stage sends its first chunk's output to the first stage.
+TEST(PipelineSimulation, ChunksGoRoundTheStages) {
+  const std::vector<Instructions> lists = {{{Work::forward, 0, 0},
+                                            {Work::send_activation, 0, 0},
+                                            {Work::receive_activation, 0, 1},
+                                            {Work::forward, 0, 1},
+                                            {Work::send_activation, 0, 1},
+                                            {Work::receive_gradient, 0, 1},
+                                            {Work::backward, 0, 1},
+                                            {Work::send_gradient, 0, 1},
+                                            {Work::receive_gradient, 0, 0},
+                                            {Work::backward, 0, 0}},
+                                           {{Work::receive_activation, 0, 0},
+                                            {Work::forward, 0, 0},
+                                            {Work::send_activation, 0, 0},
+                                            {Work::receive_activation, 0, 1},
+                                            {Work::forward, 0, 1},
+                                            {Work::backward, 0, 1},
+                                            {Work::send_gradient, 0, 1},
+                                            {Work::receive_gradient, 0, 0},
+                                            {Work::backward, 0, 0},
+                                            {Work::send_gradient, 0, 0}}};
+  const Simulation result = simulate(lists, 2);
+  EXPECT_EQ(result.problem, "");
+  EXPECT_EQ(result.most_tapes, (std::vector<int>{2, 2}));
+}
+
+// Whatever is taken out of a list that works, or changes its place, is found.
+TEST(PipelineSimulation, FindsWhatIsMissing) {
+  for (const Schedule schedule : {one_forward_one_backward, zero_bubble}) {
+    const std::vector<Instructions> good = of_all_stages(schedule, 3, 4);
+    for (std::size_t stage = 0; stage < good.size(); ++stage) {
+      for (std::size_t i = 0; i < good[stage].size(); ++i) {
+        std::vector<Instructions> bad = good;
+        bad[stage].erase(bad[stage].begin() + static_cast<std::ptrdiff_t>(i));
+        EXPECT_NE(simulate(bad).problem, "") << stage << ' ' << i;
+      }
+    }
+  }
+}
+
+TEST(PipelineSimulation, FindsDeadlocksAndMessagesOutOfOrder) {
+  std::vector<Instructions> lists = of_all_stages(one_forward_one_backward, 2, 4);
+  ASSERT_EQ(lists[0][4], (Instruction{Work::receive_gradient, 0}));
+  std::swap(lists[0][1], lists[0][4]);  // before the activation was sent that it is a gradient of
+  EXPECT_NE(simulate(lists).problem.find("waits forever"), std::string::npos)
+      << simulate(lists).problem;
+
+  lists = of_all_stages(one_forward_one_backward, 2, 4);
+  for (Instruction& i : lists[1]) {
+    if (i.micro_batch <= 1 && i.work == Work::receive_activation) {
+      i.micro_batch = 1 - i.micro_batch;
+    }
+  }
+  EXPECT_NE(simulate(lists).problem.find("gets another message"), std::string::npos)
+      << simulate(lists).problem;
 }
 
 }  // namespace

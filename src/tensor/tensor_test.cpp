@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <future>
 #include <limits>
 #include <set>
 
 #include "tensor/box.h"
+#include "tensor/kept_memory.h"
 
 namespace bloomery {
 namespace {
@@ -225,6 +227,36 @@ TEST(TensorMemory, RunningOutNamesTheOpAndTheShape) {
       EXPECT_NE(text.find(part), std::string::npos) << text;
     }
   }
+}
+
+// Without keeping, the pool would hand the block out again while the other stream is to read it.
+TEST(KeptMemory, StaysUntilTheOtherStreamIsPastItsUse) {
+  Device device({.num_threads = 1});
+  Stream owner(device), other(device, StreamMode::queued);
+  KeptMemory kept(owner);
+  std::promise<void> gate;
+  Tensor block = Tensor::zeros(owner, DType::fp32, {1024});
+  const void* const place = block.data();
+  other.submit([opened = gate.get_future().share()] { opened.wait(); });
+  auto done = std::make_shared<Event>(device);
+  done->record(other);
+  kept.keep_until(std::move(block), done);
+  EXPECT_NE(Tensor::empty(owner, DType::fp32, {1024}).data(), place);
+  gate.set_value();
+  kept.wait();
+  EXPECT_EQ(Tensor::empty(owner, DType::fp32, {1024}).data(), place);
+}
+
+TEST(KeptMemory, DoesNotPileUp) {
+  Device device({.num_threads = 1});
+  Stream owner(device), other(device, StreamMode::queued);
+  KeptMemory kept(owner);
+  for (int i = 0; i < 100; ++i) {
+    auto done = std::make_shared<Event>(device);
+    done->record(other);
+    kept.keep_until(Tensor::empty(owner, DType::fp32, {1024}), done);
+  }
+  EXPECT_LE(owner.memory()->statistics().peak_used_bytes, 8u * 4096);
 }
 
 }  // namespace

@@ -3,58 +3,51 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/optimizer/units.h"
-
 namespace bloomery {
 namespace {
 
-// Elements of parameters that this rank counts, without padding rows and gaps.
+// Elements of the parts of parameters that no rank before this one has. `tensor` says which of a
+// shard's tensors.
 template <class Body>
-void for_each_counted(GptRank& rank, const Tensor& tensor, const Body& body) {
-  const std::vector<float> values = tensor.to_host<float>(rank.stream());
-  const std::vector<std::uint8_t> flags =
-      rank.layout().shard().unit_flags.to_host<std::uint8_t>(rank.stream());
-  const std::int64_t begin = rank.layout().shard_begin();
-  for (const FlatLayout::Place& place : rank.layout().places()) {
-    const std::int64_t first = std::max<std::int64_t>(0, place.first - begin);
-    const std::int64_t last =
-        std::min<std::int64_t>(static_cast<std::int64_t>(values.size()),
-                               place.first + place.parameter->box.extent.numel() - begin);
-    if (first >= last || (flags[static_cast<std::size_t>(first / kUnitSize)] & kUnitUncounted)) {
-      continue;
-    }
-    for (std::int64_t i = first; i < last; ++i) {
-      body(static_cast<double>(values[static_cast<std::size_t>(i)]));
+void for_each_counted(Rank& rank, const Tensor FlatShard::*tensor, const Body& body) {
+  std::vector<std::vector<float>> shards;
+  for (const FlatShard& shard : rank.optimizer().shards()) {
+    shards.push_back((shard.*tensor).to_host<float>(rank.stream()));
+  }
+  for (const ParameterStore::Part& part : rank.store().parts()) {
+    if (part.shard && part.is_first_holder) {
+      const auto first = shards[*part.shard].begin() + part.at;
+      std::for_each(first, first + part.count, body);
     }
   }
 }
 
-std::vector<double> over_ranks(GptRank& rank, const std::vector<double>& mine, Reduce reduce) {
-  const Tensor numbers =
-      Tensor::from_host(rank.stream(), mine, {static_cast<std::int64_t>(mine.size())});
-  rank.mesh().axis(Axis::tensor).all_reduce(numbers, reduce, rank.stream());
-  return numbers.to_host<double>(rank.stream());
+// The sum or the largest of what the ranks found.
+double over_ranks(Rank& rank, double mine, Reduce reduce) {
+  double result = 0;
+  for (const auto& numbers : rank.mesh().host().gather_numbers("statistics", {mine})) {
+    result = reduce == Reduce::sum ? result + numbers[0] : std::max(result, numbers[0]);
+  }
+  return result;
 }
 
 }  // namespace
 
-double parameter_norm(GptRank& rank) {
+double parameter_norm(Rank& rank) {
   double sum = 0;
-  for_each_counted(rank, rank.optimizer().shards().front().master,
-                   [&sum](double x) { sum += x * x; });
-  return std::sqrt(over_ranks(rank, {sum}, Reduce::sum)[0]);
+  for_each_counted(rank, &FlatShard::master, [&sum](double x) { sum += x * x; });
+  return std::sqrt(over_ranks(rank, sum, Reduce::sum));
 }
 
-double gradient_zeros(GptRank& rank) {
+double gradient_zeros(Rank& rank) {
   double count = 0;
-  for_each_counted(rank, rank.layout().shard().grad, [&count](double x) { count += x == 0; });
-  return over_ranks(rank, {count}, Reduce::sum)[0];
+  for_each_counted(rank, &FlatShard::grad, [&count](double x) { count += x == 0; });
+  return over_ranks(rank, count, Reduce::sum);
 }
 
-std::vector<std::pair<std::string, double>> optimizer_statistics(GptRank& rank) {
-  const FlatShard& shard = rank.optimizer().shards().front();
+std::vector<std::pair<std::string, double>> optimizer_statistics(Rank& rank) {
   std::vector<std::pair<std::string, double>> all;
-  const auto add = [&](const std::string& name, const Tensor& tensor, bool square_root) {
+  const auto add = [&](const std::string& name, const Tensor FlatShard::*tensor, bool square_root) {
     double squares = 0, sum = 0, largest = 0;
     for_each_counted(rank, tensor, [&](double x) {
       const double size = square_root ? std::sqrt(x) : std::abs(x);
@@ -62,17 +55,19 @@ std::vector<std::pair<std::string, double>> optimizer_statistics(GptRank& rank) 
       sum += size;
       largest = std::max(largest, size);
     });
-    const std::vector<double> sums = over_ranks(rank, {squares, sum}, Reduce::sum);
-    all.emplace_back("optimizer/" + name + "_l2", std::sqrt(sums[0]));
-    all.emplace_back("optimizer/" + name + "_l1", sums[1]);
-    all.emplace_back("optimizer/" + name + "_abs_max", over_ranks(rank, {largest}, Reduce::max)[0]);
+    const auto put = [&](const char* which, double value) {
+      all.emplace_back("optimizer/" + name + which, value);
+    };
+    put("_l2", std::sqrt(over_ranks(rank, squares, Reduce::sum)));
+    put("_l1", over_ranks(rank, sum, Reduce::sum));
+    put("_abs_max", over_ranks(rank, largest, Reduce::max));
   };
-  if (shard.moment2) {
-    add("variance", shard.moment2, false);
-    add("variance_sqrt", shard.moment2, true);
+  if (rank.optimizer().shards().front().moment2) {
+    add("variance", &FlatShard::moment2, false);
+    add("variance_sqrt", &FlatShard::moment2, true);
   }
-  add("momentum", shard.moment1, false);
-  add("weight", shard.master, false);
+  add("momentum", &FlatShard::moment1, false);
+  add("weight", &FlatShard::master, false);
   return all;
 }
 

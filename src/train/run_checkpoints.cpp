@@ -16,26 +16,7 @@ constexpr const char* kSchedulePosition = "schedule_position";
 constexpr const char* kSkippedSteps = "skipped_steps";
 constexpr const char* kSchedule = "schedule";
 
-// What of a parameter this rank's shard has: elements [first, first + count) of its true rows, at
-// element `at` of the shard's tensors.
-struct ShardPart {
-  const Parameter* parameter;
-  std::int64_t first, count, at;
-};
-
-std::vector<ShardPart> shard_parts(const FlatLayout& layout) {
-  std::vector<ShardPart> parts;
-  for (const FlatLayout::Place& place : layout.places()) {
-    const std::int64_t begin = std::max(place.first, layout.shard_begin());
-    const std::int64_t end =
-        std::min(place.first + place.parameter->box.extent.numel(), layout.shard_end());
-    if (begin < end) {
-      parts.push_back(
-          {place.parameter, begin - place.first, end - begin, begin - layout.shard_begin()});
-    }
-  }
-  return parts;
-}
+using Part = ParameterStore::Part;
 
 std::int64_t stored_number(const CheckpointReader& reader, const char* name) {
   const auto& extra = reader.state().extra;
@@ -46,12 +27,12 @@ std::int64_t stored_number(const CheckpointReader& reader, const char* name) {
   return number;
 }
 
-// Reads a part of a tensor of any dtype into the fp32 elements from `at` of `to`.
-void load_part(GptRank& rank, const CheckpointReader& reader, const std::string& name,
-               const ShardPart& part, const Tensor& to) {
+// Reads a part of a tensor of any dtype into `to`.
+void load_part(Rank& rank, const CheckpointReader& reader, const std::string& name,
+               const Part& part, const Tensor& to) {
   Stream& stream = rank.stream();
   const DType dtype = reader.tensor(name).dtype;
-  std::int64_t at = part.at;
+  std::int64_t at = 0;
   for (const Box& box : boxes_of_range(part.parameter->box, part.first, part.count)) {
     const std::int64_t count = box.extent.numel();
     std::vector<std::byte> bytes(static_cast<std::size_t>(count) * size_of(dtype));
@@ -69,8 +50,7 @@ void load_part(GptRank& rank, const CheckpointReader& reader, const std::string&
   }
 }
 
-void check_fits(const GptRank& rank, const CheckpointReader& reader, FlatLayout& layout,
-                bool optimizer) {
+void check_fits(const Rank& rank, const CheckpointReader& reader, bool optimizer) {
   const std::string place = reader.folder().string();
   std::string wrong;
   int count = 0;
@@ -80,8 +60,9 @@ void check_fits(const GptRank& rank, const CheckpointReader& reader, FlatLayout&
       wrong += "\n  " + line;
     }
   };
-  for (const FlatLayout::Place& place : layout.places()) {
-    const Parameter& parameter = *place.parameter;
+  const ParameterList& parameters = rank.model().parameters();
+  for (const Parameter* each : parameters) {
+    const Parameter& parameter = *each;
     if (!reader.contains(parameter.name)) {
       complain(concat(parameter.name, " is not in the checkpoint"));
     } else if (const Shape& stored = reader.tensor(parameter.name).shape;
@@ -94,9 +75,10 @@ void check_fits(const GptRank& rank, const CheckpointReader& reader, FlatLayout&
   for (const std::string& name : reader.names()) {
     weights += is_moment_name(name) ? 0 : 1;
   }
-  if (count == 0 && weights != layout.places().size()) {
+  const bool whole = rank.model().is_first() && rank.model().is_last();
+  if (count == 0 && whole && weights != parameters.size()) {
     complain(concat("the checkpoint has ", weights, " tensors of weights, the model ",
-                    layout.places().size()));
+                    parameters.size()));
   }
   for (const std::string& line :
        model_differences(rank.options().model, model_record(reader.state(), place).model)) {
@@ -104,19 +86,17 @@ void check_fits(const GptRank& rank, const CheckpointReader& reader, FlatLayout&
   }
   check(count == 0, place, " holds another model (", count,
         " differences); give the model flags that it was trained with:", wrong);
-  const std::string probe = exp_avg_name(layout.places().front().parameter->name);
+  const std::string probe = exp_avg_name(parameters.front()->name);
   check(!optimizer || reader.contains(probe), place,
         " has no state of the optimizer: give --no-load-optim to go on with a fresh one, or "
         "--finetune to start at iteration 0");
   const bool adam = rank.options().optimizer.kind != OptimizerKind::sgd;
-  check(!optimizer ||
-            reader.contains(exp_avg_sq_name(layout.places().front().parameter->name)) == adam,
-        place,
+  check(!optimizer || reader.contains(exp_avg_sq_name(parameters.front()->name)) == adam, place,
         " was saved by another kind of optimizer; give the same "
         "--optimizer, or --no-load-optim");
 }
 
-void load_step_state(GptRank& rank, const CheckpointReader& reader) {
+void load_step_state(Rank& rank, const CheckpointReader& reader) {
   const RunState& stored = reader.state();
   StepState state = rank.optimizer().state();
   state.num_steps = stored_number(reader, kOptimizerSteps);
@@ -131,7 +111,7 @@ void load_step_state(GptRank& rank, const CheckpointReader& reader) {
 }
 
 // Which kernels serve which products: others might give other bits.
-void load_choices(GptRank& rank, const std::string& text) {
+void load_choices(Rank& rank, const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);) {
@@ -140,7 +120,7 @@ void load_choices(GptRank& rank, const std::string& text) {
   rank.stream().device().service<MatmulChoices>().load(lines);
 }
 
-std::string choices_text(GptRank& rank) {
+std::string choices_text(Rank& rank) {
   std::string text;
   for (const std::string& line : rank.stream().device().service<MatmulChoices>().lines()) {
     text += line + "\n";
@@ -150,25 +130,23 @@ std::string choices_text(GptRank& rank) {
 
 }  // namespace
 
-Progress load_checkpoint(GptRank& rank, const CheckpointReader& reader, LoadScope scope) {
-  FlatLayout& layout = rank.layout();
+Progress load_checkpoint(Rank& rank, const CheckpointReader& reader, LoadScope scope) {
   const bool optimizer = scope == LoadScope::everything;
-  check_fits(rank, reader, layout, optimizer);
-  const FlatShard& shard = rank.optimizer().shards().front();
-  for (const ShardPart& part : shard_parts(layout)) {
+  check_fits(rank, reader, optimizer);
+  for (const Part& part : rank.store().parts()) {
     const std::string& name = part.parameter->name;
-    load_part(rank, reader, name, part, shard.master);
-    if (optimizer) {
-      load_part(rank, reader, exp_avg_name(name), part, shard.moment1);
+    load_part(rank, reader, name, part, part.weights);
+    if (optimizer && part.shard) {
+      const FlatShard& shard = rank.optimizer().shards()[*part.shard];
+      const Shape shape{part.count};
+      load_part(rank, reader, exp_avg_name(name), part, shard.moment1.range(part.at, shape));
       if (shard.moment2) {
-        load_part(rank, reader, exp_avg_sq_name(name), part, shard.moment2);
+        load_part(rank, reader, exp_avg_sq_name(name), part, shard.moment2.range(part.at, shape));
       }
     }
   }
-  if (shard.value) {
-    launch(rank.stream(), ScaleAdd{.x = shard.master, .y = shard.value});
-    rank.stream().synchronize();
-  }
+  rank.store().take_over_master();
+  rank.stream().synchronize();
   if (scope == LoadScope::weights) {
     return {};
   }
@@ -179,20 +157,20 @@ Progress load_checkpoint(GptRank& rank, const CheckpointReader& reader, LoadScop
   return {reader.state().step, reader.state().consumed_samples};
 }
 
-RunCheckpoints::RunCheckpoints(GptRank& rank, const CheckpointFlags& flags, const RunFacts& facts)
+RunCheckpoints::RunCheckpoints(Rank& rank, const CheckpointFlags& flags, const RunFacts& facts)
     : rank_(rank), flags_(flags), facts_(facts), stage_(rank.stream()) {
-  // Data-parallel ranks hold the same: the first of them saves.
-  Mesh& mesh = rank.mesh();
-  group_ = mesh.world().split(mesh.coordinate(Axis::data), mesh.world().rank());
-  if (mesh.coordinate(Axis::data) != 0) {
+  // Of ranks that hold the same the first saves it.
+  const std::vector<Part> parts = rank.store().parts();
+  const bool saves =
+      std::ranges::any_of(parts, [](const Part& part) { return part.is_first_holder; });
+  Communicator& world = rank.mesh().world();
+  group_ = world.split(saves ? 0 : 1, world.rank());
+  if (!saves) {
     return;
   }
-  stream_ = std::make_unique<Stream>(rank.stream().device());
   const SaveOptions options{.asynchronous = !flags.synchronous,
                             .keep = {.last = flags.keep_last, .every = flags.keep_every}};
-  writer_ = std::make_unique<CheckpointWriter>(
-      flags.save, group_->size() == 1 ? single_rank_group() : communicator_group(*group_, *stream_),
-      options);
+  writer_ = std::make_unique<CheckpointWriter>(flags.save, save_group(group_->host()), options);
   add_parameters();
   stage_.reserve();
 }
@@ -200,18 +178,22 @@ RunCheckpoints::RunCheckpoints(GptRank& rank, const CheckpointFlags& flags, cons
 RunCheckpoints::~RunCheckpoints() = default;
 
 void RunCheckpoints::add_parameters() {
-  const FlatShard& shard = rank_.optimizer().shards().front();
-  const auto add = [&](const std::string& name, const ShardPart& part, const Tensor& tensor) {
+  const auto add = [&](const std::string& name, const Part& part, const Tensor& tensor) {
     stage_.add_range(name, tensor.dtype(), part.parameter->box, part.first, part.count,
-                     tensor.range(part.at, {part.count}).data());
+                     tensor.data());
   };
-  for (const ShardPart& part : shard_parts(rank_.layout())) {
+  for (const Part& part : rank_.store().parts()) {
+    if (!part.is_first_holder) {
+      continue;
+    }
     const std::string& name = part.parameter->name;
-    add(name, part, shard.master);
-    if (!flags_.no_save_optim) {
-      add(exp_avg_name(name), part, shard.moment1);
+    add(name, part, part.weights);
+    if (!flags_.no_save_optim && part.shard) {
+      const FlatShard& shard = rank_.optimizer().shards()[*part.shard];
+      const Shape shape{part.count};
+      add(exp_avg_name(name), part, shard.moment1.range(part.at, shape));
       if (shard.moment2) {
-        add(exp_avg_sq_name(name), part, shard.moment2);
+        add(exp_avg_sq_name(name), part, shard.moment2.range(part.at, shape));
       }
     }
   }

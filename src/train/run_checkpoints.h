@@ -10,8 +10,8 @@
 #include "checkpoint/reader.h"
 #include "checkpoint/stage.h"
 #include "checkpoint/writer.h"
-#include "train/gpt_rank.h"
 #include "train/options/pretrain_options.h"
+#include "train/rank.h"
 
 namespace bloomery {
 
@@ -37,12 +37,12 @@ enum class LoadScope {
 
 // Takes over what a checkpoint holds; the numbers are the checkpoint's bit for bit. An Error names
 // what does not fit.
-Progress load_checkpoint(GptRank& rank, const CheckpointReader& reader, LoadScope scope);
+Progress load_checkpoint(Rank& rank, const CheckpointReader& reader, LoadScope scope);
 
 class RunCheckpoints {
  public:
   // The rank and the facts must outlive it. Makes the folder and the host memory of the snapshots.
-  RunCheckpoints(GptRank& rank, const CheckpointFlags& flags, const RunFacts& facts);
+  RunCheckpoints(Rank& rank, const CheckpointFlags& flags, const RunFacts& facts);
   ~RunCheckpoints();
 
   // Saves as SAVE/step-N, beside the next steps unless --synchronous. Outcomes are to be fetched.
@@ -54,10 +54,9 @@ class RunCheckpoints {
   void add_parameters();
   RunState state(const Progress& progress) const;
 
-  GptRank& rank_;
+  Rank& rank_;
   CheckpointFlags flags_;
   const RunFacts& facts_;
-  std::unique_ptr<Stream> stream_;  // of the writer's own messages
   std::unique_ptr<Communicator> group_;
   SnapshotStage stage_;
   std::unique_ptr<CheckpointWriter> writer_;  // of ranks that hold what others do not

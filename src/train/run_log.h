@@ -9,7 +9,6 @@
 #include <string>
 
 #include "config/option_table.h"
-#include "train/gpt_rank.h"
 #include "train/log/event_file.h"
 #include "train/log/live_line.h"
 #include "train/log/metrics_file.h"
@@ -17,6 +16,7 @@
 #include "train/log/throughput.h"
 #include "train/log/timer_lines.h"
 #include "train/options/plan.h"
+#include "train/rank.h"
 #include "train/run_checkpoints.h"
 
 namespace bloomery {
@@ -28,7 +28,7 @@ ArgumentList argument_list(const OptionTable& table);
 struct StepFacts {
   Progress progress;  // after the step
   std::int64_t global_batch = 0;
-  GptRank::Outcome outcome;
+  Rank::Outcome outcome;
   MemoryStatistics memory;
   std::optional<double> params_norm, num_zeros;
 };

@@ -1,5 +1,7 @@
 #include "train/timers.h"
 
+#include "base/error.h"
+
 namespace bloomery {
 
 Timers::Scope::Scope(Timers* timers, const char* name) : timers_(timers), name_(name) {
@@ -27,21 +29,17 @@ double Timers::milliseconds(const std::string& name) const {
 }
 
 std::vector<TimerReport> Timers::read(const std::vector<std::string>& names, double normalizer,
-                                      Communicator& world) const {
+                                      HostGroup& world) const {
   std::vector<double> mine;
   for (const std::string& name : names) {
     mine.push_back(milliseconds(name) / normalizer);
   }
-  const auto count = static_cast<std::int64_t>(names.size());
-  const Tensor part = Tensor::from_host(stream_, mine, {count});
-  const Tensor whole = Tensor::empty(stream_, DType::fp64, {count * world.size()});
-  world.all_gather(part, whole, stream_);
-  const std::vector<double> all = whole.to_host<double>(stream_);
+  const std::vector<std::vector<double>> all = world.gather_numbers("timers", mine);
   std::vector<TimerReport> reports;
   for (std::size_t i = 0; i < names.size(); ++i) {
     TimerReport report{.name = names[i], .rank_ms = {}};
-    for (std::size_t at = i; at < all.size(); at += names.size()) {
-      report.rank_ms.push_back(all[at]);
+    for (const std::vector<double>& of_rank : all) {
+      report.rank_ms.push_back(of_rank.at(i));
     }
     reports.push_back(std::move(report));
   }
@@ -49,7 +47,7 @@ std::vector<TimerReport> Timers::read(const std::vector<std::string>& names, dou
 }
 
 std::vector<TimerReport> Timers::collect(const std::vector<std::string>& names, double normalizer,
-                                         Communicator& world) {
+                                         HostGroup& world) {
   std::vector<TimerReport> reports = read(names, normalizer, world);
   for (const std::string& name : names) {
     seconds_.erase(name);

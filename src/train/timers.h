@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/communicator.h"
+#include "comm/host_group.h"
 #include "device/stream.h"
 #include "train/log/timer_lines.h"
 
@@ -39,10 +39,10 @@ class Timers {
   double milliseconds(const std::string& name) const;
   // The named timers of all ranks, divided by `normalizer`. Collective.
   std::vector<TimerReport> read(const std::vector<std::string>& names, double normalizer,
-                                Communicator& world) const;
+                                HostGroup& world) const;
   // And sets them back.
   std::vector<TimerReport> collect(const std::vector<std::string>& names, double normalizer,
-                                   Communicator& world);
+                                   HostGroup& world);
 
  private:
   Stream& stream_;

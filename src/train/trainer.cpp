@@ -22,29 +22,13 @@ RankOptions rank_options(const RunInputs& inputs) {
   o.dtype = inputs.plan.dtype;
   o.device = inputs.device;
   o.seed = static_cast<std::uint64_t>(inputs.options.seed);
+  o.layout = inputs.plan.layout;
   return o;
 }
 
 std::string decay_word(DecayStyle style) {
   constexpr const char* kWords[] = {"constant", "linear", "cosine", "inverse-square-root"};
   return kWords[static_cast<int>(style)];
-}
-
-MeshDegrees mesh_degrees(const Plan& plan) {
-  MeshDegrees degrees;
-  degrees.data = static_cast<int>(plan.data_ranks);
-  return degrees;
-}
-
-// Whether any rank says so. Collective.
-bool any_rank(GptRank& rank, bool mine) {
-  Communicator& world = rank.mesh().world();
-  if (world.size() == 1) {
-    return mine;  // without waiting for the device
-  }
-  const Tensor wish = Tensor::from_host(rank.stream(), std::vector<double>{mine ? 1.0 : 0.0}, {1});
-  world.all_reduce(wish, Reduce::max, rank.stream());
-  return wish.to_host<double>(rank.stream())[0] > 0;
 }
 
 double seconds_since(Clock::time_point start) {
@@ -64,12 +48,12 @@ Trainer::Trainer(const RunInputs& inputs, std::unique_ptr<Communicator> world, R
   log_.line(setup_done_line());
   log_.timers(
       timers_->collect({"model-and-optimizer-setup", "train/valid/test-data-iterators-setup"}, 1,
-                       rank_->mesh().world()));
+                       rank_->mesh().host()));
 }
 
 void Trainer::setup(std::unique_ptr<Communicator> world) {
   const Clock::time_point start = Clock::now();
-  rank_ = std::make_unique<GptRank>(rank_options(inputs_), mesh_degrees(plan_), std::move(world));
+  rank_ = std::make_unique<Rank>(rank_options(inputs_), std::move(world));
   Device& device = rank_->stream().device();
   device.service<MatmulChoices>().timing = options_.allow_nondeterministic;
   device.service<AttentionSettings>().deterministic = !options_.allow_nondeterministic;
@@ -113,16 +97,16 @@ void Trainer::load() {
   log_.line(checkpoint_version_line());
   log_.line(loaded_line(folder, progress_.iteration));
   timers_->add("load-checkpoint", seconds_since(start));
-  log_.timers(timers_->collect({"load-checkpoint"}, 1, rank_->mesh().world()));
+  log_.timers(timers_->collect({"load-checkpoint"}, 1, rank_->mesh().host()));
 }
 
 void Trainer::open_data() {
   const Clock::time_point start = Clock::now();
-  Communicator& world = rank_->mesh().world();
-  if (world.rank() == 0) {
+  HostGroup& host = rank_->mesh().host();
+  if (host.rank() == 0) {
     data_ = &inputs_.data(log_);
   }
-  world.barrier();
+  host.barrier("data");
   data_ = &inputs_.data(log_);
   check(options_.evaluation.skip_train || data_->source(Split::train) != nullptr,
         "there are no training data: give --data-path or --train-data-path, and a --split that "
@@ -303,7 +287,7 @@ void Trainer::report_timers(std::int64_t iteration) {
   if (logging.timers_to_tensorboard && logging.timing_level > 0 &&
       log_.at_tensorboard_interval(iteration)) {
     log_.timer_scalars(
-        timers_->read(iteration_timers(), static_cast<double>(timed_steps_), rank_->mesh().world()),
+        timers_->read(iteration_timers(), static_cast<double>(timed_steps_), rank_->mesh().host()),
         iteration);
   }
 }
@@ -321,7 +305,7 @@ void Trainer::report_interval(std::int64_t iteration) {
   timed_steps_ = 0;
   if (options_.logging.timing_level > 0) {
     log_.timers(timers_->collect(iteration_timers(), static_cast<double>(options_.logging.interval),
-                                 rank_->mesh().world()));
+                                 rank_->mesh().host()));
   }
   report_saves(false);
 }
@@ -360,7 +344,7 @@ void Trainer::evaluate(Split split, std::int64_t first_sample, bool at_end) {
   std::optional<BatchFeed> feed;
   feed.emplace(*data_, split, feed_options(first_sample), rank_->stream());
   const std::int64_t each = plan_.batch.global() / (plan_.micro_batch * plan_.data_ranks);
-  const double loss =
+  const Rank::Losses losses =
       rank_->evaluate(options_.evaluation.iterations * each, [&](std::int64_t micro_batch) {
         if (micro_batch % each == 0) {
           notice_stop();
@@ -369,7 +353,7 @@ void Trainer::evaluate(Split split, std::int64_t first_sample, bool at_end) {
       });
   feed.reset();  // its threads end within the time that is left out
   log_.evaluation({.iteration = progress_.iteration,
-                   .losses = {{"lm loss", loss}},
+                   .losses = losses,
                    .final_samples = at_end ? evaluation_samples() : 0,
                    .test = split == Split::test},
                   progress_);
@@ -379,7 +363,7 @@ void Trainer::evaluate(Split split, std::int64_t first_sample, bool at_end) {
 // An evaluation may take longer than whoever asks to stop will wait: what was learnt is saved
 // first.
 void Trainer::notice_stop() {
-  if (!stop_seen_ && any_rank(*rank_, wants_to_stop())) {
+  if (!stop_seen_ && rank_->mesh().host().any("wish to stop", wants_to_stop())) {
     stop_seen_ = true;
     if (!options_.evaluation.skip_train && progress_.iteration > 0) {
       save();
@@ -405,7 +389,7 @@ void Trainer::save() {
   saved_ = progress_.iteration;
   report_saves(false);
   timers_->add("save-checkpoint", seconds_since(start));
-  log_.timers(timers_->collect({"save-checkpoint"}, 1, rank_->mesh().world()));
+  log_.timers(timers_->collect({"save-checkpoint"}, 1, rank_->mesh().host()));
 }
 
 void Trainer::report_saves(bool wait) {

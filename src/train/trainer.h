@@ -78,7 +78,7 @@ class Trainer {
   const PretrainOptions& options_;
   const Plan& plan_;
   RunLog& log_;
-  std::unique_ptr<GptRank> rank_;
+  std::unique_ptr<Rank> rank_;
   std::unique_ptr<Timers> timers_;
   const TrainingData* data_ = nullptr;
   std::unique_ptr<RunCheckpoints> checkpoints_;

@@ -8,7 +8,7 @@
 
 #include "checkpoint/hf/hf_model.h"
 #include "tensor/safetensors.h"
-#include "train/gpt_rank.h"
+#include "train/rank.h"
 
 namespace bloomery {
 namespace {
@@ -39,7 +39,7 @@ HostBatch host_batch(Stream& stream, const SafetensorsFile& input) {
 using Named = std::vector<std::pair<std::string, Tensor>>;
 
 // Without the padding of the vocabulary.
-Tensor logits(Stream& stream, GptRank& rank, const HostBatch& host) {
+Tensor logits(Stream& stream, Rank& rank, const HostBatch& host) {
   Batch batch = host.upload(rank.stream());
   batch.labels = {};
   Context context = rank.context(batch, nullptr);
@@ -55,7 +55,7 @@ Tensor logits(Stream& stream, GptRank& rank, const HostBatch& host) {
 }
 
 // Of all weights, by their names and in their layout.
-void add_gradients(Stream& stream, GptRank& rank, Named& results) {
+void add_gradients(Stream& stream, Rank& rank, Named& results) {
   const HuggingFace& form = hf_form(rank.model().options());
   const std::vector<TensorMap> maps = expand(form.tensors, rank.model().options());
   for (const Parameter* parameter : rank.model().parameters()) {
@@ -73,7 +73,7 @@ void add_gradients(Stream& stream, GptRank& rank, Named& results) {
 
 Named compute(Stream& stream, const HfModel& model, const SafetensorsFile& input) {
   RankOptions options{.model = model.options, .device = {.num_threads = 2}, .training = false};
-  GptRank rank(options, MeshDegrees{}, make_self_communicator());
+  Rank rank(options);
   for (Parameter* parameter : rank.model().parameters()) {
     load(*parameter, model.tensors.at(parameter->name));
   }

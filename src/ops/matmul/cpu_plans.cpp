@@ -125,7 +125,9 @@ bool CpuMatmulPlans::available(CpuMethod method, const MatmulKey& key) const {
     case CpuMethod::onednn:
       return onednn_ != nullptr && key.input == DType::fp32;
     case CpuMethod::onednn_bf16:
-      return onednn_ != nullptr && key.input == DType::bf16 && cpu_level() >= 3;
+      // Never beside our own kernel on the tiles: for some small shapes oneDNN 2 uses tiles that it
+      // has not configured, which ends the process.
+      return onednn_ != nullptr && key.input == DType::bf16 && cpu_level() >= 3 && !amx_usable();
     case CpuMethod::amx:
       return key.input == DType::bf16 && amx_usable();
   }

@@ -138,6 +138,8 @@ Plan make_plan(const PretrainOptions& o, std::int64_t vocabulary) {
   plan.parameters = count_parameters(plan.model);
   plan.micro_batch = o.batch.micro;
   plan.data_ranks = o.batch.ranks_as_threads;
+  plan.layout = {.degrees = {.data = o.batch.ranks_as_threads},
+                 .sharded = Sharding::of_stage(static_cast<int>(o.zero_stage.value_or(0)))};
   plan.seq_length = o.data.seq_length;
   plan.batch = BatchSize(global_batch_size(o.batch), rampup(o.batch));
   const int num_moments = o.update.kind == OptimizerKind::sgd ? 1 : 2;

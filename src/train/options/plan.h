@@ -5,6 +5,7 @@
 #include <array>
 #include <string>
 
+#include "comm/layout.h"
 #include "train/options/batch_size.h"
 #include "train/options/memory.h"
 #include "train/options/pretrain_options.h"
@@ -25,6 +26,7 @@ struct Plan {
   ParameterCount parameters;
   MemoryEstimate memory;
 
+  Layout layout;
   std::int64_t micro_batch = 1, data_ranks = 1, seq_length = 1;
   BatchSize batch{1, {}};
   std::int64_t num_micro_batches(std::int64_t consumed_samples) const {

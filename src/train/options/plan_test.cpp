@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "comm/communicator.h"
-#include "train/gpt_rank.h"
 #include "train/options/model_sizes.h"
 #include "train/options/options_case.h"
+#include "train/rank.h"
 
 namespace bloomery {
 namespace {
@@ -83,7 +83,7 @@ TEST(Plan, ActivationsAreWhatTheTapeKeeps) {
     rank.recompute = plan.recompute;
     rank.dtype = plan.dtype;
     rank.device.num_threads = 1;
-    GptRank trained(rank, MeshDegrees{}, make_self_communicator());
+    Rank trained(rank);
     const HostBatch batch = random_batch(2, 64, 301, 1, 0);
     trained.report_tape();
     trained.accumulate(std::vector{batch});

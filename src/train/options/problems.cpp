@@ -62,9 +62,6 @@ void check_batch(const PretrainOptions& o, Findings& f) {
             "gradient accumulation ", b.accumulation.value_or(1), " x micro-batch size ", b.micro,
             " x ", b.ranks_as_threads, " data-parallel ranks is not the global batch size ",
             global);
-  f.require(b.ranks_as_threads == 1 || o.zero_stage.value_or(0) == 0, "ZeRO stage ",
-            o.zero_stage.value_or(0), " over ", b.ranks_as_threads,
-            " ranks is not built yet; --zero-stage 0 computes the same");
 }
 
 void check_length(const PretrainOptions& o, Findings& f) {

@@ -8,7 +8,7 @@
 
 #include "autograd/metrics.h"
 #include "comm/threads.h"
-#include "train/gpt_rank.h"
+#include "train/rank.h"
 
 namespace bloomery {
 namespace {
@@ -34,7 +34,7 @@ std::vector<HostBatch> two_micro_batches(std::int64_t step) {
 }
 
 // Profiles `num_steps` after one that warms up.
-void profile(GptRank& rank, StepProfiler& profiler, int num_steps) {
+void profile(Rank& rank, StepProfiler& profiler, int num_steps) {
   rank.step(two_micro_batches(0));
   for (int step = 1; step <= num_steps; ++step) {
     profiler.begin_step(step);
@@ -44,7 +44,7 @@ void profile(GptRank& rank, StepProfiler& profiler, int num_steps) {
 }
 
 TimeTable profiled(const RankOptions& options) {
-  GptRank rank(options, {}, make_self_communicator());
+  Rank rank(options);
   Trace trace;
   StepProfiler profiler(rank.stream(), trace);
   profile(rank, profiler, 1);
@@ -92,7 +92,7 @@ void expect_ops_of_a_step(const TimeTable& table, std::int64_t num_steps) {
 }
 
 TEST(StepProfiler, NearlyAllOfAStepIsInNamedOps) {
-  GptRank rank(small_gpt(), {}, make_self_communicator());
+  Rank rank(small_gpt());
   Trace trace;
   StepProfiler profiler(rank.stream(), trace);
   profile(rank, profiler, 3);
@@ -126,7 +126,7 @@ TEST(StepProfiler, RecomputedOpsAreCalledSo) {
 }
 
 TEST(StepProfiler, EvaluationNeedsNoTape) {
-  GptRank rank(small_gpt(), {}, make_self_communicator());
+  Rank rank(small_gpt());
   Trace trace;
   StepProfiler profiler(rank.stream(), trace);
   const Batch batch = two_micro_batches(0)[0].upload(rank.stream());
@@ -147,14 +147,17 @@ TEST(StepProfiler, EvaluationNeedsNoTape) {
 TEST(StepProfiler, CollectivesAreOpsOfTheirOwn) {
   std::mutex mutex;
   run_ranks(2, [&](int, std::unique_ptr<Communicator> world) {
-    GptRank rank(small_gpt(), {.tensor = 2}, std::move(world));
+    RankOptions options = small_gpt();
+    options.layout.degrees.tensor = 2;
+    Rank rank(options, std::move(world));
     Trace trace;
     StepProfiler profiler(rank.stream(), trace);
     profile(rank, profiler, 1);
     const TimeTable table = profiler.table();
     const std::lock_guard lock(mutex);
-    // Per micro-batch: two of each block each way, the embedding, three of the loss; then the norm.
-    EXPECT_EQ(calls(table, "all_reduce", "communication"), 2 * (4 * 4 + 1 + 3) + 1)
+    // Per micro-batch: two of each block each way, the embedding, three of the loss; then the norm
+    // and the wish to stop.
+    EXPECT_EQ(calls(table, "all_reduce", "communication"), 2 * (4 * 4 + 1 + 3) + 2)
         << to_text(table);
     EXPECT_EQ(sum(table), table.step_ns);
     EXPECT_GE(table.attributed(), 0.98) << to_text(table);
@@ -162,11 +165,11 @@ TEST(StepProfiler, CollectivesAreOpsOfTheirOwn) {
 }
 
 TEST(StepProfiler, DeferredWeightGradientsKeepTheirNames) {
-  GptRank rank(small_gpt(), {}, make_self_communicator());
+  Rank rank(small_gpt());
   Trace trace;
   StepProfiler profiler(rank.stream(), trace);
   const Batch batch = two_micro_batches(0)[0].upload(rank.stream());
-  rank.layout().begin_accumulation();
+  rank.store().begin_step(1);
   profiler.begin_step(1);
   Tape tape(rank.stream());
   WeightQueue queue;
@@ -182,7 +185,7 @@ TEST(StepProfiler, DeferredWeightGradientsKeepTheirNames) {
 }
 
 TEST(StepProfiler, TheTraceShowsOpsWithTheirShapes) {
-  GptRank rank(small_gpt(), {}, make_self_communicator());
+  Rank rank(small_gpt());
   Trace trace;
   StepProfiler profiler(rank.stream(), trace, true);
   profile(rank, profiler, 1);
@@ -199,7 +202,7 @@ TEST(StepProfiler, TheTraceShowsOpsWithTheirShapes) {
 }
 
 TEST(StepProfiler, AStepThatFailsLeavesNothingBehind) {
-  GptRank rank(small_gpt(), {}, make_self_communicator());
+  Rank rank(small_gpt());
   Trace trace;
   {
     StepProfiler profiler(rank.stream(), trace);
@@ -223,7 +226,7 @@ class StepProfilerCuda : public ::testing::Test {
 TEST_F(StepProfilerCuda, TheTableIsAboutTheDevice) {
   RankOptions options = small_gpt(DeviceKind::cuda);
   options.dtype = DType::bf16;
-  GptRank rank(options, {}, make_self_communicator());
+  Rank rank(options);
   Trace trace;
   StepProfiler profiler(rank.stream(), trace, true);
   profile(rank, profiler, 3);
@@ -251,7 +254,7 @@ TEST_F(StepProfilerCuda, ABusyDeviceIsInsideOps) {
   options.model.vocabulary.size = 50304;
   options.model.positions.max_length = 1024;
   options.recompute = {.method = Method::uniform, .num_layers = 1};
-  GptRank rank(options, {}, make_self_communicator());
+  Rank rank(options);
   const std::vector<Batch> batches{random_batch(16, 1024, 50304, 1, 0).upload(rank.stream())};
   Trace trace;
   StepProfiler profiler(rank.stream(), trace);

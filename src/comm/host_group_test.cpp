@@ -1,0 +1,109 @@
+#include "comm/host_group.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "comm/threads.h"
+
+namespace bloomery {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+std::string error_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+void check_calls(HostGroup& host, int size) {
+  const int rank = host.rank();
+  ASSERT_EQ(host.size(), size);
+  Texts expected;
+  for (int i = 0; i < size; ++i) {
+    expected.push_back(std::string(static_cast<std::size_t>(i * 1000), 'x') + '\0' + "end");
+  }
+  EXPECT_EQ(host.gather("texts", expected[static_cast<std::size_t>(rank)]), expected);
+  EXPECT_EQ(host.gather("texts", {}), Texts(static_cast<std::size_t>(size)));
+  for (int root = 0; root < size; ++root) {
+    EXPECT_EQ(host.broadcast("facts", concat("from ", rank), root), concat("from ", root));
+  }
+  EXPECT_TRUE(host.any("wish", rank == size - 1));
+  EXPECT_FALSE(host.any("wish", false));
+  const auto numbers = host.gather_numbers("numbers", {rank + 0.1, 1e300});
+  ASSERT_EQ(numbers.size(), static_cast<std::size_t>(size));
+  EXPECT_EQ(numbers.back(), (std::vector<double>{size - 1 + 0.1, 1e300}));
+  host.barrier("barrier");
+  EXPECT_THROW(host.broadcast("facts", {}, size), Error);
+}
+
+TEST(HostGroup, GathersInRankOrderAndBroadcasts) {
+  check_calls(*make_self_host_group(), 1);
+  for (const int size : {1, 2, 5}) {
+    run_ranks(size,
+              [&](int, std::unique_ptr<Communicator> world) { check_calls(world->host(), size); });
+  }
+}
+
+TEST(HostGroup, SplitsWithItsCommunicator) {
+  run_ranks(4, [](int rank, std::unique_ptr<Communicator> world) {
+    const auto pair = world->split(rank % 2, -rank);
+    EXPECT_EQ(pair->host().gather("who", std::to_string(rank)),
+              (Texts{std::to_string(rank % 2 + 2), std::to_string(rank % 2)}));
+  });
+}
+
+// Two threads of each rank speak at once, about different things and in different orders.
+TEST(HostGroup, TopicsDoNotWaitForEachOther) {
+  run_ranks(3, [](int rank, std::unique_ptr<Communicator> world) {
+    HostGroup& host = world->host();
+    const auto speak = [&](const std::string& topic) {
+      for (int i = 0; i < 100; ++i) {
+        const Texts all = host.gather(topic, concat(topic, i));
+        EXPECT_EQ(all, Texts(3, concat(topic, i)));
+      }
+    };
+    if (rank == 0) {  // one thread: all of one topic before the other
+      std::thread second(speak, "manifest");
+      second.join();
+      speak("stop");
+    } else {
+      std::thread second(speak, "manifest");
+      speak("stop");
+      second.join();
+    }
+  });
+}
+
+TEST(HostGroup, ADeadlineNamesTheTopicAndWhoIsMissing) {
+  std::vector<std::string> errors(3);
+  run_ranks(3, [&](int rank, std::unique_ptr<Communicator> world) {
+    if (rank != 1) {
+      errors[static_cast<std::size_t>(rank)] =
+          error_of([&] { world->host().barrier("start-up", 0.2); });
+    }
+  });
+  for (const int rank : {0, 2}) {
+    const std::string& error = errors[static_cast<std::size_t>(rank)];
+    EXPECT_NE(error.find("waited 0.2 s in start-up for rank(s) 1"), std::string::npos) << error;
+  }
+}
+
+TEST(HostGroup, AbortWakesThoseWhoWait) {
+  std::string told;
+  run_ranks(2, [&](int rank, std::unique_ptr<Communicator> world) {
+    if (rank == 0) {
+      world->host().abort("operator said so");
+    } else {
+      told = error_of([&] { world->host().barrier("end"); });
+    }
+  });
+  EXPECT_EQ(told, "rank 0 failed: operator said so");
+}
+
+}  // namespace
+}  // namespace bloomery

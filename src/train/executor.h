@@ -1,0 +1,80 @@
+// Runs the instructions of a pipeline stage: a tape per (chunk, micro-batch), and transfers of what
+// passes between stages.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "autograd/metrics.h"
+#include "models/model.h"
+#include "pipeline/schedule.h"
+#include "zero/reducer.h"
+
+namespace bloomery {
+
+class Timers;
+
+// What the executor works with; all of it must outlive it.
+struct ExecutorParts {
+  Stream& stream;
+  Mesh& mesh;
+  ParameterStore& store;
+  Reducer& reducer;
+  std::vector<const Model*> chunks;  // of this stage
+  RecomputeOptions recompute;
+  std::function<Context(const Batch& batch, Tape* tape)> context;
+};
+
+// What a list of instructions is run on.
+struct ExecutorWork {
+  // This rank's micro-batch of a number, on the device; asked for once each, in rising order.
+  std::function<Batch(std::int64_t micro_batch)> batch;
+  Tensor grad_scale;     // Batch::grad_scale
+  bool training = true;  // with tapes and dropout
+  // After each forward pass of the model's last chunk.
+  std::function<void(const Batch& batch, const Metrics& metrics)> report;
+};
+
+struct TapeReport {
+  std::string entries;  // Tape::describe()
+  std::size_t saved_bytes = 0;
+};
+
+class Executor {
+ public:
+  explicit Executor(ExecutorParts parts);
+  ~Executor();
+
+  void run(std::span<const Instruction> list, const ExecutorWork& work);
+
+  // Each pass is timed as "forward-compute" or "backward-compute", level 2.
+  void time_passes(Timers& timers) { timers_ = &timers; }
+  // What the tape kept for backward in the last micro-batch, if somebody asked before.
+  std::optional<TapeReport> tape_report;
+
+ private:
+  struct InFlight;
+  using Key = std::pair<int, std::int64_t>;  // chunk, micro-batch
+
+  InFlight& in_flight(const Instruction& instruction, const ExecutorWork& work);
+  void compute(const Instruction& instruction, const ExecutorWork& work);
+  void forward(InFlight& flight, const Model& model, const ExecutorWork& work);
+  void backward(InFlight& flight, Instruction::Work part);
+  void exchange(std::span<const Instruction> transfers, const ExecutorWork& work);
+  View buffer(const Instruction& transfer, InFlight& flight);
+  void land(const Instruction& instruction, const ExecutorWork& work);
+
+  ExecutorParts parts_;
+  Timers* timers_ = nullptr;
+  std::map<Key, std::unique_ptr<InFlight>> in_flight_;
+  struct Loaded {
+    std::unique_ptr<Batch> batch;
+    std::size_t chunks_left = 0;
+  };
+  std::map<std::int64_t, Loaded> loaded_;  // by micro-batch
+};
+
+}  // namespace bloomery

@@ -1,0 +1,262 @@
+#include "train/rank.h"
+
+#include <sstream>
+
+#include "device/op_clock.h"
+#include "ops/arithmetic/arithmetic.h"
+#include "train/timers.h"
+
+namespace bloomery {
+namespace {
+
+constexpr std::int64_t kMostLosses = 8;
+constexpr std::int64_t kStop = kMostLosses;  // place in the statistics
+
+// A stage has equal shares of the layers; embedding and head go with the first and the last.
+BlockRange stage_blocks(const ModelOptions& options, const Mesh& mesh) {
+  const int stage = mesh.coordinate(Axis::pipeline), stages = mesh.degree(Axis::pipeline);
+  const int blocks = Model::num_blocks(options), layers = blocks - 2;
+  check(stages == 1 || stages <= layers, stages, " pipeline stages need as many layers, not ",
+        layers);
+  const auto share = [&](int s) { return 1 + layers * s / stages; };
+  return {stage == 0 ? 0 : share(stage), stage == stages - 1 ? blocks : share(stage + 1)};
+}
+
+std::vector<ParameterList> parameters_by_block(const Model& model) {
+  std::vector<ParameterList> all;
+  for (const auto& block : model.blocks()) {
+    block->collect(all.emplace_back());
+  }
+  return all;
+}
+
+Tensor device_one(Stream& stream, DType dtype) {
+  return dtype == DType::fp64 ? Tensor::from_host<double>(stream, {1}, {1})
+                              : Tensor::from_host<float>(stream, {1}, {1});
+}
+
+}  // namespace
+
+struct Rank::FrozenModel {
+  FrozenModel(std::string prefix, const ModelOptions& options, Rank& rank)
+      : name(std::move(prefix)), model(options, *rank.mesh_, rank.options_.dtype) {
+    for (Parameter* parameter : model.parameters()) {
+      parameter->frozen = true;
+    }
+    store = std::make_unique<ParameterStore>(
+        *rank.stream_, *rank.mesh_, parameters_by_block(model),
+        StoreOptions{.dtype = rank.options_.dtype, .sharded = rank.options_.layout.sharded});
+  }
+  std::string name;
+  Model model;
+  std::unique_ptr<ParameterStore> store;
+};
+
+Rank::Rank(const RankOptions& options, std::unique_ptr<Communicator> world)
+    : options_(options),
+      device_(std::make_unique<Device>(options.device)),
+      stream_(std::make_unique<Stream>(*device_)),
+      kept_(*stream_),
+      mesh_(std::make_unique<Mesh>(options.layout.degrees, std::move(world))),
+      model_(std::make_unique<Model>(options.model, *mesh_, options.dtype,
+                                     stage_blocks(options.model, *mesh_))) {
+  ties_ = std::make_unique<Ties>(*mesh_, model_->parameters());
+  store_ = std::make_unique<ParameterStore>(
+      *stream_, *mesh_, parameters_by_block(*model_),
+      StoreOptions{.dtype = options.dtype, .sharded = options.layout.sharded, .ties = ties_.get()});
+  store_->initialize(options.seed);
+  if (mesh_->degree(Axis::tensor) > 1) {
+    communication_ = std::make_unique<Stream>(*device_, StreamMode::queued);
+  }
+  if (mesh_->size(kReplicaAxes) > 1 || ties_->stages().size() > 1) {
+    reductions_ = std::make_unique<Stream>(*device_, StreamMode::queued);
+  }
+  reducer_ = std::make_unique<Reducer>(*store_, *mesh_, *ties_, *stream_, reductions_.get(), kept_);
+  optimizer_ = std::make_unique<Optimizer>(*stream_, options.optimizer, store_->shards());
+  executor_ = std::make_unique<Executor>(ExecutorParts{
+      .stream = *stream_,
+      .mesh = *mesh_,
+      .store = *store_,
+      .reducer = *reducer_,
+      .chunks = {model_.get()},
+      .recompute = options.recompute,
+      .context = [this](const Batch& batch, Tape* tape) { return context(batch, tape); }});
+  const DType dtype = accumulation_dtype(options.dtype);
+  statistics_ = Tensor::zeros(*stream_, dtype, {kMostLosses + 1});
+  one_ = device_one(*stream_, dtype);
+  readback_ = std::make_unique<Readback>(*stream_, dtype, statistics_.numel());
+}
+
+Rank::~Rank() = default;
+
+const Model& Rank::add_frozen(const std::string& name, const ModelOptions& options,
+                              std::uint64_t seed) {
+  check(mesh_->degree(Axis::pipeline) == 1,
+        "a frozen model beside the trained one cannot be cut "
+        "into pipeline stages yet");
+  frozen_.push_back(std::make_unique<FrozenModel>(name, options, *this));
+  frozen_.back()->store->initialize(seed);
+  return frozen_.back()->model;
+}
+
+Context Rank::context(const Batch& batch, Tape* tape) {
+  return Context{.stream = *stream_,
+                 .mesh = *mesh_,
+                 .batch = batch,
+                 .tape = tape,
+                 .seed = options_.seed,
+                 .training = options_.training,
+                 .access = store_->sharded().values ? store_.get() : nullptr,
+                 .communication = communication_.get(),
+                 .kept = &kept_};
+}
+
+void Rank::clear_statistics() { stream_->fill(statistics_.data(), 0, statistics_.bytes()); }
+
+void Rank::add_losses(const std::string& prefix, const Metrics& metrics, double factor) {
+  for (const Metrics::Entry& entry : metrics.entries()) {
+    const std::size_t place = num_reported_++;
+    check(place < kMostLosses, "a model may report ", kMostLosses, " losses at most");
+    if (place == loss_names_.size()) {
+      loss_names_.push_back(prefix + std::string(entry.name));
+    }
+    launch(*stream_, ScaleAdd{.x = entry.value,
+                              .y = statistics_.range(static_cast<std::int64_t>(place), {1}),
+                              .factor = static_cast<float>(factor),
+                              .add = true});
+  }
+}
+
+// The losses of one micro-batch, each `factor` of its mean.
+void Rank::report(const Batch& batch, const Metrics& metrics, double factor) {
+  num_reported_ = 0;
+  add_losses("", metrics, factor);
+  for (const auto& frozen : frozen_) {
+    Context forward = context(batch, nullptr);
+    forward.training = false;
+    forward.access = frozen->store->sharded().values ? frozen->store.get() : nullptr;
+    Metrics own;
+    forward.metrics = &own;
+    frozen->model.forward(forward);
+    add_losses(frozen->name + " ", own, factor);
+  }
+}
+
+void Rank::enqueue_gradients(std::int64_t num_micro_batches, const BatchSource& batch) {
+  const int stage = mesh_->coordinate(Axis::pipeline), stages = mesh_->degree(Axis::pipeline);
+  const auto schedule = options_.layout.zero_bubble ? zero_bubble : one_forward_one_backward;
+  const std::int64_t parts = num_micro_batches * mesh_->degree(Axis::data);
+  store_->begin_step(num_micro_batches);
+  clear_statistics();
+  executor_->run(schedule(stage, stages, num_micro_batches),
+                 {.batch = batch,
+                  .grad_scale = optimizer_->grad_scale(parts),
+                  .training = true,
+                  .report = [&](const Batch& of, const Metrics& metrics) {
+                    report(of, metrics, 1 / static_cast<double>(parts));
+                  }});
+}
+
+void Rank::enqueue_reduction() { reducer_->finish_step(); }
+
+// Losses differ between data-parallel ranks, are sums over those that cut a sequence, and of a
+// pipeline only the last stage has them.
+void Rank::sum_losses(const Tensor& statistics) {
+  mesh_->axes(axis_set(Axis::data, Axis::context, Axis::pipeline))
+      .all_reduce(statistics.range(0, {kMostLosses}), Reduce::sum, *stream_);
+}
+
+void Rank::enqueue_update(std::int64_t schedule_units, bool stop) {
+  if (stop) {
+    launch(*stream_, ScaleAdd{.x = one_, .y = statistics_.range(kStop, {1})});
+  }
+  learn_loss_names();
+  sum_losses(statistics_);
+  // Any rank may want to stop: over all axes.
+  mesh_->world().all_reduce(statistics_.range(kStop, {1}), Reduce::sum, *stream_);
+  readback_->publish(statistics_);
+  // The squared norm and, with it, overflow: over the axes along which the shards differ.
+  Communicator* const groups[] = {&mesh_->axes(store_->norm_axes())};
+  optimizer_->step(groups, schedule_units);
+  store_->publish();
+}
+
+// The last stage of a pipeline tells the others, once.
+void Rank::learn_loss_names() {
+  Communicator& pipeline = mesh_->axis(Axis::pipeline);
+  if (std::exchange(knows_loss_names_, true) || pipeline.size() == 1) {
+    return;
+  }
+  std::string names;
+  for (const std::string& name : loss_names_) {
+    names += name + '\n';
+  }
+  std::istringstream lines(
+      pipeline.host().broadcast("names of losses", names, pipeline.size() - 1));
+  loss_names_.clear();
+  for (std::string name; std::getline(lines, name);) {
+    loss_names_.push_back(name);
+  }
+}
+
+Rank::Losses Rank::named(const std::vector<double>& numbers) const {
+  Losses losses;
+  for (std::size_t i = 0; i < loss_names_.size(); ++i) {
+    losses.push_back({loss_names_[i], numbers[i]});
+  }
+  return losses;
+}
+
+Rank::Outcome Rank::outcome(int age) const {
+  const std::vector<double> numbers = readback_->read(age);
+  return {.loss = numbers[0],
+          .losses = named(numbers),
+          .stop = numbers[kStop] > 0,
+          .update = optimizer_->report(age)};
+}
+
+Rank::Losses Rank::mean_losses() {
+  learn_loss_names();
+  const Tensor sums = Tensor::empty(*stream_, statistics_.dtype(), statistics_.shape());
+  stream_->copy(sums.data(), statistics_.data(), sums.bytes());
+  sum_losses(sums);
+  Readback result(*stream_, sums.dtype(), sums.numel());
+  result.publish(sums);
+  return named(result.read(0));
+}
+
+Rank::Losses Rank::evaluate(std::int64_t num_micro_batches, const BatchSource& batch) {
+  const int stage = mesh_->coordinate(Axis::pipeline), stages = mesh_->degree(Axis::pipeline);
+  const std::int64_t parts = num_micro_batches * mesh_->degree(Axis::data);
+  clear_statistics();
+  executor_->run(forward_only(stage, stages, num_micro_batches),
+                 {.batch = batch,
+                  .grad_scale = {},
+                  .training = false,
+                  .report = [&](const Batch& of, const Metrics& metrics) {
+                    report(of, metrics, 1 / static_cast<double>(parts));
+                  }});
+  return mean_losses();
+}
+
+double Rank::accumulate(std::span<const HostBatch> micro_batches) {
+  enqueue_gradients(static_cast<std::int64_t>(micro_batches.size()), [&](std::int64_t m) {
+    return micro_batches[static_cast<std::size_t>(m)].upload(*stream_);
+  });
+  enqueue_reduction();
+  return mean_losses().front().value;
+}
+
+Rank::Result Rank::step(std::span<const HostBatch> micro_batches) {
+  Result result;
+  result.loss = accumulate(micro_batches);
+  std::int64_t num_samples = 0;
+  for (const HostBatch& batch : micro_batches) {
+    num_samples += batch.num_sequences;
+  }
+  enqueue_update(num_samples);
+  result.grad_norm = optimizer_->report(0).grad_norm;
+  return result;
+}
+
+}  // namespace bloomery

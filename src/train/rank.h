@@ -1,0 +1,122 @@
+// One rank that trains a model: its slice of the model, the parameters' memory, the optimizer, and
+// a step of one or more micro-batches. What the trainer, tests and `bloomery bench gpt` run.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "train/executor.h"
+#include "train/host_batch.h"
+#include "train/log/iteration_line.h"
+#include "tensor/readback.h"
+
+namespace bloomery {
+
+struct RankOptions {
+  ModelOptions model;
+  RecomputeOptions recompute;
+  OptimizerOptions optimizer;
+  DType dtype = DType::fp32;
+  DeviceOptions device;
+  std::uint64_t seed = 1234;
+  bool training = true;  // dropout is active
+  Layout layout;
+};
+
+class Rank {
+ public:
+  // Collective over `world`, which has the layout's number of ranks.
+  explicit Rank(const RankOptions& options,
+                std::unique_ptr<Communicator> world = make_self_communicator());
+  ~Rank();
+
+  using Losses = std::vector<NamedLoss>;  // the first is the one that is trained on
+  struct Result {
+    double loss = 0;
+    double grad_norm = 0;
+  };
+  // Gradients of the micro-batches, averaged; returns their mean loss. Waits for the device.
+  double accumulate(std::span<const HostBatch> micro_batches);
+  Result step(std::span<const HostBatch> micro_batches);  // and one optimizer update
+
+  // A step without waiting: what it found stays on the device until outcome() asks for it.
+  // `batch` gives this rank's micro-batch of a number, on the device, when its turn comes.
+  using BatchSource = std::function<Batch(std::int64_t micro_batch)>;
+  // This rank's part of the gradients of the mean loss over all ranks' micro-batches.
+  void enqueue_gradients(std::int64_t num_micro_batches, const BatchSource& batch);
+  void enqueue_reduction();  // what is left of summing the parts
+  // The optimizer's update. The schedule advances by `schedule_units`. `stop` is this rank's wish
+  // to end the run: outcome() says on every rank, for the same step, whether any had it.
+  void enqueue_update(std::int64_t schedule_units, bool stop = false);
+
+  void time_passes(Timers& timers) { executor_->time_passes(timers); }
+
+  struct Outcome {
+    double loss = 0;  // the first of `losses`
+    Losses losses;    // means over micro-batches and data-parallel ranks
+    bool stop = false;
+    StepReport update;
+  };
+  // Of the step before the last `age` ones.
+  Outcome outcome(int age) const;
+
+  // Mean losses without gradients and dropout, over the ranks too. Waits for the device.
+  Losses evaluate(std::int64_t num_micro_batches, const BatchSource& batch);
+
+  // A second model that is not trained (a teacher, the reference of preference tuning). It runs on
+  // every micro-batch, without dropout, and its losses come after those of the trained model as
+  // "<name> <loss>". Its parameters start as those of a rank with this seed; they have values only.
+  const Model& add_frozen(const std::string& name, const ModelOptions& options, std::uint64_t seed);
+
+  Stream& stream() { return *stream_; }
+  Mesh& mesh() { return *mesh_; }
+  const Model& model() const { return *model_; }  // the blocks of this stage
+  ParameterStore& store() { return *store_; }
+  Optimizer& optimizer() { return *optimizer_; }
+  const RankOptions& options() const { return options_; }
+  Context context(const Batch& batch, Tape* tape);
+  // What the tape kept for backward in the last micro-batch. It takes time to say, so it must be
+  // asked for before that.
+  void report_tape() { executor_->tape_report.emplace(); }
+  const std::string& tape_report() const { return executor_->tape_report.value().entries; }
+  std::size_t saved_bytes() const { return executor_->tape_report.value().saved_bytes; }
+
+ private:
+  struct FrozenModel;
+
+  void clear_statistics();
+  void add_losses(const std::string& prefix, const Metrics& metrics, double factor);
+  void report(const Batch& batch, const Metrics& metrics, double factor);
+  void sum_losses(const Tensor& statistics);
+  void learn_loss_names();
+  Losses named(const std::vector<double>& numbers) const;
+  Losses mean_losses();  // of the statistics, over the ranks; waits for the device
+
+  RankOptions options_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Stream> stream_;
+  KeptMemory kept_;
+  std::unique_ptr<Mesh> mesh_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<Ties> ties_;
+  std::unique_ptr<ParameterStore> store_;
+  // Beside the computation, null where there is nothing to do: what layers communicate, and sums of
+  // gradients, which must not hold it up.
+  std::unique_ptr<Stream> communication_, reductions_;
+  std::unique_ptr<Reducer> reducer_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<Executor> executor_;
+  std::vector<std::unique_ptr<FrozenModel>> frozen_;
+  // Of the step in work: mean losses, and behind them how many ranks want to stop.
+  Tensor statistics_;
+  std::vector<std::string> loss_names_;
+  bool knows_loss_names_ = false;  // also those that another stage reports
+  std::size_t num_reported_ = 0;   // losses of the micro-batch in work
+  Tensor one_;
+  std::unique_ptr<Readback> readback_;
+};
+
+}  // namespace bloomery

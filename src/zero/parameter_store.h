@@ -1,0 +1,133 @@
+// The memory behind a rank's parameters: values, gradients and fp32 master weights in flat buffers,
+// cut into buckets (buckets.h). Three facts say what of them is sharded over the ranks that hold
+// the same parameters; nothing else distinguishes the stages of ZeRO. With one shard everything is
+// one contiguous range, which the optimizer updates at once.
+//
+// Gradients. Contributions are counted here, per parameter and micro-batch, so it does not matter
+// which tape they come from. A complete bucket is handed out once per step, or, where gradients are
+// sharded and whole ones exist for a moment only, once per micro-batch.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "comm/mesh.h"
+#include "optim/optimizer.h"
+#include "zero/buckets.h"
+#include "zero/ties.h"
+
+namespace bloomery {
+
+struct StoreOptions {
+  DType dtype = DType::fp32;  // values; gradients and master weights are fp32 (fp64 for fp64)
+  Sharding sharded;
+  std::int64_t bucket_elements = std::int64_t{1} << 25;
+  const Ties* ties = nullptr;  // null: no weight is shared by stages
+};
+
+class ParameterStore final : public ParameterAccess {
+ public:
+  // Places the parameters of the blocks, allocates the buffers and makes every Parameter::value and
+  // grad a part of them. The parameters, the mesh and the ties must outlive the store.
+  ParameterStore(Stream& stream, Mesh& mesh, const std::vector<ParameterList>& blocks,
+                 const StoreOptions& options);
+
+  // Initial numbers: master weights are the fp32 numbers, values their rounding.
+  void initialize(std::uint64_t seed);
+
+  // Values of the parameters, whole from acquire to release: a gather where they are sharded.
+  void acquire(const ParameterList& parameters) override;
+  void release(const ParameterList& parameters) override;
+  // After an update of the shards, where values are whole: gathers them.
+  void publish();
+  // After master weights were set: rounds them and publishes.
+  void take_over_master();
+
+  // A step of so many micro-batches begins: the next contributions overwrite.
+  void begin_step(std::int64_t num_micro_batches);
+  // A contribution is about to be written: makes sure that there is memory for it.
+  void prepare_grad(Parameter& parameter);
+  // It was written. Returns the bucket that it completes, to be reduced.
+  std::optional<std::size_t> contributed(Parameter& parameter, std::int64_t micro_batch);
+  // After the last one: the buckets that were not handed out, with zeros where nothing contributed.
+  // Tied ones are always among them: the stages come to their gradients at different times.
+  std::vector<std::size_t> finish_step();
+  // The gradients of a complete bucket. Where they are sharded the memory is given away, and what
+  // is contributed next goes to other memory.
+  Tensor take_grads(std::size_t bucket);
+  // Where sums over ranks are accumulated if gradients are sharded, and whether anything is there.
+  struct GradShard {
+    Tensor sums;
+    bool add = false;
+  };
+  GradShard grad_shard(std::size_t bucket);
+
+  const std::vector<Bucket>& buckets() const { return buckets_; }
+  const Sharding& sharded() const { return sharded_; }
+  // What this rank's optimizer updates, neighbouring buckets in one range where possible.
+  std::vector<FlatShard> shards() const;
+  // Axes along which ranks hold different shards, or count different parameters, in a norm.
+  AxisSet norm_axes() const;
+
+  // What this rank holds of a parameter: elements [first, first + count) of its true rows. Weights
+  // are master weights, or values if it is frozen. Moments lie at `at` of shard number `shard`.
+  struct Part {
+    const Parameter* parameter;
+    std::int64_t first, count;
+    Tensor weights;
+    std::optional<std::size_t> shard;  // none: frozen
+    std::int64_t at = 0;
+    // Of several ranks with the same part one says yes: it counts in norms and is saved.
+    bool is_first_holder = true;
+  };
+  std::vector<Part> parts() const;
+
+  std::int64_t num_elements() const;  // of all buckets that are trained
+  std::size_t bytes() const;          // of all buffers
+
+ private:
+  struct Contributions {  // of one micro-batch to a bucket
+    std::map<const Parameter*, int> counts;
+    int total = 0;
+  };
+  struct BucketState {
+    int num_uses = 0;                                     // contributions per micro-batch
+    std::map<std::int64_t, Contributions> contributions;  // of incomplete micro-batches
+    std::set<std::int64_t> complete;                      // micro-batches
+    bool handed_out = false;
+    Tensor grads;           // if gradients are sharded: of what was not handed out yet
+    bool has_sums = false;  // likewise: this rank's shard has sums of this step
+    int num_users = 0;      // from acquire to release
+    Tensor values;          // if values are sharded: whole while there are users
+  };
+  // A range of the flat buffers that the optimizer sees as one.
+  struct Range {
+    std::int64_t value, grad, shard, count;
+  };
+
+  void allocate();
+  void make_unit_flags();
+  bool is_first_holder(const Parameter& parameter) const;
+  bool has_master_copy() const;
+  void bind_values(const Bucket& bucket, const Tensor& whole) const;
+  void bind_grads(const Bucket& bucket, const Tensor& whole) const;
+  Tensor value_shard(const Bucket& bucket) const;
+  std::vector<Range> ranges() const;
+  template <class Value>
+  void initialize_place(const Bucket& bucket, const Place& place, std::uint64_t seed);
+
+  Stream* stream_;
+  Mesh* mesh_;
+  StoreOptions options_;
+  Sharding sharded_;  // as far as several ranks hold the same
+  std::vector<Bucket> buckets_;
+  std::vector<BucketState> states_;
+  std::unordered_map<const Parameter*, std::size_t> bucket_of_;
+  std::int64_t num_micro_batches_ = 0;
+  Tensor values_, grads_, master_, unit_flags_;  // each of everything, or of this rank's shards
+};
+
+}  // namespace bloomery

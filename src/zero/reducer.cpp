@@ -1,0 +1,72 @@
+#include "zero/reducer.h"
+
+#include "ops/arithmetic/arithmetic.h"
+
+namespace bloomery {
+namespace {
+
+std::shared_ptr<Event> recorded(Stream& stream) {
+  auto event = std::make_shared<Event>(stream.device());
+  event->record(stream);
+  return event;
+}
+
+}  // namespace
+
+void Reducer::contributed(Parameter& parameter, std::int64_t micro_batch) {
+  if (const auto bucket = store_.contributed(parameter, micro_batch)) {
+    start(*bucket);
+  }
+}
+
+void Reducer::start(std::size_t bucket) {
+  const BucketKind& kind = store_.buckets()[bucket].kind;
+  const bool alone = mesh_.size(kind.axes) == 1 && !kind.tied;
+  if (alone && !store_.sharded().gradients) {
+    return;
+  }
+  Tensor grads = store_.take_grads(bucket);
+  if (communication_ == nullptr) {
+    return sum(bucket, grads, compute_);
+  }
+  communication_->wait(*recorded(compute_));
+  sum(bucket, grads, *communication_);
+  last_ = recorded(*communication_);
+  if (store_.sharded().gradients) {  // else it is a part of a buffer that stays
+    kept_.keep_until(std::move(grads), last_);
+  }
+}
+
+void Reducer::sum(std::size_t bucket, const Tensor& grads, Stream& stream) {
+  const Bucket& b = store_.buckets()[bucket];
+  if (b.kind.tied) {
+    ties_.stages().all_reduce(grads, Reduce::sum, stream);
+  }
+  Communicator& replicas = mesh_.reductions(b.kind.axes);
+  const Tensor own = grads.range(b.shard_begin(), {b.shard_size()});
+  if (b.num_shards == 1) {
+    replicas.all_reduce(grads, Reduce::sum, stream);
+  } else {
+    replicas.reduce_scatter(grads, own, Reduce::sum, stream);
+  }
+  if (store_.sharded().gradients) {
+    const ParameterStore::GradShard shard = store_.grad_shard(bucket);
+    launch(stream, ScaleAdd{.x = own, .y = shard.sums, .add = shard.add});
+  }
+}
+
+void Reducer::finish_step() {
+  for (const std::size_t bucket : store_.finish_step()) {
+    start(bucket);
+  }
+  if (last_) {
+    compute_.wait(*last_);
+    last_.reset();
+  }
+  kept_.wait();
+  if (communication_ != nullptr && communication_->queued()) {
+    communication_->synchronize();  // says what went wrong there
+  }
+}
+
+}  // namespace bloomery

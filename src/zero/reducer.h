@@ -1,0 +1,43 @@
+// Sums of gradients over the ranks that hold parts of them, bucket by bucket, on the communication
+// stream while the backward pass goes on. Where only one rank holds a bucket nothing is launched.
+#pragma once
+
+#include <memory>
+
+#include "tensor/kept_memory.h"
+#include "zero/parameter_store.h"
+
+namespace bloomery {
+
+class Reducer {
+ public:
+  // `communication`: null: on the stream of the computation. All must outlive the reducer, and the
+  // communication stream must end before `kept`.
+  Reducer(ParameterStore& store, Mesh& mesh, const Ties& ties, Stream& compute,
+          Stream* communication, KeptMemory& kept)
+      : store_(store),
+        mesh_(mesh),
+        ties_(ties),
+        compute_(compute),
+        communication_(communication),
+        kept_(kept) {}
+
+  // A contribution came (ParameterStore::contributed): starts the sum of the bucket it completes.
+  void contributed(Parameter& parameter, std::int64_t micro_batch);
+  // Starts what is left of the step; what the computation does next comes after all sums.
+  void finish_step();
+
+ private:
+  void start(std::size_t bucket);
+  void sum(std::size_t bucket, const Tensor& grads, Stream& stream);
+
+  ParameterStore& store_;
+  Mesh& mesh_;
+  const Ties& ties_;
+  Stream& compute_;
+  Stream* communication_;
+  KeptMemory& kept_;
+  std::shared_ptr<Event> last_;  // of the sums that were started
+};
+
+}  // namespace bloomery

@@ -1,0 +1,197 @@
+// Whole training steps under every layout: data parallelism with each stage of ZeRO, pipelines,
+// tensor parallelism and their products give the losses and gradient norms of one rank.
+#include <gtest/gtest.h>
+
+#include <mutex>
+
+#include "comm/threads.h"
+#include "train/rank.h"
+
+namespace bloomery::testing {
+namespace {
+
+constexpr int kMicroBatches = 8, kSteps = 4;
+constexpr std::int64_t kSequences = 2, kLength = 20, kVocabulary = 93;
+
+RankOptions tiny(bool untied = false) {
+  RankOptions options;
+  options.model.num_layers = 4;
+  options.model.hidden_size = 32;
+  options.model.attention.num_heads = 4;
+  options.model.vocabulary.size = kVocabulary;
+  options.model.vocabulary.divisible_by = 8;
+  options.model.vocabulary.untied = untied;
+  options.model.positions.max_length = 32;
+  options.model.attention.dropout = options.model.residual.dropout = 0.1f;
+  options.model.init.std = 0.1;
+  options.device = {.num_threads = 1, .poison = true};
+  options.optimizer.schedule.learning_rate = 1e-3;
+  options.optimizer.schedule.decay_style = DecayStyle::constant;
+  options.optimizer.schedule.weight_decay = 0.1;
+  return options;
+}
+
+// The micro-batches of a data-parallel rank: every data_ranks-th of the step.
+std::vector<HostBatch> step_batches(int step, int data_rank, int data_ranks) {
+  std::vector<HostBatch> batches;
+  for (int m = data_rank; m < kMicroBatches; m += data_ranks) {
+    batches.push_back(
+        random_batch(kSequences, kLength, kVocabulary, 7, (step * kMicroBatches + m) * kSequences));
+  }
+  return batches;
+}
+
+struct Training {
+  std::vector<Rank::Result> steps;
+  double evaluation = 0;
+};
+
+Training train(const RankOptions& options) {
+  Training result;
+  std::mutex mutex;
+  const auto body = [&](int number, std::unique_ptr<Communicator> world) {
+    Rank rank(options, std::move(world));
+    const int data = rank.mesh().coordinate(Axis::data), ranks = rank.mesh().degree(Axis::data);
+    Training mine;
+    for (int step = 0; step < kSteps; ++step) {
+      mine.steps.push_back(rank.step(step_batches(step, data, ranks)));
+    }
+    const auto batches = step_batches(99, data, ranks);
+    const Rank::Losses losses = rank.evaluate(
+        static_cast<std::int64_t>(batches.size()),
+        [&](std::int64_t m) { return batches[static_cast<std::size_t>(m)].upload(rank.stream()); });
+    ASSERT_EQ(losses.size(), 1u);
+    EXPECT_EQ(losses[0].name, "lm loss");
+    mine.evaluation = losses[0].value;
+    const std::lock_guard lock(mutex);
+    if (number == 0) {
+      result = mine;
+    }
+  };
+  run_ranks(options.layout.degrees.num_ranks(), body, {.timeout_seconds = 120});
+  return result;
+}
+
+void expect_equal(RankOptions options, const Layout& layout, const Training& one,
+                  const std::string& what) {
+  options.layout = layout;
+  const Training several = train(options);
+  ASSERT_EQ(several.steps.size(), one.steps.size()) << what;
+  for (std::size_t i = 0; i < one.steps.size(); ++i) {
+    EXPECT_NEAR(several.steps[i].loss, one.steps[i].loss, 1e-5 * one.steps[i].loss) << what;
+    EXPECT_NEAR(several.steps[i].grad_norm, one.steps[i].grad_norm, 1e-5 * one.steps[i].grad_norm)
+        << what << ", step " << i;
+  }
+  EXPECT_NEAR(several.evaluation, one.evaluation, 1e-5 * one.evaluation) << what;
+}
+
+TEST(DataParallel, EveryStageOfZeroEqualsOneRank) {
+  for (const bool untied : {false, true}) {
+    const RankOptions options = tiny(untied);
+    const Training one = train(options);
+    for (const int ranks : {2, 4}) {
+      for (int stage = 0; stage <= 3; ++stage) {
+        expect_equal(options, {.degrees = {.data = ranks}, .sharded = Sharding::of_stage(stage)},
+                     one, concat("stage ", stage, " over ", ranks, " ranks, untied ", untied));
+      }
+    }
+  }
+}
+
+TEST(DataParallel, ShardedValuesAreGatheredInRecomputedSegmentsToo) {
+  RankOptions options = tiny();
+  options.recompute = {RecomputeOptions::Method::uniform, 2};
+  expect_equal(options, {.degrees = {.data = 2}, .sharded = Sharding::of_stage(3)}, train(tiny()),
+               "recomputed");
+}
+
+TEST(Pipeline, OfTwoAndFourStagesEqualsOneRank) {
+  for (const bool untied : {false, true}) {
+    const RankOptions options = tiny(untied);
+    const Training one = train(options);
+    for (const int stages : {2, 4}) {
+      for (const bool zero_bubble : {false, true}) {
+        expect_equal(options, {.degrees = {.pipeline = stages}, .zero_bubble = zero_bubble}, one,
+                     concat(stages, " stages, zero bubble ", zero_bubble, ", untied ", untied));
+      }
+    }
+  }
+}
+
+TEST(Pipeline, StagesMayHaveDifferentNumbersOfLayersButNotNone) {
+  const RankOptions options = tiny();
+  expect_equal(options, {.degrees = {.pipeline = 3}}, train(options), "three stages");
+  RankOptions five = options;
+  five.layout.degrees.pipeline = 5;
+  EXPECT_THROW(train(five), Error);
+}
+
+TEST(Layouts, MayBeProducts) {
+  const RankOptions options = tiny();
+  const Training one = train(options);
+  expect_equal(options, {.degrees = {.data = 2, .pipeline = 2}, .sharded = Sharding::of_stage(1)},
+               one, "pipeline x data, stage 1");
+  expect_equal(options, {.degrees = {.data = 2, .pipeline = 2}, .sharded = Sharding::of_stage(3)},
+               one, "pipeline x data, stage 3");
+  expect_equal(options, {.degrees = {.tensor = 2, .data = 2}, .sharded = Sharding::of_stage(2)},
+               one, "tensor x data, stage 2");
+  expect_equal(options, {.degrees = {.tensor = 2, .data = 2, .pipeline = 2}}, one,
+               "tensor x data x pipeline");
+}
+
+TEST(Stop, IsHeardOnEveryRankWhoeverWantsIt) {
+  for (int asking = 0; asking < 4; ++asking) {
+    RankOptions options = tiny();
+    options.layout.degrees = {.tensor = 2, .pipeline = 2};
+    run_ranks(4, [&](int number, std::unique_ptr<Communicator> world) {
+      Rank rank(options, std::move(world));
+      const HostBatch host = random_batch(kSequences, kLength, kVocabulary, 7, 0);
+      for (int step = 0; step < 2; ++step) {
+        rank.enqueue_gradients(1, [&](std::int64_t) { return host.upload(rank.stream()); });
+        rank.enqueue_reduction();
+        rank.enqueue_update(kSequences, step == 1 && number == asking);
+      }
+      EXPECT_FALSE(rank.outcome(1).stop);
+      EXPECT_TRUE(rank.outcome(0).stop);
+      EXPECT_EQ(rank.outcome(0).losses.front().name, "lm loss");
+    });
+  }
+}
+
+// A second model of other size on the same batches: it reports and stays as it is.
+TEST(FrozenModel, RunsOnTheSameBatchAndIsNotTrained) {
+  RankOptions options = tiny();
+  options.model.attention.dropout = options.model.residual.dropout = 0;
+  ModelOptions teacher = options.model;
+  teacher.num_layers = 2;
+  const std::vector<HostBatch> batches = step_batches(0, 0, 4);
+  const std::vector<Rank::Result> alone = [&] {
+    Rank rank(options);
+    return std::vector{rank.step(batches), rank.step(batches)};
+  }();
+  RankOptions of_teacher = options;
+  of_teacher.model = teacher;
+  of_teacher.seed = 77;
+  const double expected = Rank(of_teacher).step(batches).loss;
+
+  Rank rank(options);
+  const std::size_t before = rank.stream().memory()->statistics().used_bytes;
+  const Model& frozen = rank.add_frozen("teacher", teacher, 77);
+  std::size_t values = 0;
+  for (const Parameter* parameter : frozen.parameters()) {
+    EXPECT_FALSE(parameter->grad);
+    values += parameter->value.bytes();
+  }
+  EXPECT_LT(rank.stream().memory()->statistics().used_bytes - before, values + values / 2)
+      << "neither gradients nor moments";
+  for (int step = 0; step < 2; ++step) {
+    EXPECT_EQ(rank.step(batches).loss, alone[static_cast<std::size_t>(step)].loss);
+    const Rank::Losses losses = rank.outcome(0).losses;
+    ASSERT_EQ(losses.size(), 2u);
+    EXPECT_EQ(losses[1].name, "teacher lm loss");
+    EXPECT_NEAR(losses[1].value, expected, 1e-6);
+  }
+}
+
+}  // namespace
+}  // namespace bloomery::testing
