@@ -24,6 +24,7 @@ struct Context {
   bool recomputing = false;  // second forward of a recomputed segment
   Metrics* metrics = nullptr;
   Cache* cache = nullptr;
+  Stream* communication = nullptr;  // for collectives beside computation; null: `stream`
 
   // A fresh output of an op, `who`; has a gradient slot when there is a tape.
   Value output(DType dtype, const Shape& shape,
