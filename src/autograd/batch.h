@@ -2,27 +2,39 @@
 // it needs; they are never sent between stages. Shapes of activations come from here.
 #pragma once
 
+#include <memory>
+
 #include "tensor/tensor.h"
 
 namespace bloomery {
+
+// Consecutive tokens of a batch: those that the rows of an activation stand for, where a rank holds
+// a part of them.
+struct TokenRange {
+  static constexpr std::int64_t kRest = -1;
+  std::int64_t first = 0, count = kRest;  // kRest: all from `first` on
+};
 
 // Tokens are ordered [sequence, position]: token t is position t % length of sequence t / length.
 struct Batch {
   std::int64_t num_sequences = 0;
   std::int64_t length = 0;
 
-  Tensor tokens;     // int32 [tokens]
-  Tensor labels;     // int32 [tokens]
-  Tensor loss_mask;  // fp32 [tokens]; null: all ones
-  Tensor positions;  // int32 [tokens], position ids (they restart at documents if so asked)
+  Tensor tokens;       // int32 [tokens]
+  Tensor labels;       // int32 [tokens]
+  Tensor loss_mask;    // fp32 [tokens]; null: all ones
+  Tensor positions;    // int32 [tokens], position ids (they restart at documents if so asked)
+  Tensor token_types;  // int32 [tokens], for models that embed them (sentence A or B); null: none
 
-  // Keys that a query may see: [key_begin, key_end) per token, non-decreasing within a sequence;
-  // null: all. Documents and padding are both such ranges.
+  // Keys that a query may see: those at places [key_begin, key_end) of its sequence, per token,
+  // non-decreasing within a sequence; null: all. Documents and padding are both such ranges.
   Tensor key_begin, key_end;  // int32 [tokens]
 
-  // Coordinates for dropout: never functions of rank or micro-batch number.
-  Tensor samples;  // int64 [num_sequences], index of the consumed sample
-  Tensor places;   // int32 [length], position in the whole sequence of each local position
+  // The coordinates of a token are (sample, place), never functions of rank or micro-batch number:
+  // the index of the consumed sample, and the position in that whole sample, of which a rank may
+  // hold any part. Dropout and masks are functions of them alone.
+  Tensor samples;  // int64 [num_sequences], or [tokens]
+  Tensor places;   // int32 [length], or [tokens]
 
   // fp32 [1]: loss scale / number of micro-batches, by which the loss gradient is multiplied;
   // null: one.
@@ -30,6 +42,11 @@ struct Batch {
 
   // int32: tokens whose logits are wanted; null: all.
   Tensor output_rows;
+
+  // What the encoder of a model reads, of as many sequences; null: it has none. The keys of its
+  // output that a token of this batch may see are given like key_begin and key_end.
+  std::shared_ptr<const Batch> encoder;
+  Tensor encoder_key_begin, encoder_key_end;  // int32 [tokens]
 
   std::int64_t num_tokens() const { return num_sequences * length; }
 };

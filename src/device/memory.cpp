@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/round_up.h"
 #include "build_config.h"
 #include "device/cuda.h"
 #include "device/stream.h"
@@ -22,10 +23,6 @@ constexpr std::size_t kSmallSegment = std::size_t{2} << 20;
 constexpr std::size_t kLargeStep = std::size_t{2} << 20;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr unsigned char kPoison = 0xFF;  // a NaN in every floating-point type
-
-std::size_t round_up(std::size_t bytes, std::size_t step) {
-  return (bytes + step - 1) / step * step;
-}
 
 double mebibytes(std::size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 

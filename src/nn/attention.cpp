@@ -16,16 +16,16 @@ SelfAttention::SelfAttention(const std::string& name, int layer, const ModelOpti
       num_local_groups_(options_.num_groups / mesh.degree(Axis::tensor)),
       first_group_(num_local_groups_ * mesh.coordinate(Axis::tensor)),
       dropout_purpose_(concat("attention dropout/", layer)),
-      qkv_(mesh, name + ".qkv",
-           {options_.num_groups, options_.num_heads / options_.num_groups + 2, options_.head_dim},
-           0, options.hidden_size, *options_.qkv_bias,
-           weight_init(options, options.hidden_size,
-                       (options_.num_heads + 2 * options_.num_groups) * options_.head_dim)),
-      projection_(
-          mesh, name + ".projection", options.hidden_size, options_.num_heads * options_.head_dim,
-          *options_.output_bias,
-          weight_init(options, options_.num_heads * options_.head_dim, options.hidden_size, true)) {
-}
+      qkv_(ParallelLinear::column(
+          mesh, name + ".qkv",
+          {options_.num_groups, options_.num_heads / options_.num_groups + 2, options_.head_dim}, 0,
+          options.hidden_size, *options_.qkv_bias,
+          weight_init(options, options.hidden_size,
+                      (options_.num_heads + 2 * options_.num_groups) * options_.head_dim))),
+      projection_(ParallelLinear::row(mesh, name + ".projection", options.hidden_size,
+                                      options_.num_heads * options_.head_dim, *options_.output_bias,
+                                      weight_init(options, options_.num_heads * options_.head_dim,
+                                                  options.hidden_size, true))) {}
 
 Value SelfAttention::operator()(Context& context, const Value& x) const {
   const std::int64_t per_group = options_.num_heads / options_.num_groups;

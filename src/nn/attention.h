@@ -2,8 +2,7 @@
 #pragma once
 
 #include "nn/model_options.h"
-#include "parallel/column_linear.h"
-#include "parallel/row_linear.h"
+#include "parallel/parallel_linear.h"
 
 namespace bloomery {
 
@@ -21,8 +20,7 @@ class SelfAttention {
   int layer_;
   std::int64_t num_local_groups_, first_group_;
   std::string dropout_purpose_;
-  ColumnLinear qkv_;
-  RowLinear projection_;
+  ParallelLinear qkv_, projection_;
 };
 
 }  // namespace bloomery

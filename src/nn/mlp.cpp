@@ -6,11 +6,13 @@ namespace bloomery {
 
 Mlp::Mlp(const std::string& name, const ModelOptions& options, const Mesh& mesh)
     : options_(options.mlp),
-      up_(mesh, name + ".up", options_.gated() ? Shape{2, options_.ffn} : Shape{options_.ffn},
+      up_(ParallelLinear::column(
+          mesh, name + ".up", options_.gated() ? Shape{2, options_.ffn} : Shape{options_.ffn},
           options_.gated() ? 1 : 0, options.hidden_size, *options_.bias,
-          weight_init(options, options.hidden_size, options_.ffn * (options_.gated() ? 2 : 1))),
-      down_(mesh, name + ".down", options.hidden_size, options_.ffn, *options_.bias,
-            weight_init(options, options_.ffn, options.hidden_size, true)) {}
+          weight_init(options, options.hidden_size, options_.ffn * (options_.gated() ? 2 : 1)))),
+      down_(ParallelLinear::row(mesh, name + ".down", options.hidden_size, options_.ffn,
+                                *options_.bias,
+                                weight_init(options, options_.ffn, options.hidden_size, true))) {}
 
 Value Mlp::operator()(Context& context, const Value& x) const {
   const Activation activation = options_.activation();

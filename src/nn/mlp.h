@@ -2,8 +2,7 @@
 #pragma once
 
 #include "nn/model_options.h"
-#include "parallel/column_linear.h"
-#include "parallel/row_linear.h"
+#include "parallel/parallel_linear.h"
 
 namespace bloomery {
 
@@ -16,8 +15,7 @@ class Mlp {
 
  private:
   MlpOptions options_;
-  ColumnLinear up_;
-  RowLinear down_;
+  ParallelLinear up_, down_;
 };
 
 }  // namespace bloomery

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "comm/mesh.h"
+#include "base/round_up.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/loss/loss.h"
 #include "ops/matmul/matmul.h"
@@ -49,7 +49,7 @@ std::int64_t choose_chunk(const Stream& stream, std::int64_t tokens, std::int64_
   const std::int64_t limit = std::max(least, bytes / std::max<std::int64_t>(1, row_bytes));
   const std::int64_t num_chunks = std::max<std::int64_t>(1, (tokens + limit - 1) / limit);
   const std::int64_t chunk = (tokens + num_chunks - 1) / num_chunks;
-  return (chunk + multiple - 1) / multiple * multiple;
+  return round_up(chunk, multiple);
 }
 
 Tensor slice(const Tensor& tensor, std::int64_t begin, std::int64_t end) {
@@ -71,8 +71,7 @@ class HeadPass {
     const std::int64_t tokens = x.shape()[0];
     inverse_ = Tensor::empty(stream_, sum_dtype_, {1});
     losses_ = Tensor::empty(stream_, sum_dtype_, {tokens});
-    launch(stream_,
-           LossMaskSum{.mask = context.batch.loss_mask, .num_tokens = tokens, .inverse = inverse_});
+    sum_mask(tokens, context.mesh.axes(options.sequence_axes));
     if (context.tape != nullptr) {
       weight_sink_ = context.tape->sink(weight);
       if (x.wants_grad()) {
@@ -109,6 +108,18 @@ class HeadPass {
   const Tensor& grad_x() const { return grad_x_; }
 
  private:
+  // inverse_ of the mask's sum over the tokens of all `ranks`.
+  void sum_mask(std::int64_t tokens, Communicator& ranks) {
+    const Tensor& mask = context_.batch.loss_mask;
+    if (ranks.size() == 1) {
+      return launch(stream_, LossMaskSum{.mask = mask, .num_tokens = tokens, .inverse = inverse_});
+    }
+    const Tensor sum = Tensor::empty(stream_, DType::fp32, {1});
+    launch(stream_, LossMaskSum{.mask = mask, .num_tokens = tokens, .sum = sum});
+    ranks.all_reduce(sum, Reduce::sum, stream_);
+    launch(stream_, LossMaskSum{.mask = sum, .num_tokens = 1, .inverse = inverse_});
+  }
+
   void run_chunk(std::int64_t begin, std::int64_t end, const Tensor& logits) {
     const Tensor x = x_.slice(begin, end);
     const Tensor labels = context_.batch.labels.slice(begin, end);

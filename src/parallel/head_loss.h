@@ -3,6 +3,7 @@
 #pragma once
 
 #include "autograd/context.h"
+#include "comm/mesh.h"
 
 namespace bloomery {
 
@@ -13,11 +14,14 @@ struct HeadOptions {
   std::int64_t first_token = 0;    // global index of this rank's first column
   bool padded_in_softmax = false;  // padding columns count, as in Megatron
   std::int64_t chunk_tokens = 0;   // 0: chosen by size
+  // Axes whose ranks hold other tokens of the same sequences: a mean is over all of them.
+  AxisSet sequence_axes = axis_bit(Axis::context);
 };
 
 struct HeadLoss {
-  // In the accumulation dtype, [1]: sum(mask * loss) / sum(mask) over this micro-batch, 0 when the
-  // mask is all zeros. It has no gradient slot: see head_loss.
+  // In the accumulation dtype, [1]: sum(mask * loss) over the tokens here / sum(mask) over those of
+  // all sequence_axes, 0 when the mask is all zeros. So the mean loss of the micro-batch is the sum
+  // over those axes, and so are gradients. It has no gradient slot: see head_loss.
   Value loss;
   Tensor token_losses;  // accumulation dtype [tokens], not masked
 };

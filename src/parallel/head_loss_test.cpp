@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 
 #include "comm/mesh.h"
 #include "comm/threads.h"
@@ -273,6 +274,72 @@ TEST(HeadLoss, EqualsOneRankWhenTheVocabularyIsSplit) {
     for (const auto& [tensor, values] : one) {
       EXPECT_LE(relative_error(split.at(tensor), values), 1e-13)
           << num_ranks << " ranks, " << tensor;
+    }
+  }
+}
+
+// Loss and gradients of tokens of which each rank of the context axis holds some, by the mask's
+// pattern very unequal shares. Losses and weight gradients are summed, the rest put together.
+Results cut_sequence(int num_ranks, bool masked) {
+  constexpr std::int64_t kTokens = 12, kHidden = 8, kVocabulary = 37;
+  const std::int64_t own = kTokens / num_ranks;
+  std::vector<Results> results(static_cast<std::size_t>(num_ranks));
+  run_ranks(num_ranks, [&](int rank, std::unique_ptr<Communicator> world) {
+    Device device({.num_threads = 1, .poison = true});
+    Stream stream(device);
+    Mesh mesh({.context = num_ranks}, std::move(world));
+    Tape tape(stream);
+    std::vector<double> x, w;
+    std::vector<std::int32_t> labels;
+    std::vector<float> mask;
+    for (std::int64_t t = rank * own; t < (rank + 1) * own; ++t) {
+      for (std::int64_t h = 0; h < kHidden; ++h) {
+        x.push_back(random_normal(1, static_cast<std::uint64_t>(t * kHidden + h)));
+      }
+      labels.push_back(static_cast<std::int32_t>((t * 7 + 3) % kVocabulary));
+      mask.push_back(t < 3 ? 0.0f : t < 8 ? 1.0f : 0.5f);
+    }
+    for (std::uint64_t i = 0; i < kVocabulary * kHidden; ++i) {
+      w.push_back(random_normal(2, i));
+    }
+    Batch batch;
+    batch.labels = Tensor::from_host(stream, labels, {own});
+    batch.loss_mask = masked ? Tensor::from_host(stream, mask, {own}) : Tensor();
+    Parameter weight = make_parameter("head", Box::whole({kVocabulary, kHidden}), {}, true);
+    weight.value = Tensor::from_host(stream, w, {kVocabulary, kHidden});
+    weight.grad = Tensor::empty(stream, DType::fp64, {kVocabulary, kHidden});
+    Context context{.stream = stream, .mesh = mesh, .batch = batch, .tape = &tape};
+    const Value input = tape.value(Tensor::from_host(stream, x, {own, kHidden}));
+    const HeadLoss head = head_loss(context, input, weight, {.vocabulary = kVocabulary});
+    tape.backward();
+    results[rank] = {{"loss", head.loss.data.to_host<double>(stream)},
+                     {"token_losses", head.token_losses.to_host<double>(stream)},
+                     {"grad.x", input.slot->grad.to_host<double>(stream)},
+                     {"grad.weight", weight.grad.to_host<double>(stream)}};
+  });
+  Results whole = results[0];
+  for (int rank = 1; rank < num_ranks; ++rank) {
+    for (auto& [tensor, values] : whole) {
+      const std::vector<double>& part = results[rank][tensor];
+      if (tensor == "loss" || tensor == "grad.weight") {
+        std::transform(values.begin(), values.end(), part.begin(), values.begin(), std::plus());
+      } else {
+        values.insert(values.end(), part.begin(), part.end());
+      }
+    }
+  }
+  return whole;
+}
+
+TEST(HeadLoss, PartsOfASequenceSumToTheWhole) {
+  for (const bool masked : {false, true}) {
+    const Results one = cut_sequence(1, masked);
+    for (const int num_ranks : {2, 3, 4}) {
+      const Results parts = cut_sequence(num_ranks, masked);
+      for (const auto& [tensor, values] : one) {
+        EXPECT_LE(relative_error(parts.at(tensor), values), 1e-13)
+            << num_ranks << " ranks, " << tensor;
+      }
     }
   }
 }

@@ -8,8 +8,7 @@
 
 #include "comm/threads.h"
 #include "harness/op_harness.h"
-#include "parallel/column_linear.h"
-#include "parallel/row_linear.h"
+#include "parallel/parallel_linear.h"
 #include "parallel/vocab_embedding.h"
 
 namespace bloomery::testing {
@@ -138,7 +137,8 @@ constexpr Init kNormal{Init::Kind::normal, 0.3};
 void column_case(const Shape& out_shape, int split_dim, Activation activation) {
   expect_equal_to_one_rank(
       [&](const Rank& rank, Context& context, Tape& tape) {
-        const ColumnLinear layer(rank.mesh, "layer", out_shape, split_dim, 10, true, kNormal);
+        const ParallelLinear layer =
+            ParallelLinear::column(rank.mesh, "layer", out_shape, split_dim, 10, true, kNormal);
         ParameterList parameters;
         layer.collect(parameters);
         rank.prepare(parameters);
@@ -155,15 +155,15 @@ void column_case(const Shape& out_shape, int split_dim, Activation activation) {
       6);
 }
 
-TEST(ColumnLinear, Features) { column_case({12}, 0, Activation::none); }
-TEST(ColumnLinear, WithActivation) { column_case({12}, 0, Activation::gelu_tanh); }
-TEST(ColumnLinear, GateAndValue) { column_case({2, 8}, 1, Activation::none); }
-TEST(ColumnLinear, GroupsOfQueriesKeysAndValues) { column_case({4, 3, 2}, 0, Activation::none); }
+TEST(ColumnParallel, Features) { column_case({12}, 0, Activation::none); }
+TEST(ColumnParallel, WithActivation) { column_case({12}, 0, Activation::gelu_tanh); }
+TEST(ColumnParallel, GateAndValue) { column_case({2, 8}, 1, Activation::none); }
+TEST(ColumnParallel, GroupsOfQueriesKeysAndValues) { column_case({4, 3, 2}, 0, Activation::none); }
 
-TEST(RowLinear, EqualsOneRank) {
+TEST(RowParallel, EqualsOneRank) {
   expect_equal_to_one_rank(
       [](const Rank& rank, Context& context, Tape& tape) {
-        const RowLinear layer(rank.mesh, "layer", 7, 24, true, kNormal);
+        const ParallelLinear layer = ParallelLinear::row(rank.mesh, "layer", 7, 24, true, kNormal);
         ParameterList parameters;
         layer.collect(parameters);
         rank.prepare(parameters);
@@ -179,8 +179,9 @@ TEST(RowLinear, EqualsOneRank) {
 TEST(ColumnThenRow, EqualsOneRank) {
   expect_equal_to_one_rank(
       [](const Rank& rank, Context& context, Tape& tape) {
-        const ColumnLinear up(rank.mesh, "up", {16}, 0, 6, true, kNormal);
-        const RowLinear down(rank.mesh, "down", 6, 16, false, kNormal);
+        const ParallelLinear up =
+            ParallelLinear::column(rank.mesh, "up", {16}, 0, 6, true, kNormal);
+        const ParallelLinear down = ParallelLinear::row(rank.mesh, "down", 6, 16, false, kNormal);
         ParameterList parameters;
         up.collect(parameters);
         down.collect(parameters);
@@ -201,6 +202,8 @@ void fill_tokens(Batch& batch, Stream& stream) {
       Tensor::from_host<std::int32_t>(stream, {0, 12, 3, 4, 5, 12, 6, 11, 3, 3, 8}, {kTokens});
   batch.positions =
       Tensor::from_host<std::int32_t>(stream, {0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2}, {kTokens});
+  batch.token_types =
+      Tensor::from_host<std::int32_t>(stream, {0, 0, 0, 0, 1, 1, 1, 1, 0, 2, 2}, {kTokens});
 }
 
 // 13 tokens on 4 ranks in multiples of 2: rows 0..3, 4..7, 8..11, 12 and three of padding. In
@@ -214,13 +217,14 @@ TEST(VocabEmbedding, EqualsOneRank) {
                                       .divisible_by = divisible_by,
                                       .hidden = 6,
                                       .max_positions = 9,
+                                      .num_token_types = 3,
                                       .init = kNormal});
           ParameterList parameters;
           layer.collect(parameters);
           rank.prepare(parameters);
           rank.check_backward(tape, layer(context), Box::whole({kTokens, 6}), parameters);
         },
-        5, fill_tokens);
+        7, fill_tokens);
   }
 }
 
@@ -258,16 +262,16 @@ TEST(PaddedVocabulary, FollowsTheRule) {
 TEST(Layers, RefuseShapesThatTheRanksCannotShare) {
   run_ranks(2, [](int, std::unique_ptr<Communicator> world) {
     const Mesh mesh({.tensor = 2}, std::move(world));
-    EXPECT_THROW(ColumnLinear(mesh, "a", {7}, 0, 4, true, {}), Error);
-    EXPECT_THROW(ColumnLinear(mesh, "a", {2, 7}, 2, 4, true, {}), Error);
-    EXPECT_THROW(RowLinear(mesh, "a", 4, 7, true, {}), Error);
+    EXPECT_THROW(ParallelLinear::column(mesh, "a", {7}, 0, 4, true, {}), Error);
+    EXPECT_THROW(ParallelLinear::column(mesh, "a", {2, 7}, 2, 4, true, {}), Error);
+    EXPECT_THROW(ParallelLinear::row(mesh, "a", 4, 7, true, {}), Error);
   });
 }
 
 TEST(Layers, NameTheirParametersAndSpareBiasesTheDecay) {
   const Mesh mesh = Mesh::single();
-  const ColumnLinear column(mesh, "up", {2, 8}, 1, 4, true, kNormal);
-  const RowLinear row(mesh, "down", 4, 8, false, kNormal);
+  const ParallelLinear column = ParallelLinear::column(mesh, "up", {2, 8}, 1, 4, true, kNormal);
+  const ParallelLinear row = ParallelLinear::row(mesh, "down", 4, 8, false, kNormal);
   ParameterList parameters;
   column.collect(parameters);
   row.collect(parameters);

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/round_up.h"
 #include "ops/embedding/embedding.h"
-#include "parallel/conjugates.h"
 
 namespace bloomery {
 
@@ -12,7 +12,7 @@ std::int64_t padded_vocabulary(std::int64_t vocabulary, std::int64_t divisible_b
   const std::int64_t multiple = divisible_by * num_tensor_ranks;
   check(vocabulary >= 1 && multiple >= 1, "a vocabulary of ", vocabulary,
         " cannot be padded to a multiple of ", multiple);
-  return (vocabulary + multiple - 1) / multiple * multiple;
+  return round_up(vocabulary, multiple);
 }
 
 VocabEmbedding::VocabEmbedding(const Mesh& mesh, const std::string& name,
@@ -28,26 +28,35 @@ VocabEmbedding::VocabEmbedding(const Mesh& mesh, const std::string& name,
   table_ =
       std::make_shared<Parameter>(make_parameter(name + ".tokens.weight", box, options.init, true));
   table_->local_shape = {rows, options.hidden};
-  if (options.max_positions > 0) {
-    positions_ = std::make_unique<Parameter>(make_parameter(
-        name + ".positions.weight", Box::whole({options.max_positions, options.hidden}),
-        options.position_init.value_or(options.init), true));
-  }
+  const auto whole_table = [&](const char* kind, std::int64_t count,
+                               const std::optional<Init>& init) {
+    return count == 0 ? nullptr
+                      : std::make_unique<Parameter>(make_parameter(
+                            concat(name, ".", kind, ".weight"), Box::whole({count, options.hidden}),
+                            init.value_or(options.init), true));
+  };
+  positions_ = whole_table("positions", options.max_positions, options.position_init);
+  types_ = whole_table("token_types", options.num_token_types, options.type_init);
 }
 
 Value VocabEmbedding::operator()(Context& context) const {
   const EmbeddingOptions options{.first_token = first_token_,
                                  .num_tokens = options_.vocabulary,
                                  .positions = positions_.get(),
-                                 .add_positions = context.mesh.coordinate(Axis::tensor) == 0,
+                                 .types = types_.get(),
+                                 .add_replicated = context.mesh.coordinate(Axis::tensor) == 0,
                                  .dtype = options_.output_dtype};
-  return reduce_from_tensor(context, embedding(context, *table_, options));
+  Value y = embedding(context, *table_, options);
+  context.mesh.axis(Axis::tensor).all_reduce(y.data, Reduce::sum, context.stream);
+  return y;  // the gradient of the sum is that of each part
 }
 
 void VocabEmbedding::collect(ParameterList& parameters) const {
   parameters.push_back(table_.get());
-  if (positions_) {
-    parameters.push_back(positions_.get());
+  for (Parameter* const whole : {positions_.get(), types_.get()}) {
+    if (whole != nullptr) {
+      parameters.push_back(whole);
+    }
   }
 }
 

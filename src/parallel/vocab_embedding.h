@@ -1,4 +1,4 @@
-// Token and position embedding with the vocabulary cut over the tensor ranks.
+// Embedding of tokens, positions and token types, with the vocabulary cut over the tensor ranks.
 #pragma once
 
 #include <memory>
@@ -14,10 +14,11 @@ struct VocabEmbeddingOptions {
   std::int64_t vocabulary = 0;
   std::int64_t divisible_by = 128;  // each rank's rows are a multiple of this
   std::int64_t hidden = 0;
-  std::int64_t max_positions = 0;  // 0: no position table
+  std::int64_t max_positions = 0;    // 0: no position table
+  std::int64_t num_token_types = 0;  // 0: no table of token types
   Init init;
-  std::optional<Init> position_init;  // none: as the tokens
-  std::optional<DType> output_dtype;  // the table's, or its accumulation dtype
+  std::optional<Init> position_init, type_init;  // none: as the tokens
+  std::optional<DType> output_dtype;             // the table's, or its accumulation dtype
 };
 
 // Megatron's rule: the next multiple of divisible_by * num_tensor_ranks.
@@ -28,7 +29,8 @@ class VocabEmbedding {
  public:
   // Parameters "<name>.tokens.weight" [vocabulary, hidden], of which this rank holds the rows from
   // first_token() (rows beyond the vocabulary are padding of the local buffer, always zero and
-  // outside the box), and "<name>.positions.weight" [max_positions, hidden], whole on every rank.
+  // outside the box), "<name>.positions.weight" [max_positions, hidden] and
+  // "<name>.token_types.weight" [num_token_types, hidden], whole on every rank.
   VocabEmbedding(const Mesh& mesh, const std::string& name, const VocabEmbeddingOptions& options);
 
   Value operator()(Context& context) const;  // [tokens, hidden], for the batch of the context
@@ -41,7 +43,7 @@ class VocabEmbedding {
   VocabEmbeddingOptions options_;
   std::int64_t first_token_;
   std::shared_ptr<Parameter> table_;
-  std::unique_ptr<Parameter> positions_;
+  std::unique_ptr<Parameter> positions_, types_;
 };
 
 }  // namespace bloomery

@@ -1,6 +1,6 @@
-// Softmax attention that never stores the score matrix: self-attention on the fused QKV buffer
-// (causal or bidirectional, grouped queries, documents and padding as key ranges, dropout) and
-// cross-attention.
+// Softmax attention that never stores the score matrix: causal or bidirectional, grouped queries,
+// documents and padding as key ranges, dropout. Queries and keys are tokens with places, so that
+// self-attention, cross-attention and parts of sequences on several ranks are one call.
 #pragma once
 
 #include "autograd/context.h"
@@ -19,15 +19,32 @@ struct AttentionOptions {
   std::int64_t first_head = 0;  // global index of the first head held here (for dropout)
 };
 
+// Where queries and keys stand. A key is visible to a query of its sequence when its place is in
+// [key_begin, key_end) of the query and, for causal attention, not after the query's place.
+struct AttentionPlaces {
+  std::int64_t num_sequences = 0, query_length = 0, key_length = 0;
+  Tensor samples;       // int64 [num_sequences], or by query token; null: no dropout
+  Tensor query_places;  // int32 [query_length], or by query token; null: no dropout, keys in order
+  // int32 [key_length], or by key token, in any order. Null: key k is at place k, and to causal
+  // attention the last query is at the last key, whatever query_places say. Only these run on the
+  // fastest kernels.
+  Tensor key_places;
+  Tensor key_begin, key_end;  // int32 by query token, non-decreasing in order; both null: all keys
+};
+// Of self-attention in which all keys of the batch's sequences are here and in order.
+AttentionPlaces places_of(const Batch& batch);
+
 // qkv: [tokens, num_groups, num_heads / num_groups + 2, head_dim], per group the query heads, then
 // the key, then the value. Result: [tokens, num_heads, head_dim], flattened to two dimensions.
-// Lengths and key ranges come from the batch.
+// Without `places`, those of the batch.
+Value attention(Context& context, const Value& qkv, const AttentionPlaces& places,
+                const AttentionOptions& options);
 Value attention(Context& context, const Value& qkv, const AttentionOptions& options);
 
-// q: [tokens, num_heads, head_dim]; kv: [key tokens, num_groups, 2, head_dim] with key_length keys
-// per sequence. The batch's key ranges, when present, are those of the queries.
-Value cross_attention(Context& context, const Value& q, const Value& kv, std::int64_t key_length,
-                      const AttentionOptions& options);
+// The same for keys and values of other tokens. q: [query tokens, num_heads, head_dim]; kv: [key
+// tokens, num_groups, 2, head_dim].
+Value attention(Context& context, const Value& q, const Value& kv, const AttentionPlaces& places,
+                const AttentionOptions& options);
 
 // One of Q, K, V inside a larger buffer: element (sequence b, position s, head h, channel c) is at
 // data[(b * length + s) * token_stride + head_offset(h) + c] with
@@ -43,16 +60,26 @@ struct AttentionProblem {
   std::int64_t num_sequences = 0, query_length = 0, key_length = 0;
   std::int64_t num_heads = 1, num_groups = 1, head_dim = 1;
   float scale = 1;
-  bool causal = false;  // key k is visible to query q iff k <= q + key_length - query_length
-  // int32 [sequences * query_length], or null: query q sees keys in [begin[q], end[q]) only. Both
-  // are non-decreasing within a sequence. A query that sees no key gets zeros and lse = -inf.
+  // Key k is visible to query q iff k <= q + key_length - query_length; with key_places, iff its
+  // place is not after the query's.
+  bool causal = false;
+  // int32 [sequences * query_length], or null: query q sees keys at places [begin[q], end[q]) only.
+  // Both are non-decreasing within a sequence, unless there are key_places. A query that sees no
+  // key gets zeros and lse = -inf.
   const std::int32_t *key_begin = nullptr, *key_end = nullptr;
   std::uint32_t dropout_threshold = 0;  // 0: none
   RandomKey dropout_key = 0;
-  DropoutPlaces places;  // of the queries
+  TokenPlaces places;  // of the queries
   std::int64_t first_head = 0;
+  // int32 [key_length], or [sequences * key_length]; null: key k is at place k.
+  const std::int32_t* key_places = nullptr;
+  bool key_place_per_token = false;
 
   std::int64_t heads_per_group() const { return num_heads / num_groups; }
+  // Of the keys of a sequence; null: they are their indices.
+  constexpr const std::int32_t* places_of_keys(std::int64_t sequence) const {
+    return key_place_per_token ? key_places + sequence * key_length : key_places;
+  }
 };
 
 struct AttentionForward {

@@ -50,6 +50,9 @@ class BackwardTask {
     query_grads_.start(rows);
     for (std::int64_t tile = visible.first; tile < visible.last; tile += kKeyTile) {
       const std::int64_t keys = std::min(kKeyTile, Products::padded_keys(visible.last - tile));
+      if (!visible.sees(tile, keys)) {
+        continue;
+      }
       products_.scores(group_.keys, tile, keys, queries_, rows, probabilities_);
       products_.scores(group_.values, tile, keys, out_grads_, rows, score_grads_);
       if (dropout) {

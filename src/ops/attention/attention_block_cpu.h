@@ -44,48 +44,92 @@ struct Exponential {
 // What the probabilities of one head and block of queries are multiplied by: 0 or 1 / (1 - p).
 struct DropoutTile {
   const AttentionProblem& problem;
-  std::int64_t sample = 0;
   std::uint32_t head = 0;
+  const std::int32_t* key_places = nullptr;  // null: their indices
+  std::array<std::int64_t, kQueryBlock> samples{};
   std::array<std::int32_t, kQueryBlock> places{};
 
   DropoutTile(const AttentionProblem& p, std::int64_t sequence, std::int64_t head_here,
               std::int64_t query, std::int64_t rows)
-      : problem(p), head(static_cast<std::uint32_t>(p.first_head + head_here)) {
-    if (p.dropout_threshold > 0) {
-      sample = p.places.samples[sequence];
-      std::copy_n(p.places.places + query, rows, places.begin());
+      : problem(p),
+        head(static_cast<std::uint32_t>(p.first_head + head_here)),
+        key_places(p.places_of_keys(sequence)) {
+    for (std::int64_t i = 0; p.dropout_threshold > 0 && i < rows; ++i) {
+      const std::int64_t token = sequence * p.query_length + query + i;
+      samples[i] = p.places.sample(token);
+      places[i] = p.places.place(token);
     }
   }
 
   explicit operator bool() const { return problem.dropout_threshold > 0; }
 
-  // factors [keys][kQueryBlock], for `keys` keys from `tile`, a multiple of 32. One random block
-  // serves keys 2b, 2b+1, 2b+8, 2b+9, ... of its 32 (see counter.h).
+  // factors [keys][kQueryBlock], for `keys` keys from `tile`, a multiple of 32.
   template <class Real>
   void factors(std::int64_t tile, std::int64_t keys, Real* to) const {
-    std::array<std::array<std::uint32_t, kQueryBlock>, 4> words;
-    const auto kept = static_cast<Real>(dropout_scale(problem.dropout_threshold));
     for (std::int64_t start = 0; start < keys; start += kKeyAlignment) {
-      for (std::uint32_t b = 0; b < 4; ++b) {
-        const auto block = static_cast<std::uint32_t>((tile + start) / kKeyAlignment) * 4 + b;
-        for (std::int64_t i = 0; i < kQueryBlock; ++i) {
-          const RandomBlock bits =
-              dropout_block(problem.dropout_key, sample, places[i], head, block);
-          for (int word = 0; word < 4; ++word) {
-            words[word][i] = bits[word];
-          }
-        }
-        for (int lane = 0; lane < 8; ++lane) {
-          const std::int64_t key = start + lane / 2 * 8 + b * 2 + lane % 2;
-          if (key >= keys) {
-            break;
-          }
-          for (std::int64_t i = 0; i < kQueryBlock; ++i) {
-            const std::uint32_t bits = (words[lane / 2][i] >> (16 * (lane % 2))) & 0xFFFFu;
-            to[key * kQueryBlock + i] = bits >= problem.dropout_threshold ? kept : Real(0);
-          }
+      const std::int64_t key = tile + start, count = std::min(kKeyAlignment, keys - start);
+      Real* const rows = to + start * kQueryBlock;
+      if (key_places == nullptr) {
+        draw_run(key, count, rows);
+      } else if (const std::int64_t known = std::min(count, problem.key_length - key);
+                 is_aligned_run(key_places + key, known)) {
+        draw_run(key_places[key], count, rows);
+      } else {
+        for (std::int64_t j = 0; j < count; ++j) {
+          draw_key(j < known ? key_places[key + j] : 0, rows + j * kQueryBlock);
         }
       }
+    }
+  }
+
+ private:
+  // Whether `count` places follow each other from a multiple of 32, as where keys are cut into
+  // chunks: their bits are then drawn together.
+  static bool is_aligned_run(const std::int32_t* from, std::int64_t count) {
+    bool run = count > 0 && from[0] % kKeyAlignment == 0;
+    for (std::int64_t j = 1; run && j < count; ++j) {
+      run = from[j] == from[0] + j;
+    }
+    return run;
+  }
+
+  // Keys at `count` <= 32 places from `first`, a multiple of 32. One random block serves keys
+  // 2b, 2b+1, 2b+8, 2b+9, ... (see counter.h).
+  template <class Real>
+  void draw_run(std::int64_t first, std::int64_t count, Real* to) const {
+    std::array<std::array<std::uint32_t, kQueryBlock>, 4> words;
+    const auto kept = static_cast<Real>(dropout_scale(problem.dropout_threshold));
+    for (std::uint32_t b = 0; b < 4; ++b) {
+      const auto block = static_cast<std::uint32_t>(first / kKeyAlignment) * 4 + b;
+      for (std::int64_t i = 0; i < kQueryBlock; ++i) {
+        const RandomBlock bits =
+            dropout_block(problem.dropout_key, samples[i], places[i], head, block);
+        for (int word = 0; word < 4; ++word) {
+          words[word][i] = bits[word];
+        }
+      }
+      for (int lane = 0; lane < 8; ++lane) {
+        const std::int64_t key = lane / 2 * 8 + b * 2 + lane % 2;
+        if (key >= count) {
+          break;
+        }
+        for (std::int64_t i = 0; i < kQueryBlock; ++i) {
+          const std::uint32_t bits = (words[lane / 2][i] >> (16 * (lane % 2))) & 0xFFFFu;
+          to[key * kQueryBlock + i] = bits >= problem.dropout_threshold ? kept : Real(0);
+        }
+      }
+    }
+  }
+
+  template <class Real>
+  void draw_key(std::int32_t place, Real* to) const {
+    const auto kept = static_cast<Real>(dropout_scale(problem.dropout_threshold));
+    const auto key = static_cast<std::uint32_t>(place);
+    for (std::int64_t i = 0; i < kQueryBlock; ++i) {
+      const RandomBlock bits = dropout_block(problem.dropout_key, samples[i], places[i], head,
+                                             attention_dropout_block(key));
+      to[i] = dropout_keeps(bits, attention_dropout_lane(key), problem.dropout_threshold) ? kept
+                                                                                          : Real(0);
     }
   }
 };

@@ -112,9 +112,12 @@ OpCase make_case(const Problem& p) {
   op_case.inputs = inputs_of(p);
   op_case.forward = [p](Context& context, Inputs& in) -> Outputs {
     const AttentionOptions options = options_of(p);
-    return {{"y", p.key_length == 0 ? attention(context, in.value("qkv"), options)
-                                    : cross_attention(context, in.value("q"), in.value("kv"),
-                                                      p.key_length, options)}};
+    AttentionPlaces places = places_of(context.batch);
+    if (p.key_length == 0) {
+      return {{"y", attention(context, in.value("qkv"), places, options)}};
+    }
+    places.key_length = p.key_length;
+    return {{"y", attention(context, in.value("q"), in.value("kv"), places, options)}};
   };
   op_case.attributes = {{"sequences", concat(p.sequences)},
                         {"heads", concat(p.heads)},

@@ -7,6 +7,13 @@ namespace {
 
 using namespace attention_cuda;
 
+// Whether places can be read as the fast kernels do: those of keys are their indices, samples go by
+// sequence, places of queries by position.
+bool in_order(const AttentionProblem& problem) {
+  return problem.key_places == nullptr && !problem.places.sample_per_token &&
+         !problem.places.place_per_token;
+}
+
 template <class Kernel>
 void run_flash(Stream& stream, const Kernel& k) {
   check(
@@ -34,7 +41,13 @@ void run_chosen(Stream& stream, const Kernel& k) {
   check(problem.dropout_threshold == 0 || problem.places.length == problem.query_length,
         "attention: dropout places of length ", problem.places.length, " for ",
         problem.query_length, " queries");
-  switch (stream.device().service<AttentionSettings>().backend) {
+  const AttentionBackend backend = stream.device().service<AttentionSettings>().backend;
+  if (!in_order(problem)) {
+    check(backend == AttentionBackend::automatic || backend == AttentionBackend::simple,
+          "attention: only the simple kernels take places of keys, or coordinates by token");
+    return simple_run(stream, k);
+  }
+  switch (backend) {
     case AttentionBackend::cudnn:
       return run_cudnn(stream, k);
     case AttentionBackend::flash:

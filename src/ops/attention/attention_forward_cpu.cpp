@@ -83,6 +83,9 @@ class ForwardTask {
     out_.start(rows);
     for (std::int64_t tile = visible.first; tile < visible.last; tile += kKeyTile) {
       const std::int64_t keys = std::min(kKeyTile, Products::padded_keys(visible.last - tile));
+      if (!visible.sees(tile, keys)) {
+        continue;
+      }
       products_.scores(group_.keys, tile, keys, queries_, rows, scores_);
       softmax.add_tile(visible, tile, keys, columns, static_cast<Real>(problem_.scale), scores_);
       if (dropout) {

@@ -13,7 +13,7 @@ enum class AttentionBackend : std::uint8_t {
   automatic,  // cuDNN where it applies, else flash where it applies, else simple
   cudnn,      // fails where it does not apply
   flash,      // own tensor-core kernels: bf16 and fp16, head_dim <= 128; fails elsewhere
-  simple,     // own fp32 arithmetic: every dtype and every head_dim
+  simple,     // own fp32 arithmetic: every dtype and head_dim; alone takes any places
 };
 
 // What bf16 attention on the CPU multiplies with.

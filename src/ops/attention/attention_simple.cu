@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(kSimpleThreads)
     sum[r] = 0;
   }
   const int first_row = first + Shared::warp() * kRows;
-  const KeyRange any = seen_by_any(problem, sequence, first, Shared::kOwned);
+  const KeyRange any = candidates(problem, sequence, first, Shared::kOwned);
   for (int key = any.begin; key < any.end; key += kWarpSize) {
     float p[kRows], correction[kRows];
     shared.multiply(p, 0, keys, key);
@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(kSimpleThreads)
   for (int r = 0; r < kRows; ++r) {
     ones[r] = 1;
   }
-  const KeyRange any = seen_by_any(problem, sequence, first, Shared::kOwned);
+  const KeyRange any = candidates(problem, sequence, first, Shared::kOwned);
   for (int key = any.begin; key < any.end; key += kWarpSize) {
     float dots[kRows], grads[kRows];
     shared.multiply(dots, 0, keys, key);
@@ -167,8 +167,7 @@ __global__ void __launch_bounds__(kSimpleThreads)
     const auto queries = query_rows<const T>(args.k.q, problem, sequence, head);
     const auto grads_out = output_rows<const T>(args.k.grad_out.data, problem, sequence, head);
     for (int query = 0; query < problem.query_length; query += kWarpSize) {
-      if (!seen_by_any(problem, sequence, query, kWarpSize)
-               .touches(first, first + Shared::kOwned)) {
+      if (!candidates(problem, sequence, query, kWarpSize).touches(first, first + Shared::kOwned)) {
         continue;
       }
       float dots[kRows], grads[kRows];

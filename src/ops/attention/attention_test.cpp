@@ -230,7 +230,7 @@ TEST(Attention, NamesMistakes) {
   expect_error(with([](auto& o) { o.dropout.probability = 0.5f; }), "batch.samples");
   expect_error(
       [&] {
-        cross_attention(context, f.random({4, 8}), qkv, 4, good);
+        attention(context, f.random({4, 8}), qkv, places_of(f.batch), good);
       },
       "kv has shape [4, 24]");
   f.batch.key_begin = Tensor::from_host(f.stream, std::vector<std::int32_t>(4), {4});

@@ -25,37 +25,53 @@ struct SeenRows {
   std::int64_t begin, all_begin, all_end, end;
 };
 
-// The keys that each query of a block sees. Lanes past the last query repeat it.
+// The keys that each query of a block sees. Lanes past the last query repeat it. Keys are known by
+// their places: where these are not the indices, nothing is known of their order.
 class VisibleKeys {
  public:
   std::int64_t first = 0, last = 0;  // keys outside [first, last) are seen by no query
 
   VisibleKeys(const AttentionProblem& p, std::int64_t sequence, std::int64_t query,
-              std::int64_t rows) {
+              std::int64_t rows)
+      : num_keys_(p.key_length), places_(p.places_of_keys(sequence)) {
     find_ranges(p, sequence, query, rows);
-    first = p.key_length;
+    const std::int32_t top = largest_end();
+    any_ = {top, top, top, 0};
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       const std::int32_t *low = begin_.data() + g * kLaneGroup,
                          *high = end_.data() + g * kLaneGroup;
-      const auto length = static_cast<std::int32_t>(p.key_length);
-      std::int32_t begin = length, end = 0, all_begin = 0, all_end = length;
+      std::int32_t begin = top, end = 0, all_begin = 0, all_end = top;
       for (std::int64_t i = 0; i < kLaneGroup; ++i) {
         const bool some = low[i] < high[i];
-        begin = std::min(begin, some ? low[i] : length);
+        begin = std::min(begin, some ? low[i] : top);
         end = std::max(end, some ? high[i] : 0);
         all_begin = std::max(all_begin, low[i]);
         all_end = std::min(all_end, high[i]);
       }
       groups_[g] = {begin, all_begin, all_end, end};
-      first = std::min<std::int64_t>(first, begin);
-      last = std::max<std::int64_t>(last, end);
+      any_.begin = std::min<std::int64_t>(any_.begin, begin);
+      any_.end = std::max<std::int64_t>(any_.end, end);
     }
-    first = first / kKeyAlignment * kKeyAlignment;
+    const SeenRows seen = places_ != nullptr ? scattered(any_, 0, num_keys_) : any_;
+    first = std::min(seen.begin, num_keys_) / kKeyAlignment * kKeyAlignment;
+    last = seen.end;
+  }
+
+  // Whether some query sees some of `keys` keys from `tile`, which are in [first, last).
+  bool sees(std::int64_t tile, std::int64_t keys) const {
+    if (places_ == nullptr) {
+      return true;
+    }
+    const SeenRows seen = scattered(any_, tile, keys);
+    return seen.begin < seen.end;
   }
 
   // What the group of lane `lane` sees of `keys` keys from `tile`.
   SeenRows rows(std::int64_t tile, std::int64_t keys, std::int64_t lane) const {
     const SeenRows& group = groups_[static_cast<std::size_t>(lane / kLaneGroup)];
+    if (places_ != nullptr) {
+      return scattered(group, tile, keys);
+    }
     SeenRows seen{};
     seen.begin = std::clamp<std::int64_t>(group.begin - tile, 0, keys);
     seen.end = std::clamp<std::int64_t>(group.end - tile, seen.begin, keys);
@@ -68,17 +84,16 @@ class VisibleKeys {
   // that a query does not see, among the rows that some query of the group sees.
   template <class Real>
   void hide(const SeenRows& seen, std::int64_t tile, std::int64_t lane, Real* scores) const {
+    if (places_ != nullptr) {
+      const auto place = [places = places_ + tile](std::int64_t j) { return places[j]; };
+      hide_rows(limits<Real>(begin_, lane, 0), limits<Real>(end_, lane, 0), seen.begin, seen.end,
+                place, scores);
+      return;
+    }
     const auto begin = limits<Real>(begin_, lane, tile), end = limits<Real>(end_, lane, tile);
-    const auto hide_rows = [&](std::int64_t from, std::int64_t to) {
-      for (std::int64_t j = from; j < to; ++j) {
-        const Index<Real> row = Index<Real>{} + static_cast<Lane<Real>>(j);
-        Real* const at = scores + j * kQueryBlock;
-        const Vector<Real> hidden = Vector<Real>{} + kMinusInfinity<Real>;
-        store_vector(at, ((row >= begin) & (row < end)) ? load_vector(at) : hidden);
-      }
-    };
-    hide_rows(seen.begin, seen.all_begin);
-    hide_rows(seen.all_end, seen.end);
+    const auto index = [](std::int64_t j) { return j; };
+    hide_rows(begin, end, seen.begin, seen.all_begin, index, scores);
+    hide_rows(begin, end, seen.all_end, seen.end, index, scores);
   }
 
  private:
@@ -89,31 +104,70 @@ class VisibleKeys {
   template <class Real>
   using Index = Vector<Lane<Real>>;
 
-  // Of one vector of lanes, counted from key `tile`.
+  // Of one vector of lanes, counted from place `start`.
   template <class Real>
-  static Index<Real> limits(const Limits& keys, std::int64_t lane, std::int64_t tile) {
+  static Index<Real> limits(const Limits& keys, std::int64_t lane, std::int64_t start) {
     typename VectorOf<std::int32_t, kLanes<Real>>::type values;
     std::memcpy(&values, keys.data() + lane, sizeof values);
-    return __builtin_convertvector(values, Index<Real>) - static_cast<Lane<Real>>(tile);
+    return __builtin_convertvector(values, Index<Real>) - static_cast<Lane<Real>>(start);
+  }
+
+  // Rows [from, to) of scores, whose keys are at place_of(row).
+  template <class Real, class PlaceOf>
+  static void hide_rows(const Index<Real>& begin, const Index<Real>& end, std::int64_t from,
+                        std::int64_t to, const PlaceOf& place_of, Real* scores) {
+    for (std::int64_t j = from; j < to; ++j) {
+      const Index<Real> place = Index<Real>{} + static_cast<Lane<Real>>(place_of(j));
+      Real* const at = scores + j * kQueryBlock;
+      const Vector<Real> hidden = Vector<Real>{} + kMinusInfinity<Real>;
+      store_vector(at, ((place >= begin) & (place < end)) ? load_vector(at) : hidden);
+    }
+  }
+
+  std::int32_t largest_end() const {
+    return places_ != nullptr ? std::numeric_limits<std::int32_t>::max()
+                              : static_cast<std::int32_t>(num_keys_);
+  }
+
+  // From the first to the last of `keys` keys from `tile` whose place is in the range of a group,
+  // none of which is known to be seen by all.
+  SeenRows scattered(const SeenRows& group, std::int64_t tile, std::int64_t keys) const {
+    SeenRows seen{};
+    const std::int64_t count = std::min(keys, num_keys_ - tile);
+    for (std::int64_t j = 0; j < count; ++j) {
+      const std::int32_t place = places_[tile + j];
+      if (place >= group.begin && place < group.end) {
+        seen.begin = seen.end == 0 ? j : seen.begin;
+        seen.end = j + 1;
+      }
+    }
+    seen.all_begin = seen.all_end = seen.begin;
+    return seen;
   }
 
   void find_ranges(const AttentionProblem& p, std::int64_t sequence, std::int64_t query,
                    std::int64_t rows) {
     const std::int64_t token = sequence * p.query_length + query;
-    const auto length = static_cast<std::int32_t>(p.key_length);
+    const std::int32_t top = largest_end();
     const auto causal_end = static_cast<std::int32_t>(query + p.key_length - p.query_length + 1);
     for (std::int64_t i = 0; i < rows; ++i) {
       const std::int32_t low = p.key_begin != nullptr ? p.key_begin[token + i] : 0;
-      std::int32_t high = p.key_end != nullptr ? p.key_end[token + i] : length;
-      high = p.causal ? std::min(high, causal_end + static_cast<std::int32_t>(i)) : high;
+      std::int32_t high = p.key_end != nullptr ? p.key_end[token + i] : top;
+      if (p.causal) {
+        high = std::min(high, places_ != nullptr ? p.places.place(token + i) + 1
+                                                 : causal_end + static_cast<std::int32_t>(i));
+      }
       begin_[i] = std::max(low, 0);
-      end_[i] = std::min(high, length);
+      end_[i] = std::min(high, top);
     }
     std::fill(begin_.begin() + rows, begin_.end(), begin_[rows - 1]);
     std::fill(end_.begin() + rows, end_.end(), end_[rows - 1]);
   }
 
+  const std::int64_t num_keys_;
+  const std::int32_t* const places_;  // null: indices
   Limits begin_, end_;
+  SeenRows any_;  // of all lanes
   std::array<SeenRows, kQueryBlock / kLaneGroup> groups_;
 };
 

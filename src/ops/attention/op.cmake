@@ -26,4 +26,5 @@ add_op(
        flash_forward_sm80.cu
        ${attention_sm90}
        ${attention_cudnn}
-  TESTS attention_test.cpp attention_cases_test.cpp attention_tiles_test.cpp ${attention_cuda_tests})
+  TESTS attention_test.cpp attention_cases_test.cpp attention_places_test.cpp attention_tiles_test.cpp
+        ${attention_cuda_tests})

@@ -137,22 +137,41 @@ __device__ inline float dropout_factor(const AttentionProblem& problem, int sequ
   if (problem.dropout_threshold == 0) {
     return 1;
   }
+  const std::int64_t token = sequence * problem.query_length + query;
+  const std::int32_t* const places = problem.places_of_keys(sequence);
   const auto global_head = static_cast<std::uint32_t>(problem.first_head + head);
-  const auto k = static_cast<std::uint32_t>(key);
+  const auto k = static_cast<std::uint32_t>(places != nullptr ? places[key] : key);
   const RandomBlock bits =
-      dropout_block(problem.dropout_key, problem.places.samples[sequence],
-                    problem.places.places[query], global_head, attention_dropout_block(k));
+      dropout_block(problem.dropout_key, problem.places.sample(token), problem.places.place(token),
+                    global_head, attention_dropout_block(k));
   return dropout_keeps(bits, attention_dropout_lane(k), problem.dropout_threshold)
              ? dropout_scale(problem.dropout_threshold)
              : 0.0f;
 }
 
+// Whether query `query` sees key `key`, of which either may be past the end.
 __device__ inline bool visible(const AttentionProblem& problem, int sequence, int query, int key) {
   if (query >= problem.query_length) {
     return false;
   }
-  const KeyRange range = visible_keys(problem, sequence, query);
-  return key >= range.begin && key < range.end;
+  const std::int32_t* const places = problem.places_of_keys(sequence);
+  if (places == nullptr) {
+    const KeyRange range = visible_keys(problem, sequence, query);
+    return key >= range.begin && key < range.end;
+  }
+  const std::int64_t token = sequence * problem.query_length + query;
+  return key < problem.key_length &&
+         (!problem.causal || places[key] <= problem.places.place(token)) &&
+         (problem.key_begin == nullptr || places[key] >= problem.key_begin[token]) &&
+         (problem.key_end == nullptr || places[key] < problem.key_end[token]);
+}
+
+// Where to look for the keys that queries [first, first + count) see: anywhere, when keys have
+// places of their own.
+__device__ inline KeyRange candidates(const AttentionProblem& problem, int sequence, int first,
+                                      int count) {
+  return problem.key_places != nullptr ? KeyRange{0, static_cast<int>(problem.key_length)}
+                                       : seen_by_any(problem, sequence, first, count);
 }
 
 }  // namespace bloomery::attention_cuda

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/round_up.h"
+
 namespace bloomery {
 // Differs between the levels, so it must not be shared between their object files.
 namespace {
@@ -38,10 +40,6 @@ template <class T>
 template <class T>
 [[gnu::always_inline]] inline void store_vector(T* to, Vector<T> value) {
   std::memcpy(to, &value, sizeof value);
-}
-
-constexpr std::int64_t round_up(std::int64_t count, std::int64_t multiple) {
-  return (count + multiple - 1) / multiple * multiple;
 }
 
 }  // namespace

@@ -5,21 +5,30 @@
 
 #include <cstdint>
 
+#include "autograd/batch.h"
 #include "base/random.h"
-#include "tensor/tensor.h"
 
 namespace bloomery {
 
 struct DropoutOptions {
   float probability = 0;
   RandomKey key = 0;
+  TokenRange tokens;  // that the rows of the activation stand for
 };
 
-// Where a token stands: token t is position places[t % length] of sample samples[t / length].
-struct DropoutPlaces {
-  const std::int64_t* samples = nullptr;  // device memory, [sequences]
-  const std::int32_t* places = nullptr;   // device memory, [length]
+// The coordinates of token t: place `place(t)` of sample `sample(t)`. In device memory.
+struct TokenPlaces {
+  const std::int64_t* samples = nullptr;  // [sequences], or [tokens]
+  const std::int32_t* places = nullptr;   // [length], or [tokens]
   std::int64_t length = 1;
+  bool sample_per_token = false, place_per_token = false;
+
+  constexpr std::int64_t sample(std::int64_t t) const {
+    return samples[sample_per_token ? t : t / length];
+  }
+  constexpr std::int32_t place(std::int64_t t) const {
+    return places[place_per_token ? t : t % length];
+  }
 };
 
 // Elements are dropped in units of 1/65536: 16 random bits each, eight elements per Philox block.

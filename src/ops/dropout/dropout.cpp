@@ -2,8 +2,27 @@
 
 namespace bloomery {
 
+TokenPlaces token_places(const char* op, const Tensor& samples, const Tensor& places,
+                         std::int64_t num_sequences, std::int64_t length) {
+  const std::int64_t tokens = num_sequences * length;
+  check(!samples || (samples.dtype() == DType::int64 &&
+                     (samples.numel() == num_sequences || samples.numel() == tokens)),
+        op, ": samples are ", samples.dtype(), samples.shape(),
+        ", but must be int64, one for each of ", num_sequences, " sequences or of ", tokens,
+        " tokens");
+  check(places && places.dtype() == DType::int32 &&
+            (places.numel() == length || places.numel() == tokens),
+        op, ": places are ", places.dtype(), places.shape(),
+        ", but must be int32, one for each of ", length, " positions or of ", tokens, " tokens");
+  return {.samples = static_cast<const std::int64_t*>(samples.data()),
+          .places = static_cast<const std::int32_t*>(places.data()),
+          .length = length,
+          .sample_per_token = samples && samples.numel() != num_sequences,
+          .place_per_token = places.numel() != length};
+}
+
 ActiveDropout active_dropout(const Context& context, const DropoutOptions& options,
-                             std::int64_t tokens, const char* op) {
+                             std::int64_t rows, const char* op) {
   check(options.probability >= 0 && options.probability <= 1, op, ": dropout probability ",
         options.probability, " is not between 0 and 1");
   const std::uint32_t threshold = dropout_threshold(options.probability);
@@ -12,22 +31,19 @@ ActiveDropout active_dropout(const Context& context, const DropoutOptions& optio
   }
   const Batch& batch = context.batch;
   check(batch.samples && batch.places, op, ": dropout ", options.probability,
-        " needs the coordinates of the tokens; set Batch::samples and Batch::places");
-  check(batch.samples.numel() == batch.num_sequences && batch.places.numel() == batch.length, op,
-        ": Batch::samples ", batch.samples.shape(), " and Batch::places ", batch.places.shape(),
-        " must have one entry per sequence (", batch.num_sequences, ") and position (",
-        batch.length, ")");
-  check(batch.samples.dtype() == DType::int64 && batch.places.dtype() == DType::int32, op,
-        ": Batch::samples must be int64 and Batch::places int32, not ", batch.samples.dtype(),
-        " and ", batch.places.dtype());
-  check(batch.num_tokens() == tokens, op, ": dropout of ", tokens, " rows in a batch of ",
-        batch.num_tokens(), " tokens; rows must be tokens");
+        " needs the coordinates of the tokens; set batch.samples and batch.places");
+  const TokenRange& tokens = options.tokens;
+  const std::int64_t end =
+      tokens.count == TokenRange::kRest ? batch.num_tokens() : tokens.first + tokens.count;
+  check(tokens.first >= 0 && end <= batch.num_tokens() && end - tokens.first == rows, op,
+        ": dropout of ", rows, " rows for tokens [", tokens.first, ", ", end, ") of a batch of ",
+        batch.num_tokens(), "; rows must be tokens");
   ActiveDropout active{.samples = batch.samples, .places = batch.places};
-  active.mask = {.threshold = threshold,
-                 .key = options.key,
-                 .places = {.samples = static_cast<const std::int64_t*>(batch.samples.data()),
-                            .places = static_cast<const std::int32_t*>(batch.places.data()),
-                            .length = batch.length}};
+  active.mask = {
+      .threshold = threshold,
+      .key = options.key,
+      .places = token_places(op, batch.samples, batch.places, batch.num_sequences, batch.length),
+      .first_token = tokens.first};
   return active;
 }
 

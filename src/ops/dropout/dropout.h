@@ -8,11 +8,12 @@
 
 namespace bloomery {
 
-// What a kernel needs to know the mask of row t (token t) of an activation.
+// What a kernel needs to know the mask of row t (token first_token + t) of an activation.
 struct DropoutMask {
   std::uint32_t threshold = 0;  // 0: everything is kept, and the rest is not read
   RandomKey key = 0;
-  DropoutPlaces places;
+  TokenPlaces places;
+  std::int64_t first_token = 0;
 
   explicit constexpr operator bool() const { return threshold != 0; }
 };
@@ -23,10 +24,15 @@ struct ActiveDropout {
   Tensor samples, places;
 };
 
-// The mask for an activation of `tokens` rows: empty when not training or when nothing is dropped.
-// `op` is named in the error about missing coordinates.
+// The mask for an activation of `rows` rows, the tokens of the options: empty when not training or
+// when nothing is dropped. `op` is named in the error about missing coordinates.
 ActiveDropout active_dropout(const Context& context, const DropoutOptions& options,
-                             std::int64_t tokens, const char* op);
+                             std::int64_t rows, const char* op);
+
+// Checks coordinates of num_sequences * length tokens, in either form, and points to them. Samples
+// may be null. `op` is named in errors.
+TokenPlaces token_places(const char* op, const Tensor& samples, const Tensor& places,
+                         std::int64_t num_sequences, std::int64_t length);
 
 // x [tokens, channels] with elements dropped and the others scaled so that the mean stays. The
 // same value when there is nothing to drop. dx = mask * scale * dy.

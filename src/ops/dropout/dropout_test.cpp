@@ -82,15 +82,19 @@ class DropoutTest : public ::testing::TestWithParam<DeviceKind> {
   struct Masks {
     std::vector<float> forward, backward;
   };
-  Masks masks(const Batch& batch, std::int64_t columns, float probability) {
+  Masks masks(const Batch& batch, std::int64_t columns, float probability,
+              const TokenRange& tokens = {}) {
     Mesh mesh = Mesh::single();
     Tape tape(*stream);
     Context context{
         .stream = *stream, .mesh = mesh, .batch = batch, .tape = &tape, .training = true};
-    const Shape shape{batch.num_tokens(), columns};
+    const Shape shape{
+        tokens.count == TokenRange::kRest ? batch.num_tokens() - tokens.first : tokens.count,
+        columns};
     const std::vector<float> ones(static_cast<std::size_t>(shape.numel()), 1.0f);
     const Value x = tape.value(Tensor::from_host(*stream, ones, shape));
-    const Value y = dropout(context, x, {.probability = probability, .key = kKey});
+    const Value y =
+        dropout(context, x, {.probability = probability, .key = kKey, .tokens = tokens});
     tape.set_grad(y.slot, Tensor::from_host(*stream, ones, shape));
     tape.backward();
     return {y.data.to_host<float>(*stream), x.slot->grad.to_host<float>(*stream)};
@@ -130,6 +134,41 @@ TEST_P(DropoutTest, MaskDoesNotDependOnHowTokensAreBatched) {
   EXPECT_NE(apart, second);
   apart.insert(apart.end(), second.begin(), second.end());
   EXPECT_EQ(masks(batch_of({17, 4711}, places), 72, 0.5f).forward, apart);
+}
+
+// A rank that holds rows [first, first + count) of the tokens drops what all of them would there.
+TEST_P(DropoutTest, ARangeOfTokensHasTheMaskOfItsRows) {
+  constexpr std::int64_t kColumns = 72;
+  const Batch batch = batch_of({17, 4711}, {0, 1, 2, 3, 4});
+  const std::vector<float> whole = masks(batch, kColumns, 0.5f).forward;
+  for (const auto& [first, count] :
+       {std::pair{0, 10}, {0, 3}, {3, 4}, {7, 3}, {9, 1}, {4, 0}, {6, -1}}) {
+    const auto begin = whole.begin() + first * kColumns;
+    const std::vector<float> expected(
+        begin, begin + (count < 0 ? batch.num_tokens() - first : count) * kColumns);
+    const Masks part = masks(batch, kColumns, 0.5f, {.first = first, .count = count});
+    EXPECT_EQ(part.forward, expected) << first << " " << count;
+    EXPECT_EQ(part.backward, expected) << first << " " << count;
+  }
+}
+
+TEST_P(DropoutTest, CoordinatesMayBeGivenByToken) {
+  Batch batch = batch_of({17, 4711}, {0, 9, 2});
+  const std::vector<float> compact = masks(batch, 72, 0.5f).forward;
+  batch.places = Tensor::from_host<std::int32_t>(*stream, {0, 9, 2, 0, 9, 2}, {6});
+  EXPECT_EQ(masks(batch, 72, 0.5f).forward, compact);
+  batch.samples = Tensor::from_host<std::int64_t>(*stream, {17, 17, 17, 4711, 4711, 4711}, {6});
+  EXPECT_EQ(masks(batch, 72, 0.5f).forward, compact);
+  // The same tokens in another order: each keeps its mask.
+  batch.places = Tensor::from_host<std::int32_t>(*stream, {2, 9, 0, 9, 2, 0}, {6});
+  batch.samples = Tensor::from_host<std::int64_t>(*stream, {4711, 17, 17, 4711, 17, 4711}, {6});
+  const std::vector<float> moved = masks(batch, 72, 0.5f).forward;
+  const std::vector<std::size_t> was = {5, 1, 0, 4, 2, 3};
+  for (std::size_t t = 0; t < was.size(); ++t) {
+    for (std::size_t c = 0; c < 72; ++c) {
+      EXPECT_EQ(moved[t * 72 + c], compact[was[t] * 72 + c]) << t << " " << c;
+    }
+  }
 }
 
 TEST_P(DropoutTest, KeepsTheRightShare) {
@@ -172,6 +211,14 @@ TEST(Dropout, NothingToDropIsTheSameValueAndMistakesAreNamed) {
   batch.samples = Tensor::zeros(stream, DType::int64, {1});
   batch.places = Tensor::zeros(stream, DType::int32, {3});
   EXPECT_THROW(dropout(context, x, {.probability = 0.5f}), Error);
+  batch.length = 6;
+  batch.places = Tensor::zeros(stream, DType::int32, {6});
+  EXPECT_NO_THROW(dropout(context, x, {.probability = 0.5f, .tokens = {2, 4}}));
+  for (const TokenRange tokens : {TokenRange{}, {3, 4}, {-1, 4}, {2, 3}}) {
+    EXPECT_THROW(dropout(context, x, {.probability = 0.5f, .tokens = tokens}), Error);
+  }
+  batch.places = Tensor::zeros(stream, DType::int32, {5});
+  EXPECT_THROW(dropout(context, x, {.probability = 0.5f, .tokens = {2, 4}}), Error);
   context.training = false;
   EXPECT_EQ(dropout(context, x, {.probability = 0.5f}).data.data(), x.data.data());
 }

@@ -93,14 +93,14 @@ static inline void random_channels(RandomKey key, const RandomBlock& start,
 // `columns` rounded up to kMaskChannels.
 static inline void fill_mask(const DropoutMask& mask, std::int64_t row, std::int64_t columns,
                              float* __restrict__ factors) {
-  const DropoutPlaces& at = mask.places;
-  const auto sample = static_cast<std::uint64_t>(at.samples[row / at.length]);
+  const std::int64_t token = mask.first_token + row;
+  const auto sample = static_cast<std::uint64_t>(mask.places.sample(token));
+  const auto place = static_cast<std::uint32_t>(mask.places.place(token));
   const float scale = dropout_scale(mask.threshold);
   std::uint16_t halves[kMaskChannels];
   for (std::int64_t first = 0; first < columns; first += kMaskChannels) {
     const RandomBlock start = {static_cast<std::uint32_t>(sample),
-                               static_cast<std::uint32_t>(sample >> 32) & 0xFFFFu,
-                               static_cast<std::uint32_t>(at.places[row % at.length]),
+                               static_cast<std::uint32_t>(sample >> 32) & 0xFFFFu, place,
                                static_cast<std::uint32_t>(first / 8)};
     random_channels(mask.key, start, halves);
     for (int i = 0; i < kMaskChannels; ++i) {

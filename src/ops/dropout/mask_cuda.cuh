@@ -12,8 +12,8 @@ class RowMask {
   __device__ __forceinline__ RowMask(const DropoutMask& mask, std::int64_t row)
       : key_(mask.key), threshold_(mask.threshold), scale_(dropout_scale(mask.threshold)) {
     if (mask.threshold != 0) {
-      sample_ = mask.places.samples[row / mask.places.length];
-      place_ = mask.places.places[row % mask.places.length];
+      sample_ = mask.places.sample(mask.first_token + row);
+      place_ = mask.places.place(mask.first_token + row);
     }
   }
 

@@ -3,26 +3,27 @@
 namespace bloomery {
 namespace {
 
-void check_table(const Parameter& table, const Parameter* positions, const Batch& batch) {
+void check_tokens(const Parameter& table, const Batch& batch) {
   check(table.value.shape().rank() == 2, "embedding: table ", table.name, " is ",
         table.value.shape(), ", but must be [tokens, hidden]");
   check(batch.tokens && batch.tokens.dtype() == DType::int32 && batch.tokens.shape().rank() == 1,
         "embedding: the batch must have int32 tokens [tokens], not ", batch.tokens.dtype(),
         batch.tokens.shape());
-  if (positions == nullptr) {
-    return;
-  }
-  check(positions->value.shape().rank() == 2 &&
-            positions->value.shape()[1] == table.value.shape()[1] &&
-            positions->value.dtype() == table.value.dtype(),
-        "embedding: positions ", positions->name, " ", positions->value.dtype(),
-        positions->value.shape(), " must have the width and dtype of the token table ",
-        table.value.dtype(), table.value.shape());
-  check(
-      batch.positions && batch.positions.dtype() == DType::int32 &&
-          batch.positions.shape() == batch.tokens.shape(),
-      "embedding: with a position table the batch must have one int32 position per token; it has ",
-      batch.positions.shape(), " for ", batch.tokens.shape());
+}
+
+// Of a table beside that of the tokens, whose ids are the batch's `what`.
+void check_beside(const Parameter& table, const Parameter& added, const char* what,
+                  const Tensor& ids, const Batch& batch) {
+  check(added.value.shape().rank() == 2 && added.value.shape()[1] == table.value.shape()[1] &&
+            added.value.dtype() == table.value.dtype(),
+        "embedding: ", what, " ", added.name, " ", added.value.dtype(), added.value.shape(),
+        " must have the width and dtype of the token table ", table.value.dtype(),
+        table.value.shape());
+  check(ids && ids.dtype() == DType::int32 && ids.shape() == batch.tokens.shape(),
+        "embedding: with a table of ", what,
+        " the batch must have one int32 of them per token; it "
+        "has ",
+        ids.shape(), " for ", batch.tokens.shape());
 }
 
 // One gradient contribution: which parameter, and the ids with the storage they point to.
@@ -57,8 +58,7 @@ void record(Tape& tape, const Value& y, std::vector<Contribution> contributions)
 Value embedding(Context& context, Parameter& tokens_table, const EmbeddingOptions& options) {
   const OpScope scope(context.stream, "embedding");
   const Batch& batch = context.batch;
-  Parameter* positions = options.positions;
-  check_table(tokens_table, positions, batch);
+  check_tokens(tokens_table, batch);
   const Tensor& table = tokens_table.value;
   const DType dtype = options.dtype.value_or(table.dtype());
   check(dtype == table.dtype() || dtype == accumulation_dtype(table.dtype()),
@@ -72,18 +72,25 @@ Value embedding(Context& context, Parameter& tokens_table, const EmbeddingOption
       .table = table,
       .tokens = {.ids = batch.tokens, .first = options.first_token, .limit = vocabulary},
       .y = y.data};
-  if (positions != nullptr && options.add_positions) {
-    forward.position_table = positions->value;
-    forward.positions = {.ids = batch.positions, .limit = positions->value.shape()[0]};
-  }
-  launch(context.stream, forward);
-
-  if (context.tape != nullptr) {
-    std::vector<Contribution> contributions{
-        {&tokens_table, batch.tokens, options.first_token, vocabulary}};
-    if (positions != nullptr) {
-      contributions.push_back({positions, batch.positions, 0, positions->value.shape()[0]});
+  std::vector<Contribution> contributions{
+      {&tokens_table, batch.tokens, options.first_token, vocabulary}};
+  const auto add = [&](Parameter* beside, const char* what, const Tensor& ids, ConstView& view,
+                       RowIds& rows) {
+    if (beside == nullptr) {
+      return;
     }
+    check_beside(tokens_table, *beside, what, ids, batch);
+    const std::int64_t limit = beside->value.shape()[0];
+    if (options.add_replicated) {
+      view = beside->value;
+      rows = {.ids = ids, .limit = limit};
+    }
+    contributions.push_back({beside, ids, 0, limit});
+  };
+  add(options.positions, "positions", batch.positions, forward.position_table, forward.positions);
+  add(options.types, "token types", batch.token_types, forward.type_table, forward.types);
+  launch(context.stream, forward);
+  if (context.tape != nullptr) {
     record(*context.tape, y, std::move(contributions));
   }
   return y;

@@ -1,5 +1,5 @@
-// Token and position embedding: rows of tables selected by the ids of the batch. The gradient sums
-// rows per id in the order of the tokens, so that it is deterministic.
+// Embedding of tokens, positions and token types: rows of tables selected by the ids of the batch.
+// The gradient sums rows per id in the order of the tokens, so that it is deterministic.
 #pragma once
 
 #include <optional>
@@ -15,15 +15,16 @@ struct EmbeddingOptions {
   // at the ids on the host). 0: the table held here is the whole.
   std::int64_t num_tokens = 0;
   Parameter* positions = nullptr;  // [max positions, hidden], or none
-  // False on tensor ranks above 0, whose output is summed with rank 0's: they leave the positions
-  // out of the sum but still compute the gradient of their copy.
-  bool add_positions = true;
+  Parameter* types = nullptr;      // [token types, hidden], or none
+  // False on tensor ranks above 0, whose output is summed with rank 0's: they leave positions and
+  // types out of the sum but still compute the gradients of their copies.
+  bool add_replicated = true;
   std::optional<DType> dtype;  // of the result: the table's (default), or fp32
 };
 
-// y[t] = tokens_table[token[t] - first_token] + positions[position[t]], [tokens, hidden], for
-// batch.tokens and batch.positions. Tokens whose row is not in this table contribute zeros, so
-// that the sum over the ranks of a vocabulary split is the embedding.
+// y[t] = tokens_table[token[t] - first_token] + positions[position[t]] + types[type[t]], [tokens,
+// hidden], for batch.tokens, batch.positions and batch.token_types. Tokens whose row is not in this
+// table contribute zeros, so that the sum over the ranks of a vocabulary split is the embedding.
 Value embedding(Context& context, Parameter& tokens_table, const EmbeddingOptions& options = {});
 
 // Rows `rows` (int32 [n]) of x, [n, hidden], without gradients.
@@ -42,6 +43,8 @@ struct EmbeddingForward {
   RowIds tokens;
   ConstView position_table;  // or null
   RowIds positions;
+  ConstView type_table;  // or null
+  RowIds types;
   View y;  // [tokens, hidden], in the table's dtype or its accumulation dtype
 };
 template <int kLevel>

@@ -15,21 +15,29 @@ std::int64_t row_of(const RowIds& rows, std::int64_t t, std::int64_t num_rows, c
   return row >= 0 && row < num_rows ? row : -1;
 }
 
+// y = the sum of rows, in order.
+template <int kCount, class From, class To>
+void write_sum(const From* const (&rows)[3], To* y, std::int64_t width) {
+  for (std::int64_t i = 0; i < width; ++i) {
+    Accumulator<From> sum = kCount > 0 ? load(rows[0] + i) : Accumulator<From>(0);
+    for (int row = 1; row < kCount; ++row) {
+      sum += load(rows[row] + i);
+    }
+    store(y + i, static_cast<Accumulator<To>>(sum));
+  }
+}
+
 template <class From, class To>
-void write_row(const From* token, const From* position, To* y, std::int64_t width) {
-  if (token != nullptr && position != nullptr) {
-    for (std::int64_t i = 0; i < width; ++i) {
-      store(y + i, static_cast<Accumulator<To>>(load(token + i) + load(position + i)));
-    }
-  } else if (token != nullptr || position != nullptr) {
-    const From* only = token != nullptr ? token : position;
-    for (std::int64_t i = 0; i < width; ++i) {
-      store(y + i, static_cast<Accumulator<To>>(load(only + i)));
-    }
-  } else {
-    for (std::int64_t i = 0; i < width; ++i) {
-      store(y + i, Accumulator<To>(0));
-    }
+void write_row(const From* const (&rows)[3], int count, To* y, std::int64_t width) {
+  switch (count) {
+    case 0:
+      return write_sum<0>(rows, y, width);
+    case 1:
+      return write_sum<1>(rows, y, width);
+    case 2:
+      return write_sum<2>(rows, y, width);
+    default:
+      return write_sum<3>(rows, y, width);
   }
 }
 
@@ -40,14 +48,18 @@ void forward(Stream& stream, const EmbeddingForward& k) {
   stream.device().pool().for_ranges(
       k.y.rows(), kTokensPerTask, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t t = begin; t < end; ++t) {
-          const std::int64_t row = row_of(k.tokens, t, k.table.rows(), "token");
-          const From* token = row >= 0 ? k.table.as<From>() + row * width : nullptr;
-          const From* position = nullptr;
-          if (k.position_table) {
-            const std::int64_t place = row_of(k.positions, t, k.position_table.rows(), "position");
-            position = k.position_table.as<From>() + place * width;
-          }
-          write_row(token, position, k.y.as<To>() + t * width, width);
+          const From* rows[3] = {};
+          int count = 0;
+          const auto add = [&](const ConstView& table, const RowIds& ids, const char* what) {
+            if (const std::int64_t row = table ? row_of(ids, t, table.rows(), what) : -1;
+                row >= 0) {
+              rows[count++] = table.as<From>() + row * width;
+            }
+          };
+          add(k.table, k.tokens, "token");
+          add(k.position_table, k.positions, "position");
+          add(k.type_table, k.types, "token type");
+          write_row(rows, count, k.y.as<To>() + t * width, width);
         }
       });
 }

@@ -23,23 +23,29 @@ struct Rows {
 
 // One block per token.
 template <int kCount, class From, class To>
-__global__ void forward(Rows<From> tokens, Rows<From> positions, To* y, int width) {
+__global__ void forward(Rows<From> tokens, Rows<From> positions, Rows<From> types, To* y,
+                        int width) {
   const std::int64_t t = blockIdx.x;
   const From* token = tokens.of(t, width);
   const From* position = positions.of(t, width);
+  const From* type = types.of(t, width);
   for (int column = threadIdx.x * kCount; column < width; column += blockDim.x * kCount) {
-    Pack<From, kCount> a, b;
+    Pack<From, kCount> a, b, c;
     if (token != nullptr) {
       a = load_pack<kCount>(token + column);
     }
     if (position != nullptr) {
       b = load_pack<kCount>(position + column);
     }
+    if (type != nullptr) {
+      c = load_pack<kCount>(type + column);
+    }
     Pack<To, kCount> out;
 #pragma unroll
     for (int j = 0; j < kCount; ++j) {
       out[j] = from_float<To>((token != nullptr ? to_float(a[j]) : 0.0f) +
-                              (position != nullptr ? to_float(b[j]) : 0.0f));
+                              (position != nullptr ? to_float(b[j]) : 0.0f) +
+                              (type != nullptr ? to_float(c[j]) : 0.0f));
     }
     store_pack(y + t * width + column, out);
   }
@@ -55,13 +61,14 @@ void launch_forward(Stream& stream, const EmbeddingForward& k) {
   const int width = static_cast<int>(k.table.columns());
   const auto at = [](const void* data) { return reinterpret_cast<std::uintptr_t>(data); };
   const bool packed = width % kCount == 0 && at(k.table.data) % 16 == 0 &&
-                      at(k.position_table.data) % 16 == 0 &&
+                      at(k.position_table.data) % 16 == 0 && at(k.type_table.data) % 16 == 0 &&
                       at(k.y.data) % (kCount * sizeof(To)) == 0;
   const auto kernel = packed ? forward<kCount, From, To> : forward<1, From, To>;
   const int packs = width / (packed ? kCount : 1);
   const int threads = std::min(256, (packs + kWarpSize - 1) / kWarpSize * kWarpSize);
   kernel<<<static_cast<unsigned>(k.y.rows()), threads, 0, cuda_stream(stream)>>>(
-      rows(k.table, k.tokens), rows(k.position_table, k.positions), k.y.as<To>(), width);
+      rows(k.table, k.tokens), rows(k.position_table, k.positions), rows(k.type_table, k.types),
+      k.y.as<To>(), width);
   check_launch("embedding forward");
 }
 

@@ -12,6 +12,7 @@ struct Sizes {
   std::int64_t tokens = 1, rows = 1, hidden = 1;
   std::int64_t first_token = 0, vocabulary = 0;  // 0: first_token + rows
   std::int64_t max_positions = 0;                // 0: no position table
+  std::int64_t num_types = 0;                    // 0: no table of token types
   bool add_positions = true;
   bool fp32_result = false;
   std::vector<std::int64_t> ids;  // empty: drawn from the vocabulary
@@ -20,7 +21,8 @@ struct Sizes {
 // y[t] = (row(t) in the table ? table[row(t)] : 0) + (add_positions ? position_table[positions[t]]
 // : 0) with row(t) = tokens[t] - first_token. Gradients: grad.table[r] = sum of grad_y[t] over
 // row(t) = r; grad.position_table[p] = sum of grad_y[t] over positions[t] = p, also when
-// add_positions = 0. result = fp32: y is fp32 whatever the dtype of the tables.
+// add_positions = 0. result = fp32: y is fp32 whatever the dtype of the tables. A table of types is
+// like that of positions.
 OpCase embedding_case(const std::string& name, const Sizes& sizes) {
   const std::int64_t vocabulary =
       sizes.vocabulary > 0 ? sizes.vocabulary : sizes.first_token + sizes.rows;
@@ -40,6 +42,14 @@ OpCase embedding_case(const std::string& name, const Sizes& sizes) {
                              .shape = {sizes.tokens},
                              .limit = sizes.max_positions});
   }
+  if (sizes.num_types > 0) {
+    result.inputs.push_back(
+        {.name = "type_table", .role = Role::parameter, .shape = {sizes.num_types, sizes.hidden}});
+    result.inputs.push_back(
+        {.name = "types", .role = Role::int32, .shape = {sizes.tokens}, .limit = sizes.num_types});
+    // One rounding; PyTorch rounds the sum of two before it adds the third.
+    result.tolerance = {{DType::fp32, 3e-7}, {DType::bf16, 2e-3}, {DType::fp16, 3e-4}};
+  }
   result.batch = [sizes](Batch& batch, Inputs& in) {
     batch.num_sequences = 1;
     batch.length = sizes.tokens;
@@ -47,12 +57,18 @@ OpCase embedding_case(const std::string& name, const Sizes& sizes) {
     if (sizes.max_positions > 0) {
       batch.positions = in.tensor("positions");
     }
+    if (sizes.num_types > 0) {
+      batch.token_types = in.tensor("types");
+    }
   };
   result.forward = [sizes, vocabulary](Context& context, Inputs& in) -> Outputs {
     EmbeddingOptions options{.first_token = sizes.first_token, .num_tokens = vocabulary};
     if (sizes.max_positions > 0) {
       options.positions = &in.parameter("position_table");
-      options.add_positions = sizes.add_positions;
+      options.add_replicated = sizes.add_positions;
+    }
+    if (sizes.num_types > 0) {
+      options.types = &in.parameter("type_table");
     }
     if (sizes.fp32_result) {
       options.dtype = accumulation_dtype(in.dtype);
@@ -87,6 +103,10 @@ std::vector<OpCase> embedding_cases() {
       embedding_case(
           "tokens=70,rows=13,hidden=24,positions_elsewhere",
           {.tokens = 70, .rows = 13, .hidden = 24, .max_positions = 35, .add_positions = false}),
+      embedding_case("tokens=70,rows=13,hidden=24,positions,types",
+                     {.tokens = 70, .rows = 13, .hidden = 24, .max_positions = 35, .num_types = 2}),
+      embedding_case("tokens=41,rows=13,hidden=7,types",
+                     {.tokens = 41, .rows = 13, .hidden = 7, .num_types = 3}),
       embedding_case("tokens=129,rows=10,hidden=16,shard", {.tokens = 129,
                                                             .rows = 10,
                                                             .hidden = 16,
@@ -143,6 +163,7 @@ TEST_F(EmbeddingTest, RejectsTablesThatDoNotFit) {
   EXPECT_NO_THROW(embedding(context, tokens, {.positions = &positions}));
   batch.positions = Tensor();
   EXPECT_THROW(embedding(context, tokens, {.positions = &positions}), Error);
+  EXPECT_THROW(embedding(context, tokens, {.types = &positions}), Error);  // no ids
   EXPECT_THROW(embedding(context, tokens, {.dtype = DType::bf16}), Error);
 }
 

@@ -130,8 +130,12 @@ Value linear(Context& context, const Value& x, Parameter& weight, Parameter* bia
     }
     context.tape->record({.op = "linear",
                           .input_gradient =
-                              [x = x.slot, y = y.slot, &weight, rows = sizes.rows](Tape& tape) {
+                              [x = x.slot, y = y.slot, &weight, rows = sizes.rows,
+                               then = options.after_input_gradient](Tape& tape) {
                                 input_gradient(tape, finished_grad(tape, y), weight, x, rows);
+                                if (then) {
+                                  then(tape);
+                                }
                               },
                           .weight_gradient =
                               [x = x.data, y = y.slot, &weight, bias, sizes](Tape& tape) {

@@ -11,6 +11,9 @@ struct LinearOptions {
   // False: the bias is not added here, though its gradient is still computed. The ranks of a
   // row-parallel layer hold one bias, which only one of them may add.
   bool add_bias = true;
+  // Called in the backward pass between dL/dx and dL/dW, where a layer may start to communicate the
+  // first while the second is computed. May be empty.
+  BackwardFn after_input_gradient;
 };
 
 // x [.., in], weight [out.., in], bias of out elements or null; y [rows, out]. All of one dtype.

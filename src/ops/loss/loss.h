@@ -24,12 +24,12 @@ struct LossColumns {
   }
 };
 
-// inverse[0] = 1 / sum(mask), or 0 when the mask is all zeros, in the accumulation dtype. A null
-// mask is all ones.
+// sum[0] = sum(mask), fp32; inverse[0] = 1 / sum(mask), or 0 when the mask is all zeros, in the
+// accumulation dtype. Either may be null. A null mask is all ones.
 struct LossMaskSum {
   ConstView mask;  // fp32 [num_tokens]
   std::int64_t num_tokens = 0;
-  View inverse;
+  View inverse, sum;
 };
 template <int kLevel>
 void run(OnCpu<kLevel>, Stream&, const LossMaskSum&);

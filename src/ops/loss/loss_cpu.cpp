@@ -101,11 +101,15 @@ void run(ThisCpu, Stream&, const LossMaskSum& k) {
   for (std::int64_t t = 0; t < k.num_tokens; ++t) {
     sum += mask_at(k.mask, t);
   }
-  const double inverse = sum > 0 ? 1 / sum : 0;
-  dispatch_sum(k.inverse.dtype, [&](auto tag) {
-    using Real = typename decltype(tag)::type;
-    *k.inverse.as<Real>() = static_cast<Real>(inverse);
-  });
+  if (k.sum) {
+    *k.sum.as<float>() = static_cast<float>(sum);
+  }
+  if (k.inverse) {
+    dispatch_sum(k.inverse.dtype, [&](auto tag) {
+      using Real = typename decltype(tag)::type;
+      *k.inverse.as<Real>() = static_cast<Real>(sum > 0 ? 1 / sum : 0);
+    });
+  }
 }
 
 template <>

@@ -181,15 +181,18 @@ __global__ void token_losses(TokenArguments k, float* losses, std::int64_t count
   losses[t] = loss;
 }
 
-__global__ void inverse_mask_sum(const float* mask, std::int64_t count, float* inverse) {
+__global__ void mask_sum(const float* mask, std::int64_t count, float* inverse, float* whole) {
   __shared__ double scratch[kReduceThreads / kWarpSize];
   double sum = 0;
   for (std::int64_t t = threadIdx.x; t < count; t += kReduceThreads) {
     sum += mask_at(mask, t);
   }
   sum = block_sum(sum, scratch);
-  if (threadIdx.x == 0) {
+  if (threadIdx.x == 0 && inverse != nullptr) {
     *inverse = sum > 0 ? static_cast<float>(1 / sum) : 0.0f;
+  }
+  if (threadIdx.x == 0 && whole != nullptr) {
+    *whole = static_cast<float>(sum);
   }
 }
 
@@ -224,8 +227,8 @@ bool packed_rows(const void* data, std::int64_t width, DType dtype) {
 }  // namespace
 
 void run(OnCuda, Stream& stream, const LossMaskSum& k) {
-  inverse_mask_sum<<<1, kReduceThreads, 0, cuda_stream(stream)>>>(k.mask.as<float>(), k.num_tokens,
-                                                                  k.inverse.as<float>());
+  mask_sum<<<1, kReduceThreads, 0, cuda_stream(stream)>>>(k.mask.as<float>(), k.num_tokens,
+                                                          k.inverse.as<float>(), k.sum.as<float>());
   check_launch("loss mask sum");
 }
 

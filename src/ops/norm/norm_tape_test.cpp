@@ -255,6 +255,31 @@ TEST_P(NormTape, WithoutTapeTheSameForward) {
   EXPECT_FALSE(plain.y.wants_grad());
 }
 
+// Rows [first, first + count) of the tokens, as a rank with a part of them holds them: the bits of
+// those rows of the whole.
+TEST_P(NormTape, APartOfTheRowsDropsWhatTheWholeDoesThere) {
+  constexpr std::int64_t kFirst = 13, kCount = 17;
+  Bench bench(GetParam(), {.dropout = 0.5f});
+  const Tensor stream = bench.drawn("stream", DType::bf16, {Bench::kRows, bench.setting.columns});
+  const Tensor branch = bench.drawn("branch", DType::bf16, {Bench::kRows, bench.setting.columns});
+  const auto run = [&](std::int64_t first, std::int64_t count) -> Bits {
+    DropoutOptions dropout = bench.dropout();
+    dropout.tokens = {first, count};
+    const Value x = bench.tape.value(stream.slice(first, first + count));
+    const Value pending = bench.tape.value(branch.slice(first, first + count));
+    Parameter gain = bench.parameter("gain");
+    const NormResult norm = add_norm(bench.context, x, pending, gain, nullptr, {}, dropout);
+    return {bench.bits(settle(bench.context, x, pending, dropout).data),
+            bench.bits(norm.stream.data), bench.bits(norm.y.data)};
+  };
+  Bits whole = run(0, Bench::kRows);
+  for (std::vector<std::uint16_t>& bits : whole) {
+    const auto begin = bits.begin() + kFirst * bench.setting.columns;
+    bits = std::vector<std::uint16_t>(begin, begin + kCount * bench.setting.columns);
+  }
+  EXPECT_EQ(run(kFirst, kCount), whole);
+}
+
 INSTANTIATE_TEST_SUITE_P(devices, NormTape,
                          ::testing::ValuesIn(build::cuda
                                                  ? std::vector{DeviceKind::cpu, DeviceKind::cuda}
