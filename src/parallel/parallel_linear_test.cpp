@@ -25,10 +25,10 @@ class LoneRank final : public Communicator {
   std::unique_ptr<Communicator> split(int, int) override {
     return std::make_unique<LoneRank>(on_sum_);
   }
-  void barrier() override {}
-  void abort(const std::string&) noexcept override {}
+  HostGroup& host() override { return *host_; }
 
  private:
+  std::unique_ptr<HostGroup> host_ = make_self_host_group();
   std::function<void(View, Stream&)> on_sum_;
 };
 
@@ -101,7 +101,7 @@ void on_ranks(int size, const std::function<void(Context&, int)>& body) {
     context.communication = &communication;
     body(context, rank);
     communication.synchronize();
-    mesh.world().barrier();
+    mesh.world().host().barrier("end");
   });
 }
 
