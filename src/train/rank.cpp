@@ -157,7 +157,12 @@ void Rank::enqueue_gradients(std::int64_t num_micro_batches, const BatchSource& 
                   }});
 }
 
-void Rank::enqueue_reduction() { reducer_->finish_step(); }
+void Rank::enqueue_reduction() {
+  reducer_->finish_step();
+  if (communication_ && communication_->queued()) {
+    communication_->synchronize();  // says what went wrong there
+  }
+}
 
 // Losses differ between data-parallel ranks, are sums over those that cut a sequence, and of a
 // pipeline only the last stage has them.
