@@ -1,7 +1,6 @@
 #include "train/gpt_rank.h"
 
 #include <map>
-#include <numeric>
 
 #include "autograd/metrics.h"
 #include "device/op_clock.h"
@@ -18,50 +17,6 @@ Timers::Scope timed(Timers* timers, const char* name) {
 }
 
 }  // namespace
-
-Batch HostBatch::upload(Stream& stream) const {
-  const OpScope scope(stream, "upload", OpKind::data);
-  const Shape tokens_shape{num_sequences * length};
-  Batch batch;
-  batch.num_sequences = num_sequences;
-  batch.length = length;
-  batch.tokens = Tensor::from_host(stream, tokens, tokens_shape);
-  batch.labels = Tensor::from_host(stream, labels, tokens_shape);
-  batch.positions = Tensor::from_host(stream, positions, tokens_shape);
-  if (!key_begin.empty()) {
-    batch.key_begin = Tensor::from_host(stream, key_begin, tokens_shape);
-    const std::vector<std::int32_t> key_end(key_begin.size(), static_cast<std::int32_t>(length));
-    batch.key_end = Tensor::from_host(stream, key_end, tokens_shape);
-  }
-  if (!loss_mask.empty()) {
-    batch.loss_mask = Tensor::from_host(stream, loss_mask, tokens_shape);
-  }
-  batch.samples = Tensor::from_host(stream, samples, {num_sequences});
-  std::vector<std::int32_t> places(static_cast<std::size_t>(length));
-  std::iota(places.begin(), places.end(), 0);
-  batch.places = Tensor::from_host(stream, places, {length});
-  return batch;
-}
-
-HostBatch random_batch(std::int64_t num_sequences, std::int64_t length, std::int64_t vocabulary,
-                       std::uint64_t seed, std::int64_t first_sample) {
-  HostBatch batch{.num_sequences = num_sequences, .length = length};
-  const RandomKey key = random_key(seed, "tokens");
-  for (std::int64_t b = 0; b < num_sequences; ++b) {
-    batch.samples.push_back(first_sample + b);
-    const auto token = [&](std::int64_t s) {
-      const auto index = static_cast<std::uint64_t>((first_sample + b) * (length + 1) + s);
-      return static_cast<std::int32_t>(random_uniform(key, index) *
-                                       static_cast<double>(vocabulary));
-    };
-    for (std::int64_t s = 0; s < length; ++s) {
-      batch.tokens.push_back(token(s));
-      batch.labels.push_back(token(s + 1));
-      batch.positions.push_back(static_cast<std::int32_t>(s));
-    }
-  }
-  return batch;
-}
 
 GptRank::GptRank(const RankOptions& options, const MeshDegrees& degrees,
                  std::unique_ptr<Communicator> world)
@@ -190,7 +145,7 @@ double GptRank::evaluate(std::int64_t num_micro_batches, const BatchSource& batc
 
 double GptRank::accumulate(std::span<const HostBatch> micro_batches) {
   enqueue_gradients(static_cast<std::int64_t>(micro_batches.size()), [&](std::int64_t m) {
-    return micro_batches[static_cast<std::size_t>(m)].upload(*stream_);
+    return upload(micro_batches[static_cast<std::size_t>(m)], *stream_);
   });
   enqueue_reduction();
   return mean_loss();
@@ -201,7 +156,7 @@ GptRank::Result GptRank::step(std::span<const HostBatch> micro_batches) {
   result.loss = accumulate(micro_batches);
   std::int64_t num_samples = 0;
   for (const HostBatch& batch : micro_batches) {
-    num_samples += batch.num_sequences;
+    num_samples += batch.num_samples();
   }
   enqueue_update(num_samples);
   result.grad_norm = optimizer_->report(0).grad_norm;

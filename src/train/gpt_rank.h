@@ -12,25 +12,12 @@
 #include "models/model.h"
 #include "optim/optimizer.h"
 #include "tensor/readback.h"
+#include "train/batch_upload.h"
 #include "zero/layout.h"
 
 namespace bloomery {
 
 class Timers;
-
-// Host copies of a micro-batch.
-struct HostBatch {
-  std::int64_t num_sequences = 0, length = 0;
-  std::vector<std::int32_t> tokens, labels, positions, key_begin;  // [sequences * length]
-  std::vector<float> loss_mask;
-  std::vector<std::int64_t> samples;  // [sequences]
-
-  Batch upload(Stream& stream) const;
-};
-
-// Random tokens; positions count from 0; samples are numbered from `first_sample`.
-HostBatch random_batch(std::int64_t num_sequences, std::int64_t length, std::int64_t vocabulary,
-                       std::uint64_t seed, std::int64_t first_sample);
 
 struct RankOptions {
   ModelOptions model;
