@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "harness/shared_data.h"
 
 namespace bloomery {
 namespace {
@@ -163,13 +164,9 @@ TEST_F(IndexedCorpusTest, BytesOfTheOlderFormat) {
 
 // A corpus made by Megatron, copied through reader and writer.
 TEST_F(IndexedCorpusTest, MegatronsCorpusByteForByte) {
-  const char* root = std::getenv("BLOOMERY_ROOT");
-  const std::filesystem::path original =
-      std::filesystem::path(root != nullptr ? root : ".") /
-      "../shared/data/megatron-indexed/openwebtext-1000/meg-gpt2-openwebtext_text_document";
-  if (!std::filesystem::exists(idx_path(original))) {
-    GTEST_SKIP() << "no " << idx_path(original);
-  }
+  const auto folder = shared_data("megatron-indexed/openwebtext-1000");
+  if (!folder) GTEST_SKIP() << kNoSharedData;
+  const std::filesystem::path original = *folder / "meg-gpt2-openwebtext_text_document";
   const IndexedCorpus corpus(original);
   EXPECT_EQ(corpus.num_documents(), 1000);
   EXPECT_EQ(corpus.num_tokens(), 1361845);
@@ -349,14 +346,70 @@ TEST_F(IndexedCorpusTest, RandomDamage) {
   for (const CorpusFormat format : {CorpusFormat::mmap, CorpusFormat::cached}) {
     write(kDocuments, TokenType::i32, format);
     const std::string good = read_file(idx_);
+    const std::int64_t tokens = IndexedCorpus(prefix_).num_tokens();
+    int refused = 0;
     for (int trial = 0; trial < 300; ++trial) {
       std::string bad = good;
       bad[random() % bad.size()] ^= static_cast<char>(1 + random() % 255);
       std::ofstream(idx_, std::ios::binary) << bad;
       try {
-        contents(IndexedCorpus(prefix_));
+        const IndexedCorpus corpus(prefix_);
+        EXPECT_EQ(corpus.num_tokens(), tokens);  // only marks and the type can change unnoticed
+        contents(corpus);
       } catch (const Error&) {
+        ++refused;
       }
+    }
+    EXPECT_GT(refused, 200);
+  }
+}
+
+TEST_F(IndexedCorpusTest, AnIndexCutShortWhileOpenIsAnError) {
+  for (const CorpusFormat format : {CorpusFormat::mmap, CorpusFormat::cached}) {
+    write(kDocuments, TokenType::i32, format);
+    const IndexedCorpus corpus(prefix_);
+    std::filesystem::resize_file(idx_, 40);
+    EXPECT_THROW(contents(corpus), Error);
+    EXPECT_THROW(corpus.lengths(0, corpus.num_sequences()), Error);
+  }
+}
+
+TEST_F(IndexedCorpusTest, DocumentsMayHaveMoreSequencesThanAnIntCounts) {
+  EncodedBatch batch;
+  batch.document_sequences.push_back(std::int64_t{1} << 31);
+  EXPECT_EQ(batch.document_sequences.back(), 2147483648);
+}
+
+TEST_F(IndexedCorpusTest, AFingerprintTellsCorporaOfTheSameSizeApart) {
+  const auto fingerprint_of = [&](std::initializer_list<int> lengths) {
+    IndexedWriter writer(prefix_, TokenType::u8);
+    for (const int length : lengths) {
+      writer.add_sequence(std::vector<TokenId>(static_cast<std::size_t>(length), 1));
+      writer.end_document();
+    }
+    writer.commit();
+    return IndexedCorpus(prefix_).fingerprint();
+  };
+  EXPECT_EQ(fingerprint_of({1, 2, 3}), fingerprint_of({1, 2, 3}));
+  EXPECT_NE(fingerprint_of({1, 2, 3}), fingerprint_of({1, 3, 2}));
+  EXPECT_NE(fingerprint_of({1, 2, 3}), fingerprint_of({1, 2, 4}));
+}
+
+TEST_F(IndexedCorpusTest, ManyEntriesAtOnceAreThoseOneByOne) {
+  for (const CorpusFormat format : {CorpusFormat::mmap, CorpusFormat::cached}) {
+    write(kDocuments, TokenType::i32, format);
+    const IndexedCorpus corpus(prefix_);
+    const auto lengths = corpus.lengths(1, corpus.num_sequences());
+    const auto starts = corpus.first_tokens(1, corpus.num_sequences() + 1);
+    ASSERT_EQ(starts.size(), lengths.size() + 1);
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+      EXPECT_EQ(lengths[i], corpus.length(static_cast<std::int64_t>(i) + 1));
+      EXPECT_EQ(starts[i], corpus.first_token(static_cast<std::int64_t>(i) + 1));
+    }
+    EXPECT_EQ(starts.back(), corpus.num_tokens());
+    const auto marks = corpus.first_sequences(0, corpus.num_documents() + 1);
+    for (std::size_t d = 0; d < marks.size(); ++d) {
+      EXPECT_EQ(marks[d], corpus.first_sequence(static_cast<std::int64_t>(d)));
     }
   }
 }

@@ -93,10 +93,11 @@ HostBatch random_batch(std::int64_t num_sequences, std::int64_t length, std::int
       return static_cast<std::int32_t>(random_uniform(key, index) *
                                        static_cast<double>(vocabulary));
     };
-    const Sample sample(batch, b);
+    const auto tokens = Sample(batch, b).array<std::int32_t>("tokens");
+    const auto labels = Sample(batch, b).array<std::int32_t>("labels");
     for (std::int64_t s = 0; s < length; ++s) {
-      sample.array<std::int32_t>("tokens")[s] = token(s);
-      sample.array<std::int32_t>("labels")[s] = token(s + 1);
+      tokens[s] = token(s);
+      labels[s] = token(s + 1);
     }
   }
   return batch;

@@ -29,6 +29,41 @@ SplitRange CorpusRequest::range(std::int64_t count) const {
   return whole ? SplitRange{0, count} : split_ranges(split_text, count)[static_cast<int>(split)];
 }
 
+std::string short_split(const std::string& prefix, Split split, std::int64_t tokens,
+                        std::int64_t seq_length) {
+  if (tokens > seq_length) {
+    return "";
+  }
+  return concat("the ", name(split), " split of ", prefix, " has ", tokens,
+                " tokens, fewer than one sample of --seq-length ", seq_length,
+                " and its next token: samples repeat the same text; give more text, another "
+                "--split or a shorter --seq-length");
+}
+
+std::vector<std::string> short_splits(const DataOptions& options) {
+  std::vector<std::string> lines;
+  std::map<std::string, IndexedCorpus> corpora;
+  for (const Split split : kSplits) {
+    if (options.paths(split).empty()) {
+      continue;
+    }
+    const CorpusRequest request{
+        .split = split, .split_text = options.split, .whole = options.has_separate_paths()};
+    for (const std::string& prefix :
+         parse_weighted_paths(options.paths(split), option_of(options, split)).prefixes) {
+      const IndexedCorpus& corpus = corpora.try_emplace(prefix, prefix).first->second;
+      const SplitRange range = request.range(corpus.num_sequences());
+      const std::int64_t tokens = corpus.first_token(range.last) - corpus.first_token(range.first);
+      const std::string line =
+          range.size() == 0 ? "" : short_split(prefix, split, tokens, options.seq_length);
+      if (!line.empty()) {
+        lines.push_back(line);
+      }
+    }
+  }
+  return lines;
+}
+
 DatasetBuilder::DatasetBuilder(const DataOptions& options, MakeDataset make, const Log& log)
     : options_(options), make_(std::move(make)), log_(log) {}
 

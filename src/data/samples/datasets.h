@@ -29,6 +29,13 @@ struct CorpusRequest {
   SplitRange range(std::int64_t count) const;
 };
 
+// A line for every corpus of which a split has fewer tokens than one GPT sample, so that its
+// samples repeat the same text. Opens the corpora and writes nothing.
+std::vector<std::string> short_splits(const DataOptions& options);
+// That line; empty when there are tokens enough.
+std::string short_split(const std::string& prefix, Split split, std::int64_t tokens,
+                        std::int64_t seq_length);
+
 // A kind of sample: makes those of one corpus. Null when the split has no documents.
 using MakeDataset = std::function<std::unique_ptr<Dataset>(std::shared_ptr<const IndexedCorpus>,
                                                            const CorpusRequest&, const Log&)>;

@@ -27,6 +27,10 @@ GptDataset::GptDataset(std::shared_ptr<const IndexedCorpus> corpus, const SplitR
   const std::int64_t tokens = tokens_of(*corpus_, documents);
   check(tokens > 0, "the ", documents.size(), " documents of the ", name(request.split),
         " split of ", request.prefix, " have no tokens");
+  if (const std::string line = short_split(request.prefix, request.split, tokens, seq_length);
+      !line.empty()) {
+    log.warning(line);
+  }
   const GptIndexPlan plan =
       plan_gpt_index(tokens, seq_length, request.num_samples, request.exact_epochs);
   const GptIndexKey key{request.prefix,    name(request.split), request.num_samples,

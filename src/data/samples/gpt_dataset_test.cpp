@@ -284,6 +284,25 @@ TEST_F(GptDatasetTest, SplitsAndSeparatePaths) {
   EXPECT_EQ(separately.build(Split::valid, 7)->size(), 8);  // 2 * ceil(7 / 2 * 1.005)
 }
 
+TEST_F(GptDatasetTest, SaysWhenASplitIsShorterThanASample) {
+  options_.split = "5,2,1";  // documents of 21, 7 and 8 tokens
+  EXPECT_TRUE(short_splits(options_).empty());
+  options_.seq_length = 7;
+  const std::vector<std::string> lines = short_splits(options_);
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_NE(lines[0].find("the valid split of " + prefix_ + " has 7 tokens"), std::string::npos)
+      << lines[0];
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "index-cache"));
+  testing::internal::CaptureStderr();
+  builder(LogLevel::warning).build(Split::valid, 3);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find(lines[0]), std::string::npos);
+  options_.split = "1,0,0";
+  options_.seq_length = 35;  // all 36 tokens are one sample
+  EXPECT_TRUE(short_splits(options_).empty());
+  options_.seq_length = 36;
+  EXPECT_EQ(short_splits(options_).size(), 1u);
+}
+
 TEST_F(GptDatasetTest, ABlendNeedsDocumentsOfEveryMember) {
   const std::string tiny = (folder_.path() / "tiny").string();
   IndexedWriter writer(tiny, TokenType::u16);
