@@ -364,56 +364,6 @@ TEST_F(IndexedCorpusTest, RandomDamage) {
   }
 }
 
-TEST_F(IndexedCorpusTest, AnIndexCutShortWhileOpenIsAnError) {
-  for (const CorpusFormat format : {CorpusFormat::mmap, CorpusFormat::cached}) {
-    write(kDocuments, TokenType::i32, format);
-    const IndexedCorpus corpus(prefix_);
-    std::filesystem::resize_file(idx_, 40);
-    EXPECT_THROW(contents(corpus), Error);
-    EXPECT_THROW(corpus.lengths(0, corpus.num_sequences()), Error);
-  }
-}
-
-TEST_F(IndexedCorpusTest, DocumentsMayHaveMoreSequencesThanAnIntCounts) {
-  EncodedBatch batch;
-  batch.document_sequences.push_back(std::int64_t{1} << 31);
-  EXPECT_EQ(batch.document_sequences.back(), 2147483648);
-}
-
-TEST_F(IndexedCorpusTest, AFingerprintTellsCorporaOfTheSameSizeApart) {
-  const auto fingerprint_of = [&](std::initializer_list<int> lengths) {
-    IndexedWriter writer(prefix_, TokenType::u8);
-    for (const int length : lengths) {
-      writer.add_sequence(std::vector<TokenId>(static_cast<std::size_t>(length), 1));
-      writer.end_document();
-    }
-    writer.commit();
-    return IndexedCorpus(prefix_).fingerprint();
-  };
-  EXPECT_EQ(fingerprint_of({1, 2, 3}), fingerprint_of({1, 2, 3}));
-  EXPECT_NE(fingerprint_of({1, 2, 3}), fingerprint_of({1, 3, 2}));
-  EXPECT_NE(fingerprint_of({1, 2, 3}), fingerprint_of({1, 2, 4}));
-}
-
-TEST_F(IndexedCorpusTest, ManyEntriesAtOnceAreThoseOneByOne) {
-  for (const CorpusFormat format : {CorpusFormat::mmap, CorpusFormat::cached}) {
-    write(kDocuments, TokenType::i32, format);
-    const IndexedCorpus corpus(prefix_);
-    const auto lengths = corpus.lengths(1, corpus.num_sequences());
-    const auto starts = corpus.first_tokens(1, corpus.num_sequences() + 1);
-    ASSERT_EQ(starts.size(), lengths.size() + 1);
-    for (std::size_t i = 0; i < lengths.size(); ++i) {
-      EXPECT_EQ(lengths[i], corpus.length(static_cast<std::int64_t>(i) + 1));
-      EXPECT_EQ(starts[i], corpus.first_token(static_cast<std::int64_t>(i) + 1));
-    }
-    EXPECT_EQ(starts.back(), corpus.num_tokens());
-    const auto marks = corpus.first_sequences(0, corpus.num_documents() + 1);
-    for (std::size_t d = 0; d < marks.size(); ++d) {
-      EXPECT_EQ(marks[d], corpus.first_sequence(static_cast<std::int64_t>(d)));
-    }
-  }
-}
-
 TEST_F(IndexedCorpusTest, ManySequencesAreCheckedOnAllCores) {
   constexpr int kCount = 700000;
   IndexedWriter writer(prefix_, TokenType::u8);
