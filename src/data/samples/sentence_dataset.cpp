@@ -21,7 +21,9 @@ MappingOptions mapping_options(const SentenceSampleOptions& options, const Corpu
     mapping.exact_epochs = true;
     mapping.num_epochs = *request.exact_epochs;
   } else {
-    check(request.num_samples > 0, "a sentence mapping needs the number of samples, or of epochs");
+    check(request.num_samples > 0,
+          "BERT and T5 samples need a number of samples (--num-samples, --train-samples), or "
+          "--train-data-exact-num-epochs");
     mapping.max_samples = request.num_samples;
   }
   return mapping;
