@@ -2,12 +2,14 @@
 // tools/golden/gpt.py.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "build_config.h"
+#include "data/samples/language_model_dataset.h"
 #include "harness/golden_errors.h"
 #include "tensor/safetensors.h"
 #include "train/rank.h"
@@ -60,20 +62,25 @@ ModelOptions model_options(const nlohmann::json& c) {
 // Rows [first, first + tokens) of the stored integer tensors.
 HostBatch stored_batch(const SafetensorsFile& file, const std::string& stem,
                        const nlohmann::json& c, std::int64_t index) {
-  HostBatch batch{.num_sequences = c.at("sequences"), .length = c.at("length")};
-  const std::int64_t count = batch.num_sequences * batch.length;
-  const auto part = [&]<class T>(const std::string& name, std::vector<T>& to) {
-    const std::vector<T> all = stored<T>(file, stem + name);
-    to.assign(all.begin() + index * count, all.begin() + (index + 1) * count);
-  };
-  part("tokens", batch.tokens);
-  part("labels", batch.labels);
-  part("positions", batch.positions);
-  part("loss_mask", batch.loss_mask);
-  if (c.at("documents")) {
-    part("key_begin", batch.key_begin);
+  const bool documents = c.at("documents");
+  HostBatch batch(DeviceKind::cpu,
+                  language_model_fields(c.at("length"), {.reset_position_ids = true,
+                                                         .reset_attention_mask = documents,
+                                                         .eod_mask_loss = true}),
+                  c.at("sequences"));
+  for (const SampleField& field : batch.fields()) {
+    const auto set = [&]<class T>(std::span<T> to) {
+      const std::vector<T> all = stored<T>(file, stem + std::string(field.name));
+      const auto count = static_cast<std::int64_t>(to.size());
+      std::copy_n(all.begin() + index * count, count, to.begin());
+    };
+    if (field.dtype == DType::fp32) {
+      set(batch.array<float>(field.name));
+    } else {
+      set(batch.array<std::int32_t>(field.name));
+    }
   }
-  batch.samples.assign(static_cast<std::size_t>(batch.num_sequences), 0);
+  std::ranges::fill(batch.samples(), 0);
   return batch;
 }
 
@@ -161,7 +168,7 @@ void check_against_torch(const std::string& model, DeviceKind device, DType dtyp
   EXPECT_NEAR(loss, expected_loss, tolerance * expected_loss);
   check_gradients(golden, *rank, tolerance);
 
-  Batch batch = host.upload(rank->stream());
+  Batch batch = upload(host, rank->stream());
   batch.labels = {};
   Context context = rank->context(batch, nullptr);
   const Value logits = rank->model().forward(context).stream;

@@ -68,7 +68,7 @@ class Runner {
  public:
   explicit Runner(const RankOptions& options) : rank_(options) {
     for (std::int64_t m = 0; m < kMicroBatches; ++m) {
-      batches_.push_back(host_batch(0, m).upload(stream()));
+      batches_.push_back(upload(host_batch(0, m), stream()));
     }
   }
 
@@ -86,9 +86,11 @@ class Runner {
     for (std::int64_t m = 0; m < kMicroBatches; ++m) {
       const HostBatch host = host_batch(step, m);
       const Batch& batch = batches_[static_cast<std::size_t>(m)];
-      stream().copy(batch.tokens.data(), host.tokens.data(), batch.tokens.bytes());
-      stream().copy(batch.labels.data(), host.labels.data(), batch.labels.bytes());
-      stream().copy(batch.samples.data(), host.samples.data(), batch.samples.bytes());
+      stream().copy(batch.tokens.data(), host.array<std::int32_t>("tokens").data(),
+                    batch.tokens.bytes());
+      stream().copy(batch.labels.data(), host.array<std::int32_t>("labels").data(),
+                    batch.labels.bytes());
+      stream().copy(batch.samples.data(), host.samples().data(), batch.samples.bytes());
       stream().synchronize();  // the host's numbers end here
     }
   }

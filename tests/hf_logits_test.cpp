@@ -2,10 +2,12 @@
 // the logits, for the folders of tools/golden/hf.py.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "checkpoint/hf/hf_model.h"
+#include "data/samples/language_model_dataset.h"
 #include "tensor/safetensors.h"
 #include "train/rank.h"
 
@@ -33,7 +35,7 @@ void load(Parameter& parameter, const Tensor& tensor) {
 }
 
 std::vector<double> logits(Rank& rank, const HostBatch& host) {
-  Batch batch = host.upload(rank.stream());
+  Batch batch = upload(host, rank.stream());
   batch.labels = {};
   Context context = rank.context(batch, nullptr);
   const Value value = rank.model().forward(context).stream;
@@ -73,13 +75,11 @@ TEST_P(HfLogits, EqualTransformers) {
 
   const SafetensorsFile file(golden(name) / "logits.safetensors");
   const Shape shape = file.entry("tokens").shape;
-  HostBatch batch{.num_sequences = shape[0], .length = shape[1]};
-  batch.tokens = file.read(stream, "tokens").to_host<std::int32_t>(stream);
-  batch.labels = batch.tokens;
-  for (std::int64_t i = 0; i < shape.numel(); ++i) {
-    batch.positions.push_back(static_cast<std::int32_t>(i % shape[1]));
-  }
-  batch.samples.assign(static_cast<std::size_t>(shape[0]), 0);
+  HostBatch batch(DeviceKind::cpu, language_model_fields(shape[1], {}), shape[0]);
+  const auto tokens = file.read(stream, "tokens").to_host<std::int32_t>(stream);
+  batch.set("tokens", tokens);
+  batch.set("labels", tokens);
+  std::ranges::fill(batch.samples(), 0);
 
   const std::vector<double> expected = file.read(stream, "logits").to_host<double>(stream);
   const std::vector<double> actual = logits(rank, batch);

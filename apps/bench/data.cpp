@@ -79,7 +79,7 @@ int bench_data(const Arguments& arguments, std::ostream& out) {
   const GptIndexKey key{"bench", "train", plan.total_samples, plan.num_epochs, o.seq_length,
                         o.seed,  "1,0,0"};
   const auto start = std::chrono::steady_clock::now();
-  write_gpt_index({folder, key.hash()}, key.description(), lengths, {0, o.documents}, plan, o.seed);
+  write_gpt_index(folder / key.hash(), lengths, {0, o.documents}, plan, o.seed);
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 

@@ -190,7 +190,7 @@ int bench_gpt(const Arguments& arguments, std::ostream& out) {
   std::vector<Batch> batches;
   for (int m = 0; m < o.num_micro_batches; ++m) {
     batches.push_back(
-        random_batch(sequences, length, size.vocabulary, 1, m * sequences).upload(rank.stream()));
+        upload(random_batch(sequences, length, size.vocabulary, 1, m * sequences), rank.stream()));
   }
   if (o.memory_report) {
     rank.report_tape();

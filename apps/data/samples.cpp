@@ -1,17 +1,24 @@
-// `bloomery data samples`: the token ids that training will see.
+// `bloomery data samples`: the samples that training will see.
 #include <charconv>
 #include <string>
 
 #include "apps/data/data.h"
 #include "base/error.h"
 #include "config/option_table.h"
-#include "data/samples/datasets.h"
+#include "data/samples/gpt_dataset.h"
+#include "data/samples/sentence_dataset.h"
+#include "tokenizer/load.h"
 
 namespace bloomery {
 namespace {
 
+enum class SampleKind { gpt, bert, t5 };
+
 struct DataSamplesOptions {
   DataOptions data;
+  SampleKind kind = SampleKind::gpt;
+  SentenceSampleOptions sentences;
+  TokenizerOptions tokenizer;
   std::int64_t seed = 1234;
   std::int64_t num_samples = 0, first = 0, count = 1;
   Split which = Split::train;
@@ -25,6 +32,8 @@ void describe(OptionTable& t, DataSamplesOptions& o) {
     t.ignore(of_loading, "samples are shown by their number, as no loader has ordered them");
   }
   t.section("samples");
+  t.add("kind", o.kind, "Texts of GPT, or masked samples, which need the corpus's tokenizer.",
+        {{"gpt", SampleKind::gpt}, {"bert", SampleKind::bert}, {"t5", SampleKind::t5}});
   t.add("seed", o.seed, "Seed of the order of samples.", between(0, UINT32_MAX));
   t.add("num-samples", o.num_samples,
         "Samples that the run asks of this split; 0: one epoch. The order depends on it.",
@@ -33,13 +42,32 @@ void describe(OptionTable& t, DataSamplesOptions& o) {
         {{"train", Split::train}, {"valid", Split::valid}, {"test", Split::test}});
   t.add("first", o.first, "First sample to print.", at_least(0));
   t.add("count", o.count, "How many samples to print.", at_least(0));
-  t.add("json", o.json, "One JSON object per line: {\"sample\": k, \"tokens\": [ids]}.");
+  t.add("json", o.json, "One JSON object per line: {\"sample\": k, \"tokens\": [ids], ...}.");
+  describe_sentence_samples(t, o.sentences);
+  describe(t, o.tokenizer);
 }
 
-void append_ids(std::string& line, std::span<const TokenId> ids, char separator) {
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    char digits[16];
-    const auto [end, error] = std::to_chars(digits, digits + sizeof(digits), ids[i]);
+MakeDataset make_dataset(const DataSamplesOptions& o) {
+  if (o.kind == SampleKind::gpt) {
+    return gpt_samples(o.data.seq_length, o.seed);
+  }
+  check(names_tokenizer(o.tokenizer),
+        "masked samples need the tokenizer of the corpus: give --vocab-file with --tokenizer-type "
+        "BertWordPieceLowerCase, or --tokenizer");
+  const MaskingVocabulary vocabulary =
+      masking_vocabulary(*load_tokenizer(o.tokenizer), o.tokenizer.vocab_extra_ids);
+  SentenceSampleOptions options = o.sentences;
+  options.seq_length = o.data.seq_length;
+  options.seed = o.seed;
+  return o.kind == SampleKind::bert ? bert_samples(options, vocabulary)
+                                    : t5_samples(options, vocabulary);
+}
+
+template <class T>
+void append_numbers(std::string& line, std::span<const T> numbers, char separator) {
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    char digits[32];
+    const auto [end, error] = std::to_chars(digits, digits + sizeof(digits), numbers[i]);
     if (i > 0) {
       line += separator;
     }
@@ -47,15 +75,31 @@ void append_ids(std::string& line, std::span<const TokenId> ids, char separator)
   }
 }
 
-void print_samples(const SampleSource& source, const DataSamplesOptions& o, std::ostream& out) {
-  std::vector<TokenId> tokens(source.num_tokens());
+void append_array(std::string& line, const HostBatch& sample, const SampleField& field,
+                  char separator) {
+  if (field.dtype == DType::fp32) {
+    append_numbers<float>(line, sample.array<float>(field.name), separator);
+  } else {
+    append_numbers<std::int32_t>(line, sample.array<std::int32_t>(field.name), separator);
+  }
+}
+
+// A line per sample, or with several arrays and no JSON, per array.
+void print_samples(const Dataset& dataset, const DataSamplesOptions& o, std::ostream& out) {
+  HostBatch sample(DeviceKind::cpu, dataset.fields(), 1);
+  const bool single = dataset.fields().size() == 1;
   std::string line;
   for (std::int64_t k = o.first; k < o.first + o.count; ++k) {
-    source.read(k, tokens);
-    line = o.json ? concat("{\"sample\": ", k, ", \"tokens\": [") : concat(k, ": ");
-    append_ids(line, tokens, o.json ? ',' : ' ');
-    line += o.json ? "]}\n" : "\n";
-    out << line;
+    dataset.read(k, Sample(sample, 0));
+    line = o.json ? concat("{\"sample\": ", k) : "";
+    for (const SampleField& field : dataset.fields()) {
+      const bool is_list = field.shape.rank() > 0;
+      line += o.json ? concat(", \"", field.name, "\": ", is_list ? "[" : "")
+                     : concat(k, single ? "" : " ", single ? "" : field.name, ": ");
+      append_array(line, sample, field, o.json ? ',' : ' ');
+      line += o.json ? (is_list ? "]" : "") : "\n";
+    }
+    out << line << (o.json ? "}\n" : "");
   }
 }
 
@@ -76,8 +120,8 @@ int data_samples(const Arguments& arguments, std::ostream& out) {
   for (const std::string& note : table.notes()) {
     log.info(note);
   }
-  const std::unique_ptr<SampleSource> source =
-      DatasetBuilder(o.data, o.seed, log).build(o.which, o.num_samples);
+  const std::unique_ptr<Dataset> source =
+      DatasetBuilder(o.data, make_dataset(o), log).build(o.which, o.num_samples);
   check(!o.data.paths(o.which).empty(), "no data for the ", name(o.which), " split: give --",
         name(o.which), "-data-path, or --data-path with --split");
   check(source != nullptr, "there are no documents for the ", name(o.which), " split; --split is '",

@@ -98,6 +98,46 @@ TEST_F(DataSamplesTest, MistakesExitWithTwo) {
   EXPECT_EQ(run({"--data-path", "x", prefix_, "--seq-length", "4"}), 2);
 }
 
+TEST_F(DataSamplesTest, PrintsMaskedSamples) {
+  const std::string prefix = (folder_.path() / "sentences").string();
+  IndexedWriter writer(prefix, TokenType::u16);
+  for (int document = 0; document < 20; ++document) {
+    for (int sentence = 0; sentence < 4; ++sentence) {
+      writer.add_sequence(std::vector<TokenId>{5, 6, 7, 8, 9, 5, 6});
+    }
+    writer.end_document();
+  }
+  writer.commit();
+  const std::string vocabulary =
+      folder_.file("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\n##c\nd\ne\n").string();
+  const Arguments common = {
+      "--data-path",  prefix,     "--split",          "1,0,0",
+      "--seq-length", "32",       "--num-samples",    "10",
+      "--vocab-file", vocabulary, "--tokenizer-type", "BertWordPieceLowerCase",
+      "--kind"};
+  Arguments bert = common;
+  bert.insert(bert.end(), {"bert", "--json"});
+  ASSERT_EQ(run(bert), 0) << errors_.str();
+  const auto sample = nlohmann::json::parse(out_.str());
+  EXPECT_EQ(sample["tokens"].size(), 32u);
+  EXPECT_EQ(sample["tokens"][0], 2);  // [CLS]
+  EXPECT_EQ(sample["loss_mask"].size(), 32u);
+  EXPECT_GT(sample["lengths"], 10);
+  EXPECT_TRUE(sample["is_random"] == 0 || sample["is_random"] == 1);
+
+  Arguments t5 = common;
+  t5.insert(t5.end(), {"t5", "--decoder-seq-length", "20", "--vocab-extra-ids", "10"});
+  ASSERT_EQ(run(t5), 0) << errors_.str();
+  EXPECT_EQ(out_.str().rfind("0 encoder_tokens: ", 0), 0u) << out_.str();
+  EXPECT_NE(out_.str().find("\n0 labels: "), std::string::npos) << out_.str();
+
+  t5.resize(t5.size() - 2);
+  EXPECT_EQ(run(t5), 2);
+  EXPECT_NE(errors_.str().find("--vocab-extra-ids"), std::string::npos) << errors_.str();
+  EXPECT_EQ(run({"--data-path", prefix, "--seq-length", "32", "--kind", "bert"}), 2);
+  EXPECT_NE(errors_.str().find("tokenizer"), std::string::npos) << errors_.str();
+}
+
 TEST_F(DataSamplesTest, ExplainsItself) {
   EXPECT_EQ(run({"--help"}), 0);
   EXPECT_NE(out_.str().find("--data-cache-path"), std::string::npos);

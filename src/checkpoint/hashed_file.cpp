@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "checkpoint/hash.h"
+#include "base/hash.h"
 
 namespace bloomery {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/hash.h"
 #include "checkpoint/boxes.h"
-#include "checkpoint/hash.h"
 #include "checkpoint/manifest_json.h"
 
 namespace bloomery {

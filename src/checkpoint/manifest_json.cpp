@@ -4,7 +4,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "checkpoint/hash.h"
+#include "base/hash.h"
 #include "tensor/safetensors.h"
 
 namespace bloomery {

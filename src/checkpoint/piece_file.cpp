@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/hash.h"
 #include "base/thread_pool.h"
 #include "checkpoint/block_output.h"
-#include "checkpoint/hash.h"
 #include "tensor/safetensors.h"
 
 namespace bloomery {

@@ -11,7 +11,6 @@ namespace bloomery {
 namespace {
 
 constexpr std::int64_t kTokensAtOnce = 1 << 18;  // one megabyte of ids
-// The index is released after each piece, so that few of its pages are resident at a time.
 constexpr std::int64_t kLengthsAtOnce = 1 << 18;
 
 // Calls body(first, ids) for all tokens of the .bin, piece after piece on all threads.
@@ -116,21 +115,32 @@ void add(LengthHistogram& to, const LengthHistogram& from) {
   to.count += from.count;
 }
 
-template <class LengthOf>
-LengthHistogram lengths(const IndexedCorpus& corpus, std::int64_t count, ThreadPool& pool,
-                        const LengthOf& length_of) {
+// `lengths_of(begin, end)` gives a vector of the lengths of these items.
+template <class LengthsOf>
+LengthHistogram lengths(std::int64_t count, ThreadPool& pool, const LengthsOf& lengths_of) {
   std::mutex mutex;
   LengthHistogram total;
   pool.for_ranges(count, kLengthsAtOnce, [&](std::int64_t begin, std::int64_t end) {
     LengthHistogram part;
-    for (std::int64_t i = begin; i < end; ++i) {
-      add(part, length_of(i));
+    for (const std::int64_t length : lengths_of(begin, end)) {
+      add(part, length);
     }
-    corpus.release_index();
     const std::lock_guard lock(mutex);
     add(total, part);
   });
   return total;
+}
+
+// Tokens of documents [begin, end).
+std::vector<std::int64_t> document_sizes(const IndexedCorpus& corpus, std::int64_t begin,
+                                         std::int64_t end) {
+  const std::vector<std::int64_t> marks = corpus.first_sequences(begin, end + 1);
+  const std::vector<std::int64_t> starts = corpus.first_tokens(marks.front(), marks.back() + 1);
+  std::vector<std::int64_t> sizes;
+  for (std::size_t k = 1; k < marks.size(); ++k) {
+    sizes.push_back(starts[marks[k] - marks.front()] - starts[marks[k - 1] - marks.front()]);
+  }
+  return sizes;
 }
 
 }  // namespace
@@ -211,15 +221,14 @@ double LengthHistogram::mean() const {
 }
 
 LengthHistogram document_lengths(const IndexedCorpus& corpus, ThreadPool& pool) {
-  return lengths(corpus, corpus.num_documents(), pool, [&](std::int64_t document) {
-    return corpus.first_token(corpus.first_sequence(document + 1)) -
-           corpus.first_token(corpus.first_sequence(document));
+  return lengths(corpus.num_documents(), pool, [&](std::int64_t begin, std::int64_t end) {
+    return document_sizes(corpus, begin, end);
   });
 }
 
 LengthHistogram sequence_lengths(const IndexedCorpus& corpus, ThreadPool& pool) {
-  return lengths(corpus, corpus.num_sequences(), pool,
-                 [&](std::int64_t sequence) { return corpus.length(sequence); });
+  return lengths(corpus.num_sequences(), pool,
+                 [&](std::int64_t begin, std::int64_t end) { return corpus.lengths(begin, end); });
 }
 
 std::optional<TokenId> uncounted_eod(const IndexedCorpus& corpus) {
@@ -231,20 +240,24 @@ std::optional<TokenId> uncounted_eod(const IndexedCorpus& corpus) {
   }
   const std::int64_t step = std::max<std::int64_t>(1, filled / kMostLookups);
   std::optional<TokenId> eod;
-  for (std::int64_t document = 0, before = 0; document < documents; ++document) {
-    const std::int64_t end = corpus.first_sequence(document + 1);
-    if (corpus.first_sequence(document) == end) {
-      continue;
-    }
-    if (before % step == 0 || before + 1 == filled) {
-      TokenId id = 0;
-      corpus.read_bin(corpus.first_token(end) + before, {&id, 1});
-      if (eod.value_or(id) != id) {
-        return std::nullopt;
+  std::int64_t before = 0;  // documents that are not empty
+  for (std::int64_t first = 0; first < documents; first += kLengthsAtOnce) {
+    const std::int64_t last = std::min(documents, first + kLengthsAtOnce);
+    const std::vector<std::int64_t> marks = corpus.first_sequences(first, last + 1);
+    for (std::size_t k = 1; k < marks.size(); ++k) {
+      if (marks[k - 1] == marks[k]) {
+        continue;
       }
-      eod = id;
+      if (before % step == 0 || before + 1 == filled) {
+        TokenId id = 0;
+        corpus.read_bin(corpus.first_token(marks[k]) + before, {&id, 1});
+        if (eod.value_or(id) != id) {
+          return std::nullopt;
+        }
+        eod = id;
+      }
+      ++before;
     }
-    ++before;
   }
   return eod;
 }

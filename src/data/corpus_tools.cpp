@@ -35,6 +35,21 @@ std::vector<fs::path> pairs_of(const fs::path& folder) {
   return prefixes;
 }
 
+// Calls body(first sequence, lengths of the sequences) for every document.
+template <class Body>
+void for_each_document(const IndexedCorpus& corpus, const Body& body) {
+  constexpr std::int64_t kDocumentsAtOnce = 1 << 16;
+  for (std::int64_t d = 0; d < corpus.num_documents(); d += kDocumentsAtOnce) {
+    const auto marks =
+        corpus.first_sequences(d, std::min(corpus.num_documents(), d + kDocumentsAtOnce) + 1);
+    const std::vector<std::int32_t> lengths = corpus.lengths(marks.front(), marks.back());
+    for (std::size_t k = 1; k < marks.size(); ++k) {
+      body(marks[k - 1],
+           std::span(lengths).subspan(marks[k - 1] - marks.front(), marks[k] - marks[k - 1]));
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<fs::path> corpus_prefixes(const std::vector<std::string>& words) {
@@ -73,23 +88,20 @@ void append_counting_eod(IndexedWriter& writer, TokenType type, const IndexedCor
     batch = {};
     next += pending;
     pending = 0;
-    corpus.release_index();
   };
-  for (std::int64_t document = 0; document < corpus.num_documents(); ++document) {
-    const std::int64_t begin = corpus.first_sequence(document);
-    const std::int64_t end = corpus.first_sequence(document + 1);
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t length = std::int64_t{corpus.length(i)} + (i + 1 == end ? 1 : 0);
+  for_each_document(corpus, [&](std::int64_t begin, std::span<const std::int32_t> lengths) {
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+      const std::int64_t length = std::int64_t{lengths[i]} + (i + 1 == lengths.size() ? 1 : 0);
       check(length <= std::numeric_limits<std::int32_t>::max(), corpus.prefix().string(),
-            ": sequence ", i, " is too long for one more token");
+            ": sequence ", begin + static_cast<std::int64_t>(i), " is too long for one more token");
       batch.lengths.push_back(static_cast<std::int32_t>(length));
       pending += length;
     }
-    batch.document_sequences.push_back(static_cast<std::int32_t>(end - begin));
+    batch.document_sequences.push_back(static_cast<std::int64_t>(lengths.size()));
     if (pending >= kTokensAtOnce) {
       flush();
     }
-  }
+  });
   flush();
 }
 

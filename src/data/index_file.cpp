@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <limits>
 
 #include "base/error.h"
@@ -15,28 +16,74 @@ constexpr std::uint64_t kVersion = 1;
 // what all threads touch at once stays small.
 constexpr std::int64_t kGrain = 1 << 17;
 
-bool starts_with(std::span<const std::byte> bytes, const char* magic, std::size_t size) {
+// A value at any alignment. The files are little endian, as is every machine this runs on.
+template <class T>
+T load_value(const std::byte* at) {
+  T value;
+  std::memcpy(&value, at, sizeof(T));
+  return value;
+}
+
+bool starts_with(const std::vector<std::byte>& bytes, const char* magic, std::size_t size) {
   return bytes.size() >= size && std::memcmp(bytes.data(), magic, size) == 0;
 }
 
 }  // namespace
 
-IndexView::IndexView(std::span<const std::byte> bytes, std::string path)
-    : bytes_(bytes), path_(std::move(path)) {
-  if (starts_with(bytes, kMmapMagic, sizeof kMmapMagic)) {
-    read_mmap_header();
-  } else if (starts_with(bytes, kTntMagic, sizeof kTntMagic)) {
-    read_tnt_header();
+IndexArrays::IndexArrays(ReadIndex read, std::uint64_t size, std::string path)
+    : read_(std::move(read)), size_(size), path_(std::move(path)) {
+  const auto head = this->read<std::byte>(
+      0, static_cast<std::int64_t>(std::min<std::uint64_t>(size_, kTntHeader)));
+  if (starts_with(head, kMmapMagic, sizeof kMmapMagic)) {
+    read_mmap_header(head);
+  } else if (starts_with(head, kTntMagic, sizeof kTntMagic)) {
+    read_tnt_header(head);
   } else {
     throw Error(concat(path_, " is not the index of a corpus: it starts with neither MMIDIDX nor ",
-                       "TNTIDX", bytes.empty() ? " (it is empty)" : ""));
+                       "TNTIDX", size_ == 0 ? " (it is empty)" : ""));
   }
 }
 
+template <class T>
+std::vector<T> IndexArrays::read(std::uint64_t offset, std::int64_t count) const {
+  std::vector<T> values(static_cast<std::size_t>(count));
+  read_(offset, values.data(), values.size() * sizeof(T));
+  return values;
+}
+
+std::vector<std::int64_t> IndexArrays::lengths(std::int64_t begin, std::int64_t end) const {
+  if (!is_mmap()) {
+    return read<std::int64_t>(lengths_ + 8 * begin, end - begin);
+  }
+  const auto values = read<std::int32_t>(lengths_ + 4 * begin, end - begin);
+  return {values.begin(), values.end()};
+}
+
+std::vector<std::int64_t> IndexArrays::offsets(std::int64_t begin, std::int64_t end) const {
+  return read<std::int64_t>(offsets_ + 8 * begin, end - begin);
+}
+
+std::vector<std::int64_t> IndexArrays::marks(std::int64_t begin, std::int64_t end) const {
+  return read<std::int64_t>(marks_ + 8 * begin, end - begin);
+}
+
+// A sequence ends where the next begins, so that one read tells both; only the last one of the mmap
+// format needs another.
+SequencePlace IndexArrays::place(std::int64_t sequence) const {
+  const auto unit = static_cast<std::int64_t>(is_mmap() ? size_of(type_) : 1);
+  std::int64_t borders[2];
+  if (is_mmap() && sequence + 1 == num_sequences_) {
+    read_(offsets_ + 8 * sequence, borders, 8);
+    return {borders[0] / unit, lengths(sequence, sequence + 1)[0]};
+  }
+  read_(offsets_ + 8 * sequence, borders, 16);
+  return {borders[0] / unit, (borders[1] - borders[0]) / unit};
+}
+
 // Takes the counts of a header after checking that the arrays they announce fill the file exactly.
-void IndexView::set_counts(std::uint64_t sequences, std::uint64_t marks, std::uint64_t header,
-                           std::uint64_t per_sequence, std::uint64_t further) {
-  const std::uint64_t size = bytes_.size();
+void IndexArrays::set_counts(std::uint64_t sequences, std::uint64_t marks, std::uint64_t header,
+                             std::uint64_t per_sequence, std::uint64_t further) {
+  const std::uint64_t size = size_;
   const bool possible = sequences <= size / per_sequence && marks <= size / 8;
   const std::uint64_t wanted = header + sequences * per_sequence + marks * 8 + further;
   check(possible && wanted <= size, path_, " is cut short: its header announces ", sequences,
@@ -53,10 +100,10 @@ void IndexView::set_counts(std::uint64_t sequences, std::uint64_t marks, std::ui
   num_marks_ = static_cast<std::int64_t>(marks);
 }
 
-void IndexView::read_mmap_header() {
-  check(bytes_.size() >= kMmapHeader, path_, " is cut short: ", bytes_.size(),
+void IndexArrays::read_mmap_header(const std::vector<std::byte>& head) {
+  check(head.size() >= kMmapHeader, path_, " is cut short: ", head.size(),
         " bytes do not hold the header of ", kMmapHeader);
-  const std::byte* at = bytes_.data();
+  const std::byte* at = head.data();
   const auto version = load_value<std::uint64_t>(at + 9);
   check(version == kVersion, path_, " has version ", version, "; only version 1 is known");
   const auto code = load_value<std::uint8_t>(at + 17);
@@ -66,15 +113,15 @@ void IndexView::read_mmap_header() {
   type_ = *type;
   set_counts(load_value<std::uint64_t>(at + 18), load_value<std::uint64_t>(at + 26), kMmapHeader,
              12, 0);
-  lengths_ = at + kMmapHeader;
+  lengths_ = kMmapHeader;
   offsets_ = lengths_ + num_sequences_ * 4;
   marks_ = offsets_ + num_sequences_ * 8;
 }
 
-void IndexView::read_tnt_header() {
-  check(bytes_.size() >= kTntHeader, path_, " is cut short: ", bytes_.size(),
+void IndexArrays::read_tnt_header(const std::vector<std::byte>& head) {
+  check(head.size() >= kTntHeader, path_, " is cut short: ", head.size(),
         " bytes do not hold the header of ", kTntHeader);
-  const std::byte* at = bytes_.data();
+  const std::byte* at = head.data();
   const auto field = [&](int i) { return load_value<std::uint64_t>(at + 8 * i); };
   check(field(1) == kVersion, path_, " has version ", field(1), "; only version 1 is known");
   auto type = token_type_of_code(field(2));
@@ -92,40 +139,46 @@ void IndexView::read_tnt_header() {
   check(field(4) == field(5), path_, " holds ", field(4), " items of ", field(5),
         " dimensions in all; only sequences, of one dimension each, are supported");
   set_counts(field(4), field(6), kTntHeader, 24, 16);
-  dimensions_ = at + kTntHeader;
+  dimensions_ = kTntHeader;
   offsets_ = dimensions_ + (num_sequences_ + 1) * 8;
   lengths_ = offsets_ + (num_sequences_ + 1) * 8;
   marks_ = lengths_ + num_sequences_ * 8;
 }
 
-void IndexView::check_sequences(std::int64_t begin, std::int64_t end,
-                                std::uint64_t bin_bytes) const {
+void IndexArrays::check_sequences(std::int64_t begin, std::int64_t end,
+                                  std::uint64_t bin_bytes) const {
   const auto unit = static_cast<std::int64_t>(is_mmap() ? size_of(type_) : 1);
   const auto room = static_cast<std::int64_t>(bin_bytes / (is_mmap() ? 1 : size_of(type_)));
   const char* const unit_name = is_mmap() ? " bytes" : " tokens";
+  const std::int64_t last = is_mmap() ? std::min(end + 1, num_sequences_) : end + 1;
+  const std::vector<std::int64_t> lengths = this->lengths(begin, end),
+                                  starts = offsets(begin, last);
+  const auto dimensions = is_mmap() ? std::vector<std::int64_t>()
+                                    : read<std::int64_t>(dimensions_ + 8 * begin, end - begin);
   for (std::int64_t i = begin; i < end; ++i) {
-    const std::int64_t length = this->length(i), start = offset(i);
+    const std::int64_t length = lengths[i - begin], start = starts[i - begin];
     check(length >= 0 && length <= std::numeric_limits<std::int32_t>::max(), path_, ": sequence ",
           i, " has length ", length);
     check(start >= 0 && start <= room && length <= (room - start) / unit, path_, ": sequence ", i,
           " lies at", unit_name, " ", start, " to ", start, " + ", length, " x ", unit,
           ", but the .bin has ", room, unit_name,
           ": it is shorter than the index says, or of another corpus");
-    if (i + 1 < num_sequences_ || !is_mmap()) {
-      const std::int64_t next = offset(i + 1);
+    if (i + 1 < last) {
+      const std::int64_t next = starts[i + 1 - begin];
       check(next == start + length * unit, path_, ": sequence ", i + 1, " starts at", unit_name,
             " ", next, ", not where sequence ", i, " ends, at ", start + length * unit);
     }
-    check(is_mmap() || load_value<std::int64_t>(dimensions_ + 8 * i) == i, path_, ": item ", i,
+    check(is_mmap() || dimensions[i - begin] == i, path_, ": item ", i,
           " is not a sequence, of one dimension");
   }
 }
 
 // The number of documents without sequences in [begin, end).
-std::int64_t IndexView::check_documents(std::int64_t begin, std::int64_t end) const {
+std::int64_t IndexArrays::check_documents(std::int64_t begin, std::int64_t end) const {
+  const std::vector<std::int64_t> marks = this->marks(begin, end + 1);
   std::int64_t empty = 0;
   for (std::int64_t i = begin; i < end; ++i) {
-    const std::int64_t first = mark(i), next = mark(i + 1);
+    const std::int64_t first = marks[i - begin], next = marks[i + 1 - begin];
     check(first <= next, path_, ": document ", i, " starts at sequence ", first, " and document ",
           i + 1, " at ", next, "; document marks must not descend");
     empty += first == next ? 1 : 0;
@@ -133,38 +186,29 @@ std::int64_t IndexView::check_documents(std::int64_t begin, std::int64_t end) co
   return empty;
 }
 
-IndexView::Totals IndexView::check_arrays(std::uint64_t bin_bytes, const Release& release) const {
+IndexArrays::Totals IndexArrays::check_arrays(std::uint64_t bin_bytes) const {
   const std::int64_t documents = num_marks_ - 1;
-  check(mark(0) == 0, path_, ": the first document starts at sequence ", mark(0), " instead of 0");
-  check(mark(documents) == num_sequences_, path_, ": the last document ends at sequence ",
-        mark(documents), ", but there are ", num_sequences_);
-  check(num_sequences_ == 0 || offset(0) == 0, path_, ": the first sequence starts at ",
-        num_sequences_ == 0 ? 0 : offset(0), " of the .bin instead of 0");
+  const std::int64_t first = marks(0, 1)[0], last = marks(documents, num_marks_)[0];
+  check(first == 0, path_, ": the first document starts at sequence ", first, " instead of 0");
+  check(last == num_sequences_, path_, ": the last document ends at sequence ", last,
+        ", but there are ", num_sequences_);
+  const std::int64_t start = num_sequences_ == 0 ? 0 : offsets(0, 1)[0];
+  check(start == 0, path_, ": the first sequence starts at ", start, " of the .bin instead of 0");
   check(bin_bytes % size_of(type_) == 0, path_, ": the .bin has ", bin_bytes,
         " bytes, which is no whole number of tokens of type ", name(type_));
 
-  const std::int64_t work = std::max(num_sequences_, documents);
-  ThreadPool pool(work > 4 * kGrain ? 0 : 1);
-  const auto place = [&](const std::byte* array, std::int64_t index, int size) {
-    return static_cast<std::size_t>(array - bytes_.data() + index * size);
-  };
-  const int length_size = is_mmap() ? 4 : 8;
+  ThreadPool pool(std::max(num_sequences_, documents) > 4 * kGrain ? 0 : 1);
   pool.for_ranges(num_sequences_, kGrain, [&](std::int64_t begin, std::int64_t end) {
     check_sequences(begin, end, bin_bytes);
-    release(place(lengths_, begin, length_size), place(lengths_, end, length_size));
-    release(place(offsets_, begin, 8), place(offsets_, end, 8));
-    if (!is_mmap()) {
-      release(place(dimensions_, begin, 8), place(dimensions_, end, 8));
-    }
   });
   std::atomic<std::int64_t> empty = 0;
   pool.for_ranges(documents, kGrain, [&](std::int64_t begin, std::int64_t end) {
     empty += check_documents(begin, end);
-    release(place(marks_, begin, 8), place(marks_, end, 8));
   });
   Totals totals{.empty_documents = empty};
   if (num_sequences_ > 0) {
-    totals.tokens = first_token(num_sequences_ - 1) + length(num_sequences_ - 1);
+    const SequencePlace end = place(num_sequences_ - 1);
+    totals.tokens = end.first_token + end.length;
   }
   return totals;
 }

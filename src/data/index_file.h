@@ -1,13 +1,12 @@
-// The arrays of an .idx, in either format, read where they lie: lengths and first tokens of the
+// The arrays of an .idx, in either format: lengths and first tokens of the
 // sequences, and the documents they make up. docs/formats.md describes the bytes.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <functional>
-#include <span>
 #include <string>
+#include <vector>
 
 #include "data/indexed_corpus.h"
 
@@ -17,68 +16,57 @@ inline constexpr char kMmapMagic[] = "MMIDIDX\0";  // with the final zero of the
 inline constexpr char kTntMagic[] = "TNTIDX\0";    // 8 bytes
 inline constexpr std::size_t kMmapHeader = 34, kTntHeader = 56;
 
-// A value at any alignment. The files are little endian, as is every machine this runs on.
-template <class T>
-T load_value(const std::byte* at) {
-  T value;
-  std::memcpy(&value, at, sizeof(T));
-  return value;
-}
+// Reads bytes [offset, offset + size) of an .idx, or throws an Error.
+using ReadIndex = std::function<void(std::uint64_t offset, void* to, std::size_t size)>;
 
-// A view of the bytes of an .idx, which must outlive it.
-class IndexView {
+// The arrays of an .idx, read where they are wanted: nothing is mapped, so that a file which is cut
+// short by someone else is an Error instead of a signal. Shared by threads.
+class IndexArrays {
  public:
-  // Reads the header and places the arrays within `bytes`; `path` is for messages.
-  IndexView(std::span<const std::byte> bytes, std::string path);
+  // Reads the header and places the arrays within the file's `size` bytes; `path` is for messages.
+  IndexArrays(ReadIndex read, std::uint64_t size, std::string path);
 
   CorpusFormat format() const { return format_; }
   TokenType type() const { return type_; }
   std::int64_t num_sequences() const { return num_sequences_; }
   std::int64_t num_marks() const { return num_marks_; }  // documents + 1
 
-  std::int64_t length(std::int64_t sequence) const {
-    const std::byte* at = lengths_ + sequence * (is_mmap() ? 4 : 8);
-    return is_mmap() ? load_value<std::int32_t>(at) : load_value<std::int64_t>(at);
-  }
-  // Where a sequence starts: in bytes in the mmap format, in tokens in the older one.
-  std::int64_t offset(std::int64_t sequence) const {
-    return load_value<std::int64_t>(offsets_ + sequence * 8);
-  }
-  std::int64_t mark(std::int64_t document) const {
-    return load_value<std::int64_t>(marks_ + document * 8);
-  }
+  std::vector<std::int64_t> lengths(std::int64_t begin, std::int64_t end) const;
+  // Where sequences start: in bytes in the mmap format, in tokens in the older one, which has one
+  // entry more.
+  std::vector<std::int64_t> offsets(std::int64_t begin, std::int64_t end) const;
+  std::vector<std::int64_t> marks(std::int64_t begin, std::int64_t end) const;
 
-  std::int64_t first_token(std::int64_t sequence) const {
-    const auto unit = static_cast<std::int64_t>(is_mmap() ? size_of(type_) : 1);
-    return offset(sequence) / unit;
-  }
+  SequencePlace place(std::int64_t sequence) const;
 
   // What a full scan finds.
   struct Totals {
     std::int64_t tokens = 0, empty_documents = 0;
   };
   // Checks every entry of the arrays against the others and against a .bin of `bin_bytes` bytes, on
-  // all cores when there are many. Calls release(begin, end) for bytes of the index that it is done
-  // with, from any thread.
-  using Release = std::function<void(std::size_t begin, std::size_t end)>;
-  Totals check_arrays(std::uint64_t bin_bytes, const Release& release) const;
+  // all cores when there are many.
+  Totals check_arrays(std::uint64_t bin_bytes) const;
 
  private:
   bool is_mmap() const { return format_ == CorpusFormat::mmap; }
-  void read_mmap_header();
-  void read_tnt_header();
+  void read_mmap_header(const std::vector<std::byte>& head);
+  void read_tnt_header(const std::vector<std::byte>& head);
   void set_counts(std::uint64_t sequences, std::uint64_t marks, std::uint64_t header,
                   std::uint64_t per_sequence, std::uint64_t further);
   void check_sequences(std::int64_t begin, std::int64_t end, std::uint64_t bin_bytes) const;
   std::int64_t check_documents(std::int64_t begin, std::int64_t end) const;
 
-  std::span<const std::byte> bytes_;
+  template <class T>
+  std::vector<T> read(std::uint64_t offset, std::int64_t count) const;
+
+  ReadIndex read_;
+  std::uint64_t size_;
   std::string path_;
   CorpusFormat format_ = CorpusFormat::mmap;
   TokenType type_ = TokenType::u16;
   std::int64_t num_sequences_ = 0, num_marks_ = 0;
-  const std::byte *lengths_ = nullptr, *offsets_ = nullptr, *marks_ = nullptr;
-  const std::byte* dimensions_ = nullptr;  // of the older format: running count of dimensions
+  // Bytes of the file at which the arrays start. The older format also counts dimensions.
+  std::uint64_t lengths_ = 0, offsets_ = 0, marks_ = 0, dimensions_ = 0;
 };
 
 }  // namespace bloomery

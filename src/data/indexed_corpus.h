@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "data/token_type.h"
@@ -21,9 +22,14 @@ const char* name(CorpusFormat format);
 std::filesystem::path bin_path(const std::filesystem::path& prefix);
 std::filesystem::path idx_path(const std::filesystem::path& prefix);
 
-// Read-only, shared by threads. Opening checks every field against the sizes of the two files. The
-// index is mapped, so that it is shared by processes and costs no memory of its own; tokens are
-// read from the file, so that their pages do not count as memory of this process.
+// Where a sequence lies in the .bin, in tokens.
+struct SequencePlace {
+  std::int64_t first_token = 0, length = 0;
+};
+
+// Read-only, shared by threads. Opening checks every field against the sizes of the two files.
+// Index and tokens are read from the files when they are wanted, so that they cost no memory of
+// this process, and a file that someone cuts short is an Error.
 class IndexedCorpus {
  public:
   // `prefix` is the path without .bin or .idx.
@@ -43,20 +49,25 @@ class IndexedCorpus {
   // Megatron-DeepSpeed's own tool, which is read as there, shifted.
   std::int64_t num_uncounted_tokens() const;
 
+  SequencePlace place(std::int64_t sequence) const;
   std::int32_t length(std::int64_t sequence) const;
   // The token of the .bin at which a sequence starts: the sum of the lengths before it.
   std::int64_t first_token(std::int64_t sequence) const;
   // First sequence of a document; document == num_documents() gives num_sequences().
   std::int64_t first_sequence(std::int64_t document) const;
+  // The same of many at once. first_tokens() takes last == num_sequences() + 1, first_sequences()
+  // num_documents() + 1.
+  std::vector<std::int32_t> lengths(std::int64_t first, std::int64_t last) const;
+  std::vector<std::int64_t> first_tokens(std::int64_t first, std::int64_t last) const;
+  std::vector<std::int64_t> first_sequences(std::int64_t first, std::int64_t last) const;
   // Copies tokens [offset, offset + out.size()) of a sequence.
   void read(std::int64_t sequence, std::int64_t offset, std::span<TokenId> out) const;
   // Copies tokens of the .bin by their place in it, uncounted ones included.
   void read_bin(std::int64_t first, std::span<TokenId> out) const;
   // The same as they are stored; out.size() is a multiple of the size of a token.
   void read_bin_bytes(std::int64_t first, std::span<std::byte> out) const;
-  // Lets go of the memory behind the index, for passes over all of a large one; it is read again
-  // when next used.
-  void release_index() const;
+  // Tells a corpus from others whose index differs: sizes and a hash of the .idx.
+  std::string fingerprint() const;
 
  private:
   struct Impl;
@@ -67,7 +78,7 @@ class IndexedCorpus {
 struct EncodedBatch {
   std::vector<std::byte> tokens;
   std::vector<std::int32_t> lengths;             // of each sequence
-  std::vector<std::int32_t> document_sequences;  // number of sequences of each document
+  std::vector<std::int64_t> document_sequences;  // number of sequences of each document
 };
 
 // Writes a corpus under temporary names; commit() gives it the final ones (remove an old .idx,

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "harness/shared_data.h"
 
 namespace bloomery {
 namespace {
@@ -163,13 +164,9 @@ TEST_F(IndexedCorpusTest, BytesOfTheOlderFormat) {
 
 // A corpus made by Megatron, copied through reader and writer.
 TEST_F(IndexedCorpusTest, MegatronsCorpusByteForByte) {
-  const char* root = std::getenv("BLOOMERY_ROOT");
-  const std::filesystem::path original =
-      std::filesystem::path(root != nullptr ? root : ".") /
-      "../shared/data/megatron-indexed/openwebtext-1000/meg-gpt2-openwebtext_text_document";
-  if (!std::filesystem::exists(idx_path(original))) {
-    GTEST_SKIP() << "no " << idx_path(original);
-  }
+  const auto folder = shared_data("megatron-indexed/openwebtext-1000");
+  if (!folder) GTEST_SKIP() << kNoSharedData;
+  const std::filesystem::path original = *folder / "meg-gpt2-openwebtext_text_document";
   const IndexedCorpus corpus(original);
   EXPECT_EQ(corpus.num_documents(), 1000);
   EXPECT_EQ(corpus.num_tokens(), 1361845);
@@ -349,15 +346,21 @@ TEST_F(IndexedCorpusTest, RandomDamage) {
   for (const CorpusFormat format : {CorpusFormat::mmap, CorpusFormat::cached}) {
     write(kDocuments, TokenType::i32, format);
     const std::string good = read_file(idx_);
+    const std::int64_t tokens = IndexedCorpus(prefix_).num_tokens();
+    int refused = 0;
     for (int trial = 0; trial < 300; ++trial) {
       std::string bad = good;
       bad[random() % bad.size()] ^= static_cast<char>(1 + random() % 255);
       std::ofstream(idx_, std::ios::binary) << bad;
       try {
-        contents(IndexedCorpus(prefix_));
+        const IndexedCorpus corpus(prefix_);
+        EXPECT_EQ(corpus.num_tokens(), tokens);  // only marks and the type can change unnoticed
+        contents(corpus);
       } catch (const Error&) {
+        ++refused;
       }
     }
+    EXPECT_GT(refused, 200);
   }
 }
 

@@ -94,7 +94,7 @@ void IndexedWriter::append(const EncodedBatch& batch) {
   writing(impl_->files, [&] {
     impl_->files.tokens().write(batch.tokens);
     impl_->add_lengths(batch.lengths);
-    for (const std::int32_t sequences : batch.document_sequences) {
+    for (const std::int64_t sequences : batch.document_sequences) {
       impl_->add_document(sequences);
     }
   });
@@ -124,19 +124,13 @@ void IndexedWriter::append(const IndexedCorpus& corpus, std::int64_t first, std:
   const std::int64_t begin = corpus.first_sequence(first), end = corpus.first_sequence(last);
   writing(impl_->files, [&] {
     impl_->copy_tokens(corpus, corpus.first_token(begin), corpus.first_token(end));
-    std::vector<std::int32_t> lengths;
     for (std::int64_t i = begin; i < end; i += kIndexStep) {
-      lengths.clear();
-      for (std::int64_t k = i; k < std::min(end, i + kIndexStep); ++k) {
-        lengths.push_back(corpus.length(k));
-      }
-      impl_->add_lengths(lengths);
-      corpus.release_index();
+      impl_->add_lengths(corpus.lengths(i, std::min(end, i + kIndexStep)));
     }
-    for (std::int64_t i = first; i < last; ++i) {
-      impl_->add_document(corpus.first_sequence(i + 1) - corpus.first_sequence(i));
-      if (i % kIndexStep == 0) {
-        corpus.release_index();
+    for (std::int64_t i = first; i < last; i += kIndexStep) {
+      const auto marks = corpus.first_sequences(i, std::min(last, i + kIndexStep) + 1);
+      for (std::size_t k = 1; k < marks.size(); ++k) {
+        impl_->add_document(marks[k] - marks[k - 1]);
       }
     }
   });

@@ -1,5 +1,6 @@
 #include "data/npy.h"
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <cstring>
@@ -13,6 +14,7 @@
 namespace bloomery {
 namespace {
 
+constexpr std::uint64_t kLongestHeader = 1 << 17;  // that is read; numpy's are far shorter
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::size_t kPreamble = 10;   // magic, version, length of the header in format 1.0
 constexpr std::size_t kAlignment = 64;  // of the data
@@ -93,8 +95,8 @@ std::int64_t NpyHeader::num_elements() const {
   return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies());
 }
 
-NpyHeader parse_npy(std::span<const std::byte> file, const std::string& path) {
-  const std::string_view text = header_text(file, path);
+NpyHeader parse_npy(std::span<const std::byte> head, std::uint64_t size, const std::string& path) {
+  const std::string_view text = header_text(head, path);
   const NpyDict dict = parse_npy_dict(text, path);
   check(!dict.fortran_order, path, " is in Fortran order; only C order is supported");
   check(dict.shape.size() == 1 || dict.shape.size() == 2, path, " has ", dict.shape.size(),
@@ -102,9 +104,9 @@ NpyHeader parse_npy(std::span<const std::byte> file, const std::string& path) {
   NpyHeader header{.type = type_of(dict.description, path),
                    .shape = dict.shape,
                    .data_offset = static_cast<std::size_t>(
-                       text.data() + text.size() - reinterpret_cast<const char*>(file.data()))};
-  const std::size_t size = size_of(header.type), bytes = file.size() - header.data_offset;
-  std::uint64_t elements = bytes / size;  // the most that fit
+                       text.data() + text.size() - reinterpret_cast<const char*>(head.data()))};
+  const std::uint64_t element = size_of(header.type), bytes = size - header.data_offset;
+  std::uint64_t elements = bytes / element;  // the most that fit
   bool fits = true;
   for (const std::int64_t count : header.shape) {
     fits = fits && static_cast<std::uint64_t>(count) <= elements;
@@ -115,18 +117,33 @@ NpyHeader parse_npy(std::span<const std::byte> file, const std::string& path) {
   check(fits || empty, path, " is cut short: its shape (", header.shape[0],
         header.shape.size() == 2 ? concat(", ", header.shape[1]) : "", ") of ", name(header.type),
         " needs more than the ", bytes, " bytes of data it has");
-  const auto wanted = static_cast<std::uint64_t>(header.num_elements()) * size;
+  const auto wanted = static_cast<std::uint64_t>(header.num_elements()) * element;
   check(wanted == bytes, path, " has ", bytes, " bytes of data, but its shape needs ", wanted);
-  check(header.data_offset % size == 0, path, ": the data start at byte ", header.data_offset,
+  check(header.data_offset % element == 0, path, ": the data start at byte ", header.data_offset,
         ", which is not aligned; save it again with numpy.save");
   return header;
 }
 
-NpyFile::NpyFile(const std::filesystem::path& path)
-    : file_(path), header_(parse_npy(file_.bytes(), path.string())) {}
+NpyFile::NpyFile(const std::filesystem::path& path) : file_(path) {
+  std::vector<std::byte> head(std::min(file_.size(), kLongestHeader));
+  file_.read(0, head.data(), head.size());
+  header_ = parse_npy(head, file_.size(), path.string());
+}
 
-void NpyFile::check_type(NpyType wanted) const {
+void NpyFile::read(NpyType wanted, std::int64_t first, void* to, std::int64_t count) const {
   check(type() == wanted, path().string(), " holds ", name(type()), ", expected ", name(wanted));
+  check(first >= 0 && count <= num_elements() - first, path().string(), " has ", num_elements(),
+        " elements; ", count, " from ", first, " on were asked for");
+  const std::size_t size = size_of(wanted);
+  file_.read(header_.data_offset + static_cast<std::uint64_t>(first) * size, to,
+             static_cast<std::size_t>(count) * size);
+}
+
+void check_array(const NpyFile& file, NpyType type, const std::vector<std::int64_t>& shape) {
+  check(file.type() == type, file.path().string(), " holds ", name(file.type()), ", not ",
+        name(type));
+  check(file.shape() == shape, file.path().string(), " has ", file.shape()[0],
+        " rows, not the expected ", shape[0]);
 }
 
 NpyWriter::NpyWriter(const std::filesystem::path& path, NpyType type,

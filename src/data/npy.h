@@ -44,10 +44,12 @@ struct NpyHeader {
   std::int64_t num_elements() const;
 };
 
-// Reads and checks the header of a whole file; `path` is for messages.
-NpyHeader parse_npy(std::span<const std::byte> file, const std::string& path);
+// Reads and checks the header of a file of `size` bytes that begins with `head`: at least the
+// header, if it is one that numpy writes. `path` is for messages.
+NpyHeader parse_npy(std::span<const std::byte> head, std::uint64_t size, const std::string& path);
 
-// An array, mapped for reading.
+// An array, read where it is wanted by any thread. Nothing is mapped, so that a file which is cut
+// short by someone else is an Error instead of a signal.
 class NpyFile {
  public:
   explicit NpyFile(const std::filesystem::path& path);
@@ -57,20 +59,34 @@ class NpyFile {
   std::int64_t num_elements() const { return header_.num_elements(); }
   const std::filesystem::path& path() const { return file_.path(); }
 
-  // All elements, row after row. Another type than the file's is an Error.
+  // Elements from `first` on, row after row. Another type than the file's is an Error, as are
+  // elements that it does not have.
   template <class T>
-  std::span<const T> values() const {
-    check_type(npy_type_of<T>());
-    return {reinterpret_cast<const T*>(file_.bytes().data() + header_.data_offset),
-            static_cast<std::size_t>(num_elements())};
+  void read(std::int64_t first, std::span<T> out) const {
+    read(npy_type_of<T>(), first, out.data(), static_cast<std::int64_t>(out.size()));
+  }
+  template <class T>
+  T value(std::int64_t i) const {
+    T found;
+    read(i, std::span(&found, 1));
+    return found;
+  }
+  template <class T>
+  std::vector<T> values() const {  // all of them
+    std::vector<T> all(static_cast<std::size_t>(num_elements()));
+    read(0, std::span(all));
+    return all;
   }
 
  private:
-  void check_type(NpyType wanted) const;
+  void read(NpyType type, std::int64_t first, void* to, std::int64_t count) const;
 
-  MappedFile file_;
+  InputFile file_;
   NpyHeader header_;
 };
+
+// An Error unless the file has this type and shape.
+void check_array(const NpyFile& file, NpyType type, const std::vector<std::int64_t>& shape);
 
 // Writes an array piece after piece. The final name appears with commit(), complete: processes that
 // write the same array at the same time do not disturb each other or their readers.

@@ -82,6 +82,17 @@ TEST_F(NpyTest, EveryTypeGivesBackWhatWasWritten) {
   EXPECT_THROW(NpyFile(path_).values<std::int64_t>(), Error);
 }
 
+TEST_F(NpyTest, AFileThatIsCutShortWhileOpenIsAnError) {
+  const std::vector<std::int64_t> values(100000, 5);
+  write_npy<std::int64_t>(path_, values, {100000});
+  const NpyFile file(path_);
+  std::filesystem::resize_file(path_, 4096);
+  EXPECT_EQ(file.value<std::int64_t>(3), 5);
+  EXPECT_THROW(file.value<std::int64_t>(90000), Error);
+  EXPECT_THROW(file.value<std::int64_t>(100000), Error);
+  EXPECT_THROW(file.value<std::int64_t>(-1), Error);
+}
+
 TEST_F(NpyTest, NothingRemainsWithoutCommit) {
   { NpyWriter writer(path_, NpyType::u8, {5}); }
   EXPECT_FALSE(std::filesystem::exists(path_));
@@ -98,7 +109,7 @@ std::string file_with(const std::string& dict, const std::string& data, char ver
 }
 
 NpyHeader parse(const std::string& file) {
-  return parse_npy(std::as_bytes(std::span(file)), "array.npy");
+  return parse_npy(std::as_bytes(std::span(file)), file.size(), "array.npy");
 }
 
 void expect_refused(const std::string& file, const std::string& part) {

@@ -100,11 +100,11 @@ template <class T>
 TokenArrays arrays_of_npy(const NpyFile& file) {
   const std::string path = file.path().string();
   TokenArrays arrays{.single = file.shape().size() == 1};
-  const std::span<const T> values = file.values<T>();
+  const std::vector<T> values = file.values<T>();
   const auto length = static_cast<std::size_t>(file.shape().back());
   for (std::size_t begin = 0; length > 0 && begin < values.size(); begin += length) {
     Row& row = arrays.rows.emplace_back();
-    for (const T value : values.subspan(begin, length)) {
+    for (const T value : std::span(values).subspan(begin, length)) {
       check(std::in_range<TokenId>(value), path, ": ", value, " is no token id");
       row.push_back(checked_id(static_cast<std::int64_t>(value), path));
     }

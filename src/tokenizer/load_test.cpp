@@ -47,7 +47,7 @@ TEST(LoadTokenizer, RecognisesAFileByItsContents) {
 }
 
 TEST(LoadTokenizer, RecognisesRealFiles) {
-  if (!shared_data("tokenizers")) GTEST_SKIP() << "shared/data is not beside this folder";
+  if (!shared_data("tokenizers")) GTEST_SKIP() << kNoSharedData;
   const auto load = [](const char* name) {
     return load_tokenizer({.path = shared_data(std::string("tokenizers/") + name)->string()});
   };

@@ -246,7 +246,7 @@ Rank::Losses Rank::evaluate(std::int64_t num_micro_batches, const BatchSource& b
 
 double Rank::accumulate(std::span<const HostBatch> micro_batches) {
   enqueue_gradients(static_cast<std::int64_t>(micro_batches.size()), [&](std::int64_t m) {
-    return micro_batches[static_cast<std::size_t>(m)].upload(*stream_);
+    return upload(micro_batches[static_cast<std::size_t>(m)], *stream_);
   });
   enqueue_reduction();
   return mean_losses().front().value;
@@ -257,7 +257,7 @@ Rank::Result Rank::step(std::span<const HostBatch> micro_batches) {
   result.loss = accumulate(micro_batches);
   std::int64_t num_samples = 0;
   for (const HostBatch& batch : micro_batches) {
-    num_samples += batch.num_sequences;
+    num_samples += batch.num_samples();
   }
   enqueue_update(num_samples);
   result.grad_norm = optimizer_->report(0).grad_norm;

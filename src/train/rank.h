@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "train/executor.h"
-#include "train/host_batch.h"
+#include "train/batch_upload.h"
 #include "train/log/iteration_line.h"
 #include "tensor/readback.h"
 

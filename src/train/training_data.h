@@ -6,13 +6,14 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
-#include "autograd/batch.h"
 #include "base/log.h"
 #include "data/samples/loader.h"
-#include "data/samples/sample_source.h"
 #include "device/stream.h"
+#include "tokenizer/tokenizer.h"
+#include "train/batch_upload.h"
 
 namespace bloomery {
 
@@ -25,9 +26,8 @@ class TrainingData {
                std::optional<TokenId> end_of_document, const Log& log);
 
   // Null when there are no data for this split.
-  const SampleSource* source(Split split) const { return sources_[index(split)].get(); }
+  const Dataset* source(Split split) const { return sources_[index(split)].get(); }
   const DataOptions& options() const { return options_; }
-  const DocumentRules& rules() const { return rules_; }
   // What a checkpoint keeps, to notice on resuming that the samples are others: split -> hash.
   std::map<std::string, std::string> index_hashes() const;
 
@@ -35,8 +35,7 @@ class TrainingData {
   static std::size_t index(Split split) { return static_cast<std::size_t>(split); }
 
   DataOptions options_;
-  DocumentRules rules_;
-  std::array<std::unique_ptr<SampleSource>, 3> sources_;
+  std::array<std::unique_ptr<Dataset>, 3> sources_;
 };
 
 struct FeedOptions {
@@ -59,19 +58,18 @@ class BatchFeed {
 
  private:
   struct InCopy {
-    std::shared_ptr<const GptBatch> host;
+    std::shared_ptr<const HostBatch> host;
     std::unique_ptr<Event> copied;
   };
-  void check_tokens(const GptBatch& host) const;
-  Batch upload(const GptBatch& host);
+  void check_tokens(const HostBatch& host) const;
 
   Stream& stream_;
   std::string name_;
   std::int64_t vocabulary_;
   Sampler sampler_;
   Loader loader_;
+  BatchUpload upload_;
   std::deque<InCopy> in_copy_;
-  Tensor places_, key_end_;  // the same in every batch
 };
 
 }  // namespace bloomery

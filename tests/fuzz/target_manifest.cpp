@@ -2,8 +2,8 @@
 // is added here: with a wrong one nothing behind it would be reached.
 #include <cstdlib>
 
+#include "base/hash.h"
 #include "checkpoint/boxes.h"
-#include "checkpoint/hash.h"
 #include "checkpoint/manifest.h"
 #include "fuzz.h"
 

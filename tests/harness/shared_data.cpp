@@ -1,7 +1,6 @@
 #include "harness/shared_data.h"
 
 #include <lzma.h>
-#include <stdlib.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -22,8 +21,11 @@ std::filesystem::path repository_root() {
 
 std::optional<std::filesystem::path> shared_data(const std::string& name) {
   const std::filesystem::path path = repository_root() / ".." / "shared" / "data" / name;
-  if (!std::filesystem::exists(path)) return std::nullopt;
-  return path;
+  if (std::filesystem::exists(path)) return path;
+  const char* required = std::getenv("BLOOMERY_REQUIRE_DATA");
+  check(required == nullptr || std::string(required) != "1", path,
+        " is not here, but BLOOMERY_REQUIRE_DATA=1 asks for every test");
+  return std::nullopt;
 }
 
 std::string golden_file(const std::string& name) {

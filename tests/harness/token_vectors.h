@@ -12,8 +12,6 @@
 
 namespace bloomery {
 
-inline constexpr char kNoSharedData[] = "shared/data is not beside the repository";
-
 inline std::vector<TokenId> encoded(const Tokenizer& tokenizer, std::string_view text,
                                     const EncodeOptions& options = {}) {
   std::vector<TokenId> ids;

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "checkpoint/hf/hf_model.h"
+#include "data/samples/language_model_dataset.h"
 #include "tensor/safetensors.h"
 #include "train/rank.h"
 
@@ -26,13 +27,11 @@ void load(Parameter& parameter, const Tensor& tensor) {
 
 HostBatch host_batch(Stream& stream, const SafetensorsFile& input) {
   const Shape shape = input.entry("tokens").shape;
-  HostBatch batch{.num_sequences = shape[0], .length = shape[1]};
-  batch.tokens = input.read(stream, "tokens").to_host<std::int32_t>(stream);
-  batch.labels = input.read(stream, "labels").to_host<std::int32_t>(stream);
-  for (std::int64_t i = 0; i < shape.numel(); ++i) {
-    batch.positions.push_back(static_cast<std::int32_t>(i % shape[1]));
+  HostBatch batch(DeviceKind::cpu, language_model_fields(shape[1], {}), shape[0]);
+  for (const char* name : {"tokens", "labels"}) {
+    batch.set(name, input.read(stream, name).to_host<std::int32_t>(stream));
   }
-  batch.samples.assign(static_cast<std::size_t>(shape[0]), 0);
+  std::ranges::fill(batch.samples(), 0);
   return batch;
 }
 
@@ -40,7 +39,7 @@ using Named = std::vector<std::pair<std::string, Tensor>>;
 
 // Without the padding of the vocabulary.
 Tensor logits(Stream& stream, Rank& rank, const HostBatch& host) {
-  Batch batch = host.upload(rank.stream());
+  Batch batch = upload(host, rank.stream());
   batch.labels = {};
   Context context = rank.context(batch, nullptr);
   const Value value = rank.model().forward(context).stream;
@@ -51,7 +50,7 @@ Tensor logits(Stream& stream, Rank& rank, const HostBatch& host) {
     const auto begin = padded.begin() + row * columns;
     kept.insert(kept.end(), begin, begin + real);
   }
-  return Tensor::from_host(stream, kept, {host.num_sequences, host.length, real});
+  return Tensor::from_host(stream, kept, {batch.num_sequences, batch.length, real});
 }
 
 // Of all weights, by their names and in their layout.

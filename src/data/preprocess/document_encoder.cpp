@@ -62,7 +62,7 @@ bool DocumentEncoder::encode(std::string_view text, EncodedBatch& batch) {
     batch.lengths.push_back(static_cast<std::int32_t>(end - begin));
     begin = end;
   }
-  batch.document_sequences.push_back(static_cast<std::int32_t>(ends_.size()));
+  batch.document_sequences.push_back(static_cast<std::int64_t>(ends_.size()));
   return true;
 }
 

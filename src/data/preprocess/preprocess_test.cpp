@@ -17,6 +17,7 @@
 #include "base/temporary_folder.h"
 #include "config/option_table.h"
 #include "data/preprocess/pipeline.h"
+#include "harness/shared_data.h"
 #include "tokenizer/bpe/gpt2.h"
 #include "tokenizer/null_tokenizer.h"
 
@@ -297,13 +298,9 @@ TEST_F(PreprocessTest, OrderDoesNotDependOnWorkers) {
 
 // The corpus that Megatron made from these documents.
 TEST_F(PreprocessTest, ReproducesMegatronsCorpus) {
-  const char* root = std::getenv("BLOOMERY_ROOT");
-  ASSERT_NE(root, nullptr) << "ctest sets BLOOMERY_ROOT";
-  const auto data =
-      std::filesystem::path(root) / "../shared/data/megatron-indexed/openwebtext-1000";
-  if (!std::filesystem::exists(data)) {
-    GTEST_SKIP() << data << " is not there";
-  }
+  const auto folder = shared_data("megatron-indexed/openwebtext-1000");
+  if (!folder) GTEST_SKIP() << kNoSharedData;
+  const std::filesystem::path data = *folder;
   const auto tokenizer = load_gpt2(data / "gpt2-tiny-vocab.json", data / "gpt2-tiny-merges.txt");
   options_.input = {data / "openwebtext-1000.jsonl.xz"};
   options_.append_eod = true;

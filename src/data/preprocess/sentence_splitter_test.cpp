@@ -14,6 +14,7 @@
 #include "data/input/json_line.h"
 #include "data/input/line_format.h"
 #include "data/input/line_reader.h"
+#include "harness/shared_data.h"
 
 namespace bloomery {
 namespace {
@@ -122,13 +123,10 @@ std::vector<std::string> documents(const std::string& path) {
 
 // tools/golden/sentences.py asked NLTK's punkt for 5,400 sentences.
 TEST(SentenceSplitter, AgreesWithPunkt) {
-  const char* root = std::getenv("BLOOMERY_ROOT");
-  ASSERT_NE(root, nullptr) << "ctest sets BLOOMERY_ROOT";
-  const std::filesystem::path data = std::filesystem::path(root) / "../shared/data";
-  if (!std::filesystem::exists(data)) {
-    GTEST_SKIP() << data << " is not there";
-  }
-  std::ifstream golden(std::filesystem::path(root) / "tests/golden/sentences_punkt.txt");
+  const auto folder = shared_data("");
+  if (!folder) GTEST_SKIP() << kNoSharedData;
+  const std::filesystem::path data = *folder;
+  std::istringstream golden(golden_file("sentences_punkt.txt"));
   std::map<std::string, std::vector<std::string>> files;
   double common = 0, ours = 0, theirs = 0;
   for (std::string line; std::getline(golden, line);) {

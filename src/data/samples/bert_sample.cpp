@@ -90,6 +90,7 @@ BertSample make_bert_sample(const SentenceTokens& sentences, std::int64_t target
 
   const MaskedTokens masked = mask_tokens(tokens, vocabulary, MaskingStyle::bert, mask_prob,
                                           mask_prob * static_cast<double>(target), random);
+  sample.num_tokens = static_cast<std::int32_t>(tokens.size());
   sample.tokens = masked.tokens;
   sample.tokens.resize(seq_length, vocabulary.pad);
   sample.types.resize(seq_length, vocabulary.pad);

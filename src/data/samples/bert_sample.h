@@ -11,7 +11,8 @@ struct BertSample {
   std::vector<TokenId> types;   // 0 for A, 1 for B, the pad id in the padding (as Megatron)
   std::vector<TokenId> labels;  // the true token where one was hidden, -1 elsewhere
   std::vector<std::uint8_t> loss_mask, padding_mask;
-  bool is_random = false;  // A and B were swapped
+  std::int32_t num_tokens = 0;  // that are no padding
+  bool is_random = false;       // A and B were swapped
   bool truncated = false;
 };
 

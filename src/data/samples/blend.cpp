@@ -5,12 +5,13 @@
 
 #include "base/error.h"
 #include "base/md5.h"
-#include "data/samples/cache_lock.h"
+#include "data/samples/index_files.h"
 #include "data/samples/numpy_text.h"
 
 namespace bloomery {
 namespace {
 
+constexpr const char *kSources = "_index.npy", *kSamples = "_sample_index.npy";
 constexpr std::size_t kMostSources = 254;  // Megatron's limit: their numbers are bytes
 
 double weight_of(const std::string& word, const std::string& option) {
@@ -90,7 +91,7 @@ BlendIndex build_blend_index(std::span<const double> weights, std::int64_t size)
   return index;
 }
 
-Blend::Blend(std::vector<std::unique_ptr<SampleSource>> sources, std::vector<double> weights,
+Blend::Blend(std::vector<std::unique_ptr<Dataset>> sources, std::vector<double> weights,
              std::int64_t size, const std::string& cache_folder, const Log& log)
     : sources_(std::move(sources)), size_(size) {
   check(!sources_.empty() && sources_.size() == weights.size() && sources_.size() <= kMostSources,
@@ -99,6 +100,7 @@ Blend::Blend(std::vector<std::unique_ptr<SampleSource>> sources, std::vector<dou
   check(sum > 0, "the weights of a blend add up to 0");
   description_ = "Blendable dataset\n\nDatasets:\n";
   for (std::size_t i = 0; i < sources_.size(); ++i) {
+    check(sources_[i]->fields() == fields(), "the datasets of a blend have different arrays");
     weights[i] /= sum;
     description_ += sources_[i]->description() + "\n\n";
   }
@@ -108,68 +110,51 @@ Blend::Blend(std::vector<std::unique_ptr<SampleSource>> sources, std::vector<dou
 
 void Blend::open_index(std::span<const double> weights, const std::string& cache_folder,
                        const Log& log) {
-  const std::string hash = md5_hex(description_);
-  const std::filesystem::path stem = std::filesystem::path(cache_folder) / hash;
-  const bool cached = !cache_folder.empty() && is_writable_folder(cache_folder);
-  if (!cache_folder.empty() && try_to_load(stem, log)) {
+  if (cache_folder.empty()) {
+    built_ = build_blend_index(weights, size_);
     return;
   }
-  std::unique_ptr<CacheLock> lock;
-  if (cached) {
-    lock = std::make_unique<CacheLock>(cache_folder, hash);
-    if (try_to_load(stem, log)) {
-      return;
-    }
-  }
-  built_ = build_blend_index(weights, size_);
-  source_of_ = built_.sources;
-  sample_of_ = built_.samples;
-  if (cached) {
-    write_npy(stem.string() + "_index.npy", source_of_, {size_});
-    write_npy(stem.string() + "_sample_index.npy", sample_of_, {size_});
-    AtomicFile text(stem.string() + ".dsc");
-    text.write(description_);
-    text.commit();
-  }
+  IndexFiles files;
+  files.what = "the index of the blend";
+  files.stem = md5_hex(description_);
+  files.suffixes = {kSources, kSamples};
+  files.description = description_;
+  files.contents = description_;  // the arrays are functions of weights and size alone
+  files.places = files.build_places = {cache_folder};
+  open_or_build(
+      files,
+      [&](const std::filesystem::path& stem) {
+        const BlendIndex index = build_blend_index(weights, size_);
+        write_npy(with_suffix(stem, kSources), std::span(index.sources), {size_});
+        write_npy(with_suffix(stem, kSamples), std::span(index.samples), {size_});
+      },
+      [&](const std::filesystem::path& stem) {
+        source_file_ = std::make_unique<NpyFile>(with_suffix(stem, kSources));
+        sample_file_ = std::make_unique<NpyFile>(with_suffix(stem, kSamples));
+        check_array(*source_file_, NpyType::u8, {size_});
+        check_array(*sample_file_, NpyType::i64, {size_});
+      },
+      log);
 }
 
-bool Blend::try_to_load(const std::filesystem::path& stem, const Log& log) {
-  const std::filesystem::path sources = stem.string() + "_index.npy";
-  const std::filesystem::path samples = stem.string() + "_sample_index.npy";
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(sources, ignored) ||
-      !std::filesystem::is_regular_file(samples, ignored)) {
-    return false;
+Blend::Place Blend::place(std::int64_t k) const {
+  if (source_file_) {
+    return {source_file_->value<std::uint8_t>(k), sample_file_->value<std::int64_t>(k)};
   }
-  try {
-    auto source_file = std::make_unique<NpyFile>(sources);
-    auto sample_file = std::make_unique<NpyFile>(samples);
-    for (const NpyFile* file : {source_file.get(), sample_file.get()}) {
-      check(file->shape() == std::vector{size_}, file->path().string(), " has ", file->shape()[0],
-            " rows, not the expected ", size_);
-    }
-    source_of_ = source_file->values<std::uint8_t>();
-    sample_of_ = sample_file->values<std::int64_t>();
-    source_file_ = std::move(source_file);
-    sample_file_ = std::move(sample_file);
-    return true;
-  } catch (const Error& error) {
-    log.warning("the cached index of the blend is not used and will be built again: ",
-                error.what());
-    return false;
-  }
+  return {built_.sources[k], built_.samples[k]};
 }
 
-void Blend::read(std::int64_t k, std::span<TokenId> out) const {
+void Blend::read(std::int64_t k, const Sample& out) const {
   check(k >= 0 && k < size_, "sample ", k, " of a blend of ", size_, " was asked for");
-  const std::size_t source = source_of_[k];
-  check(source < sources_.size(), "sample ", k, " of the blend is of source ", source, " of ",
-        sources_.size(), "; the cached index of the blend is damaged: remove it");
+  const auto [source, sample] = place(k);
+  check(source < static_cast<std::int64_t>(sources_.size()), "sample ", k,
+        " of the blend is of source ", source, " of ", sources_.size(),
+        "; the cached index of the blend is damaged: remove it");
   // The last samples of a blend, beyond those asked for, may lie past the end of a source.
-  check(sample_of_[k] >= 0 && sample_of_[k] < sources_[source]->size(), "sample ", k,
-        " of the blend is sample ", sample_of_[k], " of source ", source, ", which has ",
-        sources_[source]->size(), "; ask for more samples");
-  sources_[source]->read(sample_of_[k], out);
+  check(sample >= 0 && sample < sources_[source]->size(), "sample ", k, " of the blend is sample ",
+        sample, " of source ", source, ", which has ", sources_[source]->size(),
+        "; ask for more samples");
+  sources_[source]->read(sample, out);
 }
 
 }  // namespace bloomery

@@ -1,4 +1,4 @@
-// Several sources mixed by weights, as Megatron-DeepSpeed mixes them.
+// Several datasets mixed by weights, as Megatron-DeepSpeed mixes them.
 #pragma once
 
 #include <memory>
@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "data/npy.h"
-#include "data/samples/sample_source.h"
+#include "data/samples/dataset.h"
 
 namespace bloomery {
 
@@ -32,29 +32,30 @@ struct BlendIndex {
 // Sample i is the next one of the source that is furthest behind its share of i samples.
 BlendIndex build_blend_index(std::span<const double> weights, std::int64_t size);
 
-class Blend : public SampleSource {
+class Blend : public Dataset {
  public:
-  // The index is kept in `cache_folder`; with an empty one it is built anew each time, as
-  // Megatron-DeepSpeed does.
-  Blend(std::vector<std::unique_ptr<SampleSource>> sources, std::vector<double> weights,
+  // The sources have the same fields. The index is kept in `cache_folder`; with an empty one it is
+  // built anew each time, as Megatron-DeepSpeed does.
+  Blend(std::vector<std::unique_ptr<Dataset>> sources, std::vector<double> weights,
         std::int64_t size, const std::string& cache_folder, const Log& log);
 
   std::int64_t size() const override { return size_; }
-  std::int64_t num_tokens() const override { return sources_.front()->num_tokens(); }
-  void read(std::int64_t k, std::span<TokenId> out) const override;
+  const SampleFields& fields() const override { return sources_.front()->fields(); }
+  void read(std::int64_t k, const Sample& out) const override;
   const std::string& description() const override { return description_; }
 
  private:
+  struct Place {
+    std::int64_t source = 0, sample = 0;
+  };
+  Place place(std::int64_t k) const;
   void open_index(std::span<const double> weights, const std::string& cache_folder, const Log& log);
-  bool try_to_load(const std::filesystem::path& stem, const Log& log);
 
-  std::vector<std::unique_ptr<SampleSource>> sources_;
+  std::vector<std::unique_ptr<Dataset>> sources_;
   std::int64_t size_;
   std::string description_;
-  BlendIndex built_;
+  BlendIndex built_;  // unless it is in files
   std::unique_ptr<NpyFile> source_file_, sample_file_;
-  std::span<const std::uint8_t> source_of_;
-  std::span<const std::int64_t> sample_of_;
 };
 
 }  // namespace bloomery

@@ -13,6 +13,7 @@
 #include "base/temporary_folder.h"
 #include "data/samples/numpy_text.h"
 #include "harness/shared_data.h"
+#include "tokenizer/tokenizer.h"
 
 namespace bloomery {
 namespace {
@@ -87,17 +88,16 @@ TEST(WeightedPaths, TakeOnePrefixOrPairs) {
 }
 
 // Sample k is {number, k}.
-class Numbered : public SampleSource {
+class Numbered : public Dataset {
  public:
   Numbered(TokenId number, std::int64_t size)
       : number_(number), size_(size), description_(concat("source ", number, "\n")) {}
 
   std::int64_t size() const override { return size_; }
-  std::int64_t num_tokens() const override { return 2; }
-  void read(std::int64_t k, std::span<TokenId> out) const override {
+  const SampleFields& fields() const override { return fields_; }
+  void read(std::int64_t k, const Sample& out) const override {
     check(k < size_, "past the end");
-    out[0] = number_;
-    out[1] = static_cast<TokenId>(k);
+    out.array<TokenId>("source")[0] = number_;
   }
   const std::string& description() const override { return description_; }
 
@@ -105,24 +105,28 @@ class Numbered : public SampleSource {
   TokenId number_;
   std::int64_t size_;
   std::string description_;
+  SampleFields fields_{{"source", DType::int32, {}}};
 };
 
 class BlendTest : public testing::Test {
  protected:
   std::unique_ptr<Blend> blend(std::int64_t size = 12) const {
-    std::vector<std::unique_ptr<SampleSource>> sources;
+    std::vector<std::unique_ptr<Dataset>> sources;
     for (TokenId i = 0; i < 3; ++i) {
       sources.push_back(std::make_unique<Numbered>(i, i == 2 ? 2 : 100));
     }
     return std::make_unique<Blend>(std::move(sources), std::vector{0.3, 0.5, 0.2}, size,
                                    folder_.path().string(), Log(0, 1, LogLevel::error));
   }
+  static TokenId source_of(const Blend& blend, std::int64_t k) {
+    HostBatch batch(DeviceKind::cpu, blend.fields(), 1);
+    blend.read(k, Sample(batch, 0));
+    return batch.array<TokenId>("source")[0];
+  }
   static std::vector<TokenId> sources_of(const Blend& blend) {
     std::vector<TokenId> sources;
     for (std::int64_t k = 0; k < blend.size(); ++k) {
-      TokenId out[2];
-      blend.read(k, out);
-      sources.push_back(out[0]);
+      sources.push_back(source_of(blend, k));
     }
     return sources;
   }
@@ -144,9 +148,8 @@ TEST_F(BlendTest, ReadsTheSourcesInTurnAndKeepsTheIndex) {
   EXPECT_EQ(NpyFile(file(*first, "_index.npy")).type(), NpyType::u8);
   EXPECT_EQ(NpyFile(file(*first, "_sample_index.npy")).type(), NpyType::i64);
   EXPECT_EQ(sources_of(*blend()), expected_);
-  TokenId out[2];
-  EXPECT_THROW(first->read(12, out), Error);
-  EXPECT_THROW(blend(13)->read(12, out), Error);  // the third sample of a source of two
+  EXPECT_THROW(source_of(*first, 12), Error);
+  EXPECT_THROW(source_of(*blend(13), 12), Error);  // the third sample of a source of two
 }
 
 TEST_F(BlendTest, BuildsADamagedIndexAgain) {

@@ -1,21 +1,26 @@
 // Lets one process or thread at a time build a file that many want.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
+#include <functional>
 
 namespace bloomery {
 
-// Waits for the lock FOLDER/NAME.lock and holds it while this object lives; the system frees it
-// when the process ends. A file system without locks gives none: then all build, which is slower
-// but as safe, since finished files appear under their names whole and are the same.
+// Holds the lock FOLDER/NAME.lock while this object lives; the system frees it when the process
+// ends. A file system without locks is an Error, as is a wait longer than `longest`.
 class CacheLock {
  public:
-  CacheLock(const std::filesystem::path& folder, const std::string& name);
+  // `on_wait` is called once, when the lock is not free at once.
+  CacheLock(const std::filesystem::path& folder, const std::string& name,
+            std::chrono::milliseconds longest, const std::function<void()>& on_wait);
   ~CacheLock();
   CacheLock(const CacheLock&) = delete;
   CacheLock& operator=(const CacheLock&) = delete;
 
  private:
+  bool take();
+
   std::filesystem::path path_;
   int descriptor_ = -1;
 };

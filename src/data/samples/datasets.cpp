@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "data/indexed_corpus.h"
 #include "data/samples/blend.h"
-#include "data/samples/gpt_dataset.h"
 
 namespace bloomery {
 namespace {
@@ -26,8 +25,47 @@ const char* option_of(const DataOptions& options, Split split) {
 
 }  // namespace
 
-DatasetBuilder::DatasetBuilder(const DataOptions& options, std::int64_t seed, const Log& log)
-    : options_(options), seed_(seed), log_(log) {}
+SplitRange CorpusRequest::range(std::int64_t count) const {
+  return whole ? SplitRange{0, count} : split_ranges(split_text, count)[static_cast<int>(split)];
+}
+
+std::string short_split(const std::string& prefix, Split split, std::int64_t tokens,
+                        std::int64_t seq_length) {
+  if (tokens > seq_length) {
+    return "";
+  }
+  return concat("the ", name(split), " split of ", prefix, " has ", tokens,
+                " tokens, fewer than one sample of --seq-length ", seq_length,
+                " and its next token: samples repeat the same text; give more text, another "
+                "--split or a shorter --seq-length");
+}
+
+std::vector<std::string> short_splits(const DataOptions& options) {
+  std::vector<std::string> lines;
+  std::map<std::string, IndexedCorpus> corpora;
+  for (const Split split : kSplits) {
+    if (options.paths(split).empty()) {
+      continue;
+    }
+    const CorpusRequest request{
+        .split = split, .split_text = options.split, .whole = options.has_separate_paths()};
+    for (const std::string& prefix :
+         parse_weighted_paths(options.paths(split), option_of(options, split)).prefixes) {
+      const IndexedCorpus& corpus = corpora.try_emplace(prefix, prefix).first->second;
+      const SplitRange range = request.range(corpus.num_sequences());
+      const std::int64_t tokens = corpus.first_token(range.last) - corpus.first_token(range.first);
+      const std::string line =
+          range.size() == 0 ? "" : short_split(prefix, split, tokens, options.seq_length);
+      if (!line.empty()) {
+        lines.push_back(line);
+      }
+    }
+  }
+  return lines;
+}
+
+DatasetBuilder::DatasetBuilder(const DataOptions& options, MakeDataset make, const Log& log)
+    : options_(options), make_(std::move(make)), log_(log) {}
 
 DatasetBuilder::~DatasetBuilder() = default;
 
@@ -51,31 +89,22 @@ std::shared_ptr<const IndexedCorpus> DatasetBuilder::open(const std::string& pre
   return corpus;
 }
 
-std::unique_ptr<SampleSource> DatasetBuilder::build_one(const std::string& prefix, Split split,
-                                                        std::int64_t num_samples) {
-  std::shared_ptr<const IndexedCorpus> corpus = open(prefix);
-  SplitRange range{0, corpus->num_sequences()};
-  if (!options_.has_separate_paths()) {
-    range = split_ranges(options_.split, range.last)[static_cast<int>(split)];
-  }
-  if (range.size() == 0) {
-    return nullptr;
-  }
-  GptDatasetOptions options;
-  options.prefix = prefix;
-  options.split = split;
-  options.split_text = options_.split;
-  options.num_samples = num_samples;
-  options.seq_length = options_.seq_length;
-  options.seed = seed_;
+std::unique_ptr<Dataset> DatasetBuilder::build_one(const std::string& prefix, Split split,
+                                                   std::int64_t num_samples) {
+  CorpusRequest request{.prefix = prefix,
+                        .split = split,
+                        .split_text = options_.split,
+                        .whole = options_.has_separate_paths(),
+                        .num_samples = num_samples,
+                        .exact_epochs = {},
+                        .cache_folder = options_.data_cache_path};
   if (split == Split::train) {
-    options.exact_epochs = options_.train_data_exact_num_epochs;
+    request.exact_epochs = options_.train_data_exact_num_epochs;
   }
-  options.cache_folder = options_.data_cache_path;
-  return std::make_unique<GptDataset>(std::move(corpus), range, options, log_);
+  return make_(open(prefix), request, log_);
 }
 
-std::unique_ptr<SampleSource> DatasetBuilder::build(Split split, std::int64_t num_samples) {
+std::unique_ptr<Dataset> DatasetBuilder::build(Split split, std::int64_t num_samples) {
   if (options_.paths(split).empty()) {
     return nullptr;
   }
@@ -85,22 +114,22 @@ std::unique_ptr<SampleSource> DatasetBuilder::build(Split split, std::int64_t nu
     return build_one(paths.prefixes.front(), split, num_samples);
   }
   const std::vector<std::int64_t> sizes = paths.sizes(num_samples);
-  std::vector<std::unique_ptr<SampleSource>> sources;
+  std::vector<std::unique_ptr<Dataset>> datasets;
   std::string without;  // prefixes whose split is empty
   for (std::size_t i = 0; i < paths.prefixes.size(); ++i) {
-    if (auto source = build_one(paths.prefixes[i], split, sizes[i])) {
-      sources.push_back(std::move(source));
+    if (auto dataset = build_one(paths.prefixes[i], split, sizes[i])) {
+      datasets.push_back(std::move(dataset));
     } else {
       without += (without.empty() ? "" : ", ") + paths.prefixes[i];
     }
   }
-  if (sources.empty()) {
+  if (datasets.empty()) {
     return nullptr;
   }
   check(without.empty(), "the ", name(split), " split of ", without,
         " has no documents, those of other corpora of the blend do; change --split '",
         options_.split, "' or leave the corpus out");
-  return std::make_unique<Blend>(std::move(sources), paths.weights,
+  return std::make_unique<Blend>(std::move(datasets), paths.weights,
                                  std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}),
                                  options_.data_cache_path, log_);
 }

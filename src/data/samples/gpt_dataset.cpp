@@ -1,18 +1,12 @@
 #include "data/samples/gpt_dataset.h"
 
+#include <algorithm>
+#include <array>
+
 #include "base/error.h"
 
 namespace bloomery {
 namespace {
-
-std::vector<std::int32_t> lengths_of(const IndexedCorpus& corpus, const SplitRange& documents) {
-  std::vector<std::int32_t> lengths(documents.size());
-  for (std::int64_t i = 0; i < documents.size(); ++i) {
-    lengths[i] = corpus.length(documents.first + i);
-  }
-  corpus.release_index();
-  return lengths;
-}
 
 // Sequences lie one after another in a corpus whose lengths add up, so that the tokens of a range
 // are the difference of two places.
@@ -23,46 +17,67 @@ std::int64_t tokens_of(const IndexedCorpus& corpus, const SplitRange& documents)
 }  // namespace
 
 GptDataset::GptDataset(std::shared_ptr<const IndexedCorpus> corpus, const SplitRange& documents,
-                       const GptDatasetOptions& options, const Log& log)
-    : corpus_(std::move(corpus)), documents_(documents) {
-  check(documents.size() > 0, "the ", name(options.split), " split of ", options.prefix,
-        " has no documents; change --split '", options.split_text, "'");
+                       const CorpusRequest& request, std::int64_t seq_length, std::int64_t seed,
+                       const Log& log)
+    : corpus_(std::move(corpus)),
+      documents_(documents),
+      fields_{{"tokens", DType::int32, {seq_length + 1}}} {
+  check(documents.size() > 0, "the ", name(request.split), " split of ", request.prefix,
+        " has no documents; change --split '", request.split_text, "'");
   const std::int64_t tokens = tokens_of(*corpus_, documents);
-  check(tokens > 0, "the ", documents.size(), " documents of the ", name(options.split),
-        " split of ", options.prefix, " have no tokens");
-  plan_ = plan_gpt_index(tokens, options.seq_length, options.num_samples, options.exact_epochs);
-  const GptIndexKey key{options.prefix,    name(options.split), options.num_samples,
-                        plan_.num_epochs,  options.seq_length,  options.seed,
-                        options.split_text};
+  check(tokens > 0, "the ", documents.size(), " documents of the ", name(request.split),
+        " split of ", request.prefix, " have no tokens");
+  if (const std::string line = short_split(request.prefix, request.split, tokens, seq_length);
+      !line.empty()) {
+    log.warning(line);
+  }
+  const GptIndexPlan plan =
+      plan_gpt_index(tokens, seq_length, request.num_samples, request.exact_epochs);
+  const GptIndexKey key{request.prefix,    name(request.split), request.num_samples,
+                        plan.num_epochs,   seq_length,          seed,
+                        request.split_text};
   description_ = key.description();
-  index_ = open_gpt_index(
-      key, documents_, plan_, [&] { return lengths_of(*corpus_, documents_); },
-      options.cache_folder, log);
+  index_ = open_gpt_index(key, *corpus_, documents_, plan, request.cache_folder, log);
 }
 
-void GptDataset::read(std::int64_t k, std::span<TokenId> out) const {
+void GptDataset::read(std::int64_t k, const Sample& sample) const {
   check(k >= 0 && k < size(), "sample ", k, " of ", size(), " of ", corpus_->prefix().string(),
         " was asked for");
-  check(static_cast<std::int64_t>(out.size()) == num_tokens(), "a sample has ", num_tokens(),
-        " tokens, not ", out.size());
+  std::span<TokenId> out = sample.array<TokenId>("tokens");
   const std::int64_t row = index_->row(k);
   check(row >= 0 && row < size(), index_->path().string(), ": no row ", row,
         "; the cached index is damaged: remove it");
   auto [position, offset] = index_->start(row);
-  const std::span<const std::int32_t> order = index_->documents();
-  for (; !out.empty(); ++position, offset = 0) {
-    check(position >= 0 && position < static_cast<std::int64_t>(order.size()),
-          index_->path().string(), ": row ", row,
+  std::array<std::int32_t, 64> documents;
+  for (std::size_t next = documents.size(); !out.empty(); ++position, ++next, offset = 0) {
+    if (next == documents.size()) {
+      next -= index_->read_documents(position, documents);
+    }
+    check(next < documents.size(), index_->path().string(), ": row ", row,
           " leads past the last document; the cached index is damaged: remove it");
-    const std::int32_t document = order[position];
-    check(document >= documents_.first && document < documents_.last && offset >= 0 &&
-              offset <= corpus_->length(document),
-          index_->path().string(), ": row ", row, " names token ", offset, " of document ",
-          document, "; the cached index is damaged: remove it");
-    const std::size_t count = std::min<std::size_t>(out.size(), corpus_->length(document) - offset);
-    corpus_->read(document, offset, out.first(count));
+    const std::int32_t document = documents[next];
+    check(document >= documents_.first && document < documents_.last, index_->path().string(),
+          ": row ", row, " names document ", document, "; the cached index is damaged: remove it");
+    const SequencePlace place = corpus_->place(document);
+    check(offset >= 0 && offset <= place.length, index_->path().string(), ": row ", row,
+          " names token ", offset, " of document ", document,
+          "; the cached index is damaged: remove it");
+    const auto count = std::min(out.size(), static_cast<std::size_t>(place.length - offset));
+    corpus_->read_bin(place.first_token + offset, out.first(count));
     out = out.subspan(count);
   }
+}
+
+MakeDataset gpt_samples(std::int64_t seq_length, std::int64_t seed) {
+  return [=](std::shared_ptr<const IndexedCorpus> corpus, const CorpusRequest& request,
+             const Log& log) -> std::unique_ptr<Dataset> {
+    const SplitRange documents = request.range(corpus->num_sequences());
+    if (documents.size() == 0) {
+      return nullptr;
+    }
+    return std::make_unique<GptDataset>(std::move(corpus), documents, request, seq_length, seed,
+                                        log);
+  };
 }
 
 }  // namespace bloomery

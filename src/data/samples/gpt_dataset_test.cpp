@@ -41,22 +41,29 @@ class GptDatasetTest : public testing::Test {
     options_.seq_length = 4;
   }
 
-  std::unique_ptr<SampleSource> build(std::int64_t num_samples = 7) const {
-    return DatasetBuilder(options_, 1234, Log(0, 1, LogLevel::error))
-        .build(Split::train, num_samples);
+  DatasetBuilder builder(LogLevel least = LogLevel::error) const {
+    return DatasetBuilder(options_, gpt_samples(options_.seq_length, 1234), Log(0, 1, least));
   }
-  static std::vector<Ids> all(const SampleSource& source) {
+  std::unique_ptr<Dataset> build(std::int64_t num_samples = 7) const {
+    return builder().build(Split::train, num_samples);
+  }
+  static std::vector<Ids> all(const Dataset& source) {
+    HostBatch batch(DeviceKind::cpu, source.fields(), 1);
     std::vector<Ids> samples;
     for (std::int64_t k = 0; k < source.size(); ++k) {
-      samples.emplace_back(source.num_tokens());
-      source.read(k, samples.back());
+      source.read(k, Sample(batch, 0));
+      const std::span<const TokenId> tokens = batch.array<TokenId>("tokens");
+      samples.emplace_back(tokens.begin(), tokens.end());
     }
     return samples;
   }
+  // Without the lock file.
   std::vector<std::filesystem::path> cache_files() const {
     std::vector<std::filesystem::path> files;
     for (const auto& entry : std::filesystem::directory_iterator(folder_.path() / "index-cache")) {
-      files.push_back(entry.path());
+      if (entry.path().filename().string()[0] != '.') {
+        files.push_back(entry.path());
+      }
     }
     std::ranges::sort(files);
     return files;
@@ -81,17 +88,15 @@ TEST_F(GptDatasetTest, SamplesRunOnOverDocuments) {
 
 TEST_F(GptDatasetTest, RefusesWhatIsPastTheEnd) {
   const auto source = build();
-  Ids tokens(5);
-  EXPECT_THROW(source->read(source->size(), tokens), Error);
-  EXPECT_THROW(source->read(-1, tokens), Error);
-  Ids too_few(4);
-  EXPECT_THROW(source->read(0, too_few), Error);
+  HostBatch batch(DeviceKind::cpu, source->fields(), 1);
+  EXPECT_THROW(source->read(source->size(), Sample(batch, 0)), Error);
+  EXPECT_THROW(source->read(-1, Sample(batch, 0)), Error);
 }
 
 TEST_F(GptDatasetTest, LoadsTheCacheInsteadOfBuilding) {
   const std::vector<Ids> built = all(*build());
   const auto files = cache_files();
-  ASSERT_EQ(files.size(), 4u);  // no temporary files, no lock
+  ASSERT_EQ(files.size(), 5u);  // three arrays, description and key; no temporary files
   const auto written = std::filesystem::last_write_time(files[1]);
   EXPECT_EQ(all(*build()), built);
   EXPECT_EQ(std::filesystem::last_write_time(files[1]), written);
@@ -110,18 +115,93 @@ TEST_F(GptDatasetTest, UsesTheSecondPlaceOnlyWhenTheFirstHasNothing) {
   EXPECT_FALSE(std::filesystem::exists(options_.data_cache_path));
 }
 
-TEST_F(GptDatasetTest, BuildsDamagedFilesAgain) {
+TEST_F(GptDatasetTest, LeavesDamagedFilesAloneAndBuildsOthers) {
   const std::vector<Ids> built = all(*build());
   for (const std::filesystem::path& path : cache_files()) {
+    if (path.extension() == ".dsc") {
+      continue;  // nobody reads it
+    }
     SCOPED_TRACE(path.string());
     const std::string before = read_file(path);
     std::filesystem::resize_file(path, before.size() - 1);
     EXPECT_EQ(all(*build()), built);
-    EXPECT_EQ(read_file(path), before);
-    std::ofstream(path) << "something else";
+    EXPECT_EQ(read_file(path).size(), before.size() - 1);
+    EXPECT_EQ(cache_files().size(), 10u);
     EXPECT_EQ(all(*build()), built);
-    EXPECT_EQ(read_file(path), before);
+    EXPECT_EQ(cache_files().size(), 10u);  // the second set is good
+    std::ofstream(path) << before;
   }
+}
+
+TEST_F(GptDatasetTest, AnIndexOfAnotherCorpusOfTheSameSizeIsNotUsed) {
+  build();
+  const auto before = cache_files();
+  IndexedWriter writer(prefix_, TokenType::u16);
+  for (const TokenId length : {8, 1, 6, 4, 7, 2, 5, 3}) {  // as many documents and tokens
+    writer.add_sequence(Ids(length, static_cast<TokenId>(writer.num_documents())));
+    writer.end_document();
+  }
+  writer.commit();
+  const std::vector<Ids> samples = all(*build());
+  EXPECT_EQ(cache_files().size(), 2 * before.size());
+  std::filesystem::remove_all(folder_.path() / "index-cache");
+  EXPECT_EQ(all(*build()), samples);
+}
+
+TEST_F(GptDatasetTest, MegatronsFilesAreUsedIfTheyAreOfThisCorpus) {
+  build();
+  const std::vector<std::filesystem::path> files = cache_files();
+  const std::filesystem::path key = files[1], documents = files[2];
+  ASSERT_EQ(key.extension(), ".key");
+  const auto written = std::filesystem::last_write_time(documents);
+  std::filesystem::remove(key);  // Megatron writes none
+  build();
+  EXPECT_EQ(cache_files(), files);
+  EXPECT_EQ(std::filesystem::last_write_time(documents), written);
+
+  std::filesystem::remove(key);
+  std::string other = read_file(documents);
+  other.back() = 'x';
+  std::ofstream(documents) << other;
+  const std::vector<Ids> samples = all(*build());
+  EXPECT_EQ(cache_files().size(), 4u + 5u);
+  EXPECT_EQ(read_file(documents), other);
+  std::filesystem::remove_all(folder_.path() / "index-cache");
+  EXPECT_EQ(all(*build()), samples);
+}
+
+TEST_F(GptDatasetTest, DataThatCannotBeWrittenToShareTheUsersCache) {
+  const std::vector<Ids> expected = all(*build());
+  std::filesystem::remove_all(folder_.path() / "index-cache");
+  std::ofstream(folder_.path() / "index-cache") << "no folder";
+  const std::filesystem::path cache = folder_.path() / "home";
+  const char* const before = std::getenv("XDG_CACHE_HOME");
+  const std::string old = before == nullptr ? "" : before;
+  setenv("XDG_CACHE_HOME", cache.c_str(), 1);
+  EXPECT_EQ(all(*build()), expected);
+  const auto files = [&] {
+    return std::distance(std::filesystem::directory_iterator(cache / "bloomery" / "index"), {});
+  };
+  EXPECT_EQ(files(), 6);  // with the lock
+  EXPECT_EQ(all(*build()), expected);
+  EXPECT_EQ(files(), 6);
+  setenv("XDG_CACHE_HOME", "/proc/none", 1);  // nothing can be written anywhere
+  EXPECT_EQ(all(*build()), expected);
+  old.empty() ? unsetenv("XDG_CACHE_HOME") : setenv("XDG_CACHE_HOME", old.c_str(), 1);
+}
+
+TEST_F(GptDatasetTest, FilesCutShortWhileInUseAreErrors) {
+  const auto source = build(100000);
+  for (const std::filesystem::path& path : cache_files()) {
+    std::filesystem::resize_file(path, std::min<std::uintmax_t>(64, file_size(path)));
+  }
+  EXPECT_THROW(all(*source), Error);
+}
+
+TEST_F(GptDatasetTest, AnIndexCutShortWhileInUseIsAnError) {
+  const auto source = build();
+  std::filesystem::resize_file(prefix_ + ".idx", 64);
+  EXPECT_THROW(all(*source), Error);
 }
 
 TEST_F(GptDatasetTest, DamagedValuesAreErrorsNotCrashes) {
@@ -176,12 +256,12 @@ TEST_F(GptDatasetTest, ThreadsAndProcessesMayRace) {
     waitpid(child, &status, 0);
     EXPECT_EQ(status, 0);
   }
-  EXPECT_EQ(cache_files().size(), 4u);
+  EXPECT_EQ(cache_files().size(), 5u);
 }
 
 TEST_F(GptDatasetTest, SplitsAndSeparatePaths) {
   options_.split = "5,2,1";
-  DatasetBuilder builder(options_, 1234, Log(0, 1, LogLevel::error));
+  DatasetBuilder builder = this->builder();
   for (const Split split : kSplits) {
     const auto source = builder.build(split, 3);
     ASSERT_NE(source, nullptr);
@@ -194,14 +274,33 @@ TEST_F(GptDatasetTest, SplitsAndSeparatePaths) {
     }
   }
   options_.split = "1,0,0";
-  EXPECT_EQ(DatasetBuilder(options_, 1, Log()).build(Split::test, 3), nullptr);
+  EXPECT_EQ(this->builder().build(Split::test, 3), nullptr);
 
   DataOptions separate = options_;
   separate.data_path.clear();
   separate.valid_data_path = {"1", prefix_, "1", prefix_};
-  DatasetBuilder separately(separate, 1234, Log(0, 1, LogLevel::error));
+  DatasetBuilder separately(separate, gpt_samples(4, 1234), Log(0, 1, LogLevel::error));
   EXPECT_EQ(separately.build(Split::train, 3), nullptr);
   EXPECT_EQ(separately.build(Split::valid, 7)->size(), 8);  // 2 * ceil(7 / 2 * 1.005)
+}
+
+TEST_F(GptDatasetTest, SaysWhenASplitIsShorterThanASample) {
+  options_.split = "5,2,1";  // documents of 21, 7 and 8 tokens
+  EXPECT_TRUE(short_splits(options_).empty());
+  options_.seq_length = 7;
+  const std::vector<std::string> lines = short_splits(options_);
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_NE(lines[0].find("the valid split of " + prefix_ + " has 7 tokens"), std::string::npos)
+      << lines[0];
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "index-cache"));
+  testing::internal::CaptureStderr();
+  builder(LogLevel::warning).build(Split::valid, 3);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find(lines[0]), std::string::npos);
+  options_.split = "1,0,0";
+  options_.seq_length = 35;  // all 36 tokens are one sample
+  EXPECT_TRUE(short_splits(options_).empty());
+  options_.seq_length = 36;
+  EXPECT_EQ(short_splits(options_).size(), 1u);
 }
 
 TEST_F(GptDatasetTest, ABlendNeedsDocumentsOfEveryMember) {
@@ -212,7 +311,7 @@ TEST_F(GptDatasetTest, ABlendNeedsDocumentsOfEveryMember) {
   writer.commit();
   options_.data_path = {"1", prefix_, "1", tiny};
   options_.split = "6,2,0";
-  DatasetBuilder builder(options_, 1234, Log(0, 1, LogLevel::error));
+  DatasetBuilder builder = this->builder();
   EXPECT_NE(builder.build(Split::train, 5), nullptr);
   EXPECT_THROW(builder.build(Split::valid, 5), Error);
   EXPECT_EQ(builder.build(Split::test, 5), nullptr);

@@ -6,8 +6,8 @@
 
 namespace bloomery {
 
-Loader::Loader(const SampleSource& source, const Sampler& sampler, const LoaderOptions& options)
-    : source_(source),
+Loader::Loader(const Dataset& dataset, const Sampler& sampler, const LoaderOptions& options)
+    : dataset_(dataset),
       sampler_(sampler),
       options_(options),
       consumed_(options.consumed_samples),
@@ -45,7 +45,7 @@ void Loader::stop() noexcept {
   }
 }
 
-std::shared_ptr<const GptBatch> Loader::next() {
+std::shared_ptr<const HostBatch> Loader::next() {
   if (failure_) {
     std::rethrow_exception(failure_);
   }
@@ -58,8 +58,8 @@ std::shared_ptr<const GptBatch> Loader::next() {
     std::rethrow_exception(failure_);
   }
   consumed_ += sampler_.options().block();
-  const auto give_back = [spare = spare_](GptBatch* batch) {
-    std::unique_ptr<GptBatch> owned(batch);
+  const auto give_back = [spare = spare_](HostBatch* batch) {
+    std::unique_ptr<HostBatch> owned(batch);
     const std::lock_guard lock(spare->mutex);
     spare->batches.push_back(std::move(owned));
   };
@@ -68,7 +68,7 @@ std::shared_ptr<const GptBatch> Loader::next() {
 
 // The batch after `consumed` samples; gives the workers other memory for it.
 Loader::Slot Loader::wait_for(std::int64_t consumed) {
-  std::unique_ptr<GptBatch> replacement = unused_batch();
+  std::unique_ptr<HostBatch> replacement = unused_batch();
   Slot slot;
   {
     std::unique_lock lock(mutex_);
@@ -80,17 +80,17 @@ Loader::Slot Loader::wait_for(std::int64_t consumed) {
   return slot;
 }
 
-std::unique_ptr<GptBatch> Loader::unused_batch() {
+std::unique_ptr<HostBatch> Loader::unused_batch() {
   {
     const std::lock_guard lock(spare_->mutex);
     if (!spare_->batches.empty()) {
-      std::unique_ptr<GptBatch> batch = std::move(spare_->batches.back());
+      std::unique_ptr<HostBatch> batch = std::move(spare_->batches.back());
       spare_->batches.pop_back();
       return batch;
     }
   }
-  return std::make_unique<GptBatch>(options_.device, sampler_.options().micro_batch_size,
-                                    source_.num_tokens() - 1);
+  return std::make_unique<HostBatch>(options_.device, dataset_.fields(),
+                                     sampler_.options().micro_batch_size);
 }
 
 // A ticket is taken together with the memory for it, so the earliest batch not yet made always has
@@ -104,7 +104,7 @@ void Loader::work() {
     }
     const std::int64_t ticket = next_ticket_;
     next_ticket_ += sampler_.options().block();
-    std::unique_ptr<GptBatch> batch = std::move(free_.back());
+    std::unique_ptr<HostBatch> batch = std::move(free_.back());
     free_.pop_back();
     lock.unlock();
     Slot slot = make(std::move(batch), ticket);
@@ -114,12 +114,16 @@ void Loader::work() {
   }
 }
 
-Loader::Slot Loader::make(std::unique_ptr<GptBatch> batch, std::int64_t consumed) const {
+Loader::Slot Loader::make(std::unique_ptr<HostBatch> batch, std::int64_t consumed) const {
   Slot slot;
   try {
     const SamplerOptions& sampler = sampler_.options();
-    fill(*batch, source_, sampler_.samples(consumed),
-         consumed + sampler.data_parallel_rank * sampler.micro_batch_size, options_.rules);
+    const std::vector<std::int64_t> chosen = sampler_.samples(consumed);
+    const std::int64_t first = consumed + sampler.data_parallel_rank * sampler.micro_batch_size;
+    for (std::int64_t i = 0; i < sampler.micro_batch_size; ++i) {
+      dataset_.read(chosen[i], Sample(*batch, i));
+      batch->samples()[i] = first + i;
+    }
     slot.batch = std::move(batch);
   } catch (...) {
     slot.failure = std::current_exception();

@@ -6,20 +6,22 @@
 #include <atomic>
 
 #include "base/error.h"
+#include "data/samples/language_model_dataset.h"
 
 namespace bloomery {
 namespace {
 
 // Sample k is k, k + 1, ... with every seventh number an end of document (0).
-class Counting : public SampleSource {
+class Counting : public Dataset {
  public:
   explicit Counting(std::int64_t size, std::int64_t fails_at = -1)
       : size_(size), fails_at_(fails_at) {}
 
   std::int64_t size() const override { return size_; }
-  std::int64_t num_tokens() const override { return 9; }
-  void read(std::int64_t k, std::span<TokenId> out) const override {
+  const SampleFields& fields() const override { return fields_; }
+  void read(std::int64_t k, const Sample& sample) const override {
     check(k != fails_at_, "sample ", k, " is bad");
+    const std::span<TokenId> out = sample.array<TokenId>("tokens");
     for (std::size_t i = 0; i < out.size(); ++i) {
       const auto number = static_cast<TokenId>(k + static_cast<std::int64_t>(i));
       out[i] = number % 7 == 0 ? 0 : number;
@@ -32,6 +34,7 @@ class Counting : public SampleSource {
 
  private:
   std::int64_t size_, fails_at_;
+  SampleFields fields_{{"tokens", DType::int32, {9}}};
   std::string description_ = "counting";
 };
 
@@ -40,35 +43,61 @@ std::vector<T> copy(std::span<T> values) {
   return {values.begin(), values.end()};
 }
 
-TEST(GptBatch, FieldsFollowTheDocuments) {
-  GptBatch batch(DeviceKind::cpu, 2, 8);
-  DocumentRules rules{
-      .eod = 0, .reset_position_ids = true, .reset_attention_mask = true, .eod_mask_loss = true};
-  const std::int64_t chosen[] = {5, 1};
-  fill(batch, Counting(100), chosen, 40, rules);
-  using Ints = std::vector<std::int32_t>;
-  EXPECT_EQ(copy(batch.tokens), (Ints{5, 6, 0, 8, 9, 10, 11, 12, 1, 2, 3, 4, 5, 6, 0, 8}));
-  EXPECT_EQ(copy(batch.labels), (Ints{6, 0, 8, 9, 10, 11, 12, 13, 2, 3, 4, 5, 6, 0, 8, 9}));
-  EXPECT_EQ(copy(batch.positions), (Ints{0, 1, 2, 0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 5, 6, 0}));
-  EXPECT_EQ(copy(batch.key_begin), (Ints{0, 0, 0, 3, 3, 3, 3, 3, 0, 0, 0, 0, 0, 0, 0, 7}));
-  EXPECT_EQ(copy(batch.loss_mask),
-            (std::vector<float>{1, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1}));
-  EXPECT_EQ(copy(batch.samples), (std::vector<std::int64_t>{40, 41}));
-  EXPECT_TRUE(batch.has_key_begin && batch.has_loss_mask);
-
-  fill(batch, Counting(100), chosen, 0, {.eod = 0});
-  EXPECT_FALSE(batch.has_key_begin || batch.has_loss_mask);
-  EXPECT_EQ(copy(batch.positions), (Ints{0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7}));
-  EXPECT_EQ(copy(batch.key_begin), Ints(16, 0));
-  EXPECT_EQ(copy(batch.loss_mask), std::vector<float>(16, 1.0f));
+HostBatch batch_of(const Dataset& dataset, std::initializer_list<std::int64_t> chosen) {
+  HostBatch batch(DeviceKind::cpu, dataset.fields(), static_cast<std::int64_t>(chosen.size()));
+  std::int64_t i = 0;
+  for (const std::int64_t k : chosen) {
+    dataset.read(k, Sample(batch, i++));
+  }
+  return batch;
 }
 
-TEST(GptBatch, ResetsNeedAnEndOfDocument) {
+TEST(LanguageModelDataset, ArraysFollowTheDocuments) {
+  const DocumentRules rules{
+      .eod = 0, .reset_position_ids = true, .reset_attention_mask = true, .eod_mask_loss = true};
+  const HostBatch batch =
+      batch_of(LanguageModelDataset(std::make_unique<Counting>(100), rules), {5, 1});
+  using Ints = std::vector<std::int32_t>;
+  const auto ints = [&](const char* name) { return copy(batch.array<std::int32_t>(name)); };
+  EXPECT_EQ(ints("tokens"), (Ints{5, 6, 0, 8, 9, 10, 11, 12, 1, 2, 3, 4, 5, 6, 0, 8}));
+  EXPECT_EQ(ints("labels"), (Ints{6, 0, 8, 9, 10, 11, 12, 13, 2, 3, 4, 5, 6, 0, 8, 9}));
+  EXPECT_EQ(ints("positions"), (Ints{0, 1, 2, 0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 5, 6, 0}));
+  EXPECT_EQ(ints("key_begin"), (Ints{0, 0, 0, 3, 3, 3, 3, 3, 0, 0, 0, 0, 0, 0, 0, 7}));
+  EXPECT_EQ(copy(batch.array<float>("loss_mask")),
+            (std::vector<float>{1, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1}));
+}
+
+TEST(LanguageModelDataset, HasWhatTheRulesAskFor) {
+  const HostBatch plain =
+      batch_of(LanguageModelDataset(std::make_unique<Counting>(100), {.eod = 0}), {5});
+  EXPECT_EQ(plain.fields().size(), 2u);
+  EXPECT_EQ(copy(plain.array<TokenId>("labels")),
+            (std::vector<TokenId>{6, 0, 8, 9, 10, 11, 12, 13}));
+  const HostBatch masked = batch_of(
+      LanguageModelDataset(std::make_unique<Counting>(100), {.eod = 0, .eod_mask_loss = true}),
+      {5});
+  EXPECT_EQ(masked.fields().size(), 3u);
+  EXPECT_EQ(copy(masked.array<float>("loss_mask")), (std::vector<float>{1, 1, 0, 1, 1, 1, 1, 1}));
+}
+
+TEST(LanguageModelDataset, ResetsNeedAnEndOfDocument) {
   DataOptions options;
   EXPECT_NO_THROW(document_rules(options, {}));
   options.eod_mask_loss = true;
   EXPECT_THROW(document_rules(options, {}), Error);
   EXPECT_EQ(document_rules(options, 3).eod, 3);
+}
+
+TEST(HostBatch, RefusesOtherNamesTypesAndSizes) {
+  HostBatch batch(DeviceKind::cpu, {{"a", DType::int32, {3}}, {"b", DType::fp32, {}}}, 2);
+  batch.set("a", std::vector<std::int32_t>{1, 2, 3, 4, 5, 6});
+  EXPECT_EQ(copy(Sample(batch, 1).array<std::int32_t>("a")), (std::vector<std::int32_t>{4, 5, 6}));
+  EXPECT_EQ(batch.array<float>("b").size(), 2u);
+  EXPECT_EQ(batch.find("c"), nullptr);
+  EXPECT_THROW(batch.array<float>("c"), Error);
+  EXPECT_THROW(batch.array<float>("a"), Error);
+  EXPECT_THROW(batch.set("a", std::vector<std::int32_t>(5)), Error);
+  EXPECT_THROW(HostBatch(DeviceKind::cpu, {}, 0), Error);
 }
 
 SamplerOptions sampler_options(LoaderType type, std::int64_t total) {
@@ -88,7 +117,7 @@ std::vector<std::vector<TokenId>> tokens_of(Loader& loader, int most) {
     if (!batch) {
       break;
     }
-    batches.emplace_back(batch->tokens.begin(), batch->tokens.end());
+    batches.push_back(copy(batch->array<TokenId>("tokens")));
   }
   return batches;
 }
@@ -122,7 +151,7 @@ TEST(Loader, ABatchDoesNotDependOnWorkersOrOnTheStart) {
 TEST(Loader, BatchesMayBeKept) {
   const Counting source(1000);
   const Sampler sampler(sampler_options(LoaderType::single, 1000));
-  std::vector<std::shared_ptr<const GptBatch>> kept;
+  std::vector<std::shared_ptr<const HostBatch>> kept;
   {
     LoaderOptions options;
     options.num_ahead = 2;
@@ -133,7 +162,7 @@ TEST(Loader, BatchesMayBeKept) {
   }
   ASSERT_EQ(kept.size(), 166u);
   for (std::size_t n = 0; n < kept.size(); ++n) {
-    EXPECT_EQ(kept[n]->samples[0], static_cast<std::int64_t>(n) * 6 + 3);
+    EXPECT_EQ(kept[n]->samples()[0], static_cast<std::int64_t>(n) * 6 + 3);
   }
 }
 

@@ -118,15 +118,8 @@ class MappingBuilder {
 
 Sentences sentences_of(const IndexedCorpus& corpus, const SplitRange& documents) {
   Sentences sentences;
-  sentences.borders.reserve(documents.size() + 1);
-  for (std::int64_t d = documents.first; d <= documents.last; ++d) {
-    sentences.borders.push_back(corpus.first_sequence(d));
-  }
-  sentences.lengths.reserve(sentences.borders.back() - sentences.borders.front());
-  for (std::int64_t s = sentences.borders.front(); s < sentences.borders.back(); ++s) {
-    sentences.lengths.push_back(corpus.length(s));
-  }
-  corpus.release_index();
+  sentences.borders = corpus.first_sequences(documents.first, documents.last + 1);
+  sentences.lengths = corpus.lengths(sentences.borders.front(), sentences.borders.back());
   return sentences;
 }
 

@@ -1,177 +1,170 @@
 #include "data/samples/sentence_dataset.h"
 
+#include <algorithm>
+
 #include "base/error.h"
-#include "data/samples/cache_lock.h"
+#include "config/option_table.h"
 
 namespace bloomery {
 namespace {
 
 constexpr std::int64_t kBertExtra = 3, kT5Extra = 2;  // tokens of a sample that are not text
 
-MappingOptions mapping_options(const SentenceDatasetOptions& options, std::int64_t extra,
-                               std::int64_t min_sentences) {
+MappingOptions mapping_options(const SentenceSampleOptions& options, const CorpusRequest& request,
+                               std::int64_t extra, std::int64_t min_sentences) {
   MappingOptions mapping;
   mapping.max_length = options.seq_length - extra;
   mapping.short_seq_prob = options.short_seq_prob;
   mapping.seed = options.seed;
   mapping.min_sentences = min_sentences;
-  if (options.exact_epochs && options.split == Split::train) {
+  if (request.exact_epochs) {
     mapping.exact_epochs = true;
-    mapping.num_epochs = *options.exact_epochs;
+    mapping.num_epochs = *request.exact_epochs;
   } else {
-    check(options.num_samples > 0, "a sentence mapping needs the number of samples, or of epochs");
-    mapping.max_samples = options.num_samples;
+    check(request.num_samples > 0,
+          "BERT and T5 samples need a number of samples (--num-samples, --train-samples), or "
+          "--train-data-exact-num-epochs");
+    mapping.max_samples = request.num_samples;
   }
   return mapping;
 }
 
-SplitRange documents_of(const IndexedCorpus& corpus, const SentenceDatasetOptions& options) {
-  const SplitRange range =
-      split_ranges(options.split_text, corpus.num_documents())[static_cast<int>(options.split)];
-  check(range.size() > 0, "the ", name(options.split), " split of ", options.prefix,
-        " has no documents; change --split '", options.split_text, "'");
+SplitRange documents_of(const IndexedCorpus& corpus, const CorpusRequest& request) {
+  const SplitRange range = request.range(corpus.num_documents());
+  check(range.size() > 0, "the ", name(request.split), " split of ", request.prefix,
+        " has no documents; change --split '", request.split_text, "'");
   return range;
 }
 
-SentenceTokens sentences_of_row(const IndexedCorpus& corpus, const MappingRow<std::int64_t>& row) {
+template <class T, class From>
+void copy_to(const Sample& sample, std::string_view name, const std::vector<From>& values) {
+  std::ranges::transform(values, sample.array<T>(name).begin(),
+                         [](From value) { return static_cast<T>(value); });
+}
+
+template <class Kind>
+MakeDataset samples_of(const SentenceSampleOptions& options, const MaskingVocabulary& vocabulary) {
+  return [=](std::shared_ptr<const IndexedCorpus> corpus, const CorpusRequest& request,
+             const Log& log) -> std::unique_ptr<Dataset> {
+    if (request.range(corpus->num_documents()).size() == 0) {
+      return nullptr;
+    }
+    return std::make_unique<Kind>(std::move(corpus), request, vocabulary, options, log);
+  };
+}
+
+}  // namespace
+
+void describe_sentence_samples(OptionTable& t, SentenceSampleOptions& o) {
+  t.section("BERT and T5 samples");
+  t.add("decoder-seq-length", o.decoder_seq_length, "Tokens per sequence of T5's decoder.",
+        at_least(0));
+  t.add("mask-prob", o.mask_prob, "Share of the tokens that are hidden.", between(0, 1));
+  t.add("short-seq-prob", o.short_seq_prob, "Share of the samples that are shorter than the most.",
+        between(0, 1));
+  t.add("bert-no-binary-head", o.bert_no_binary_head, "BERT samples of one segment.");
+}
+
+SentenceDataset::SentenceDataset(const char* kind, std::shared_ptr<const IndexedCorpus> corpus,
+                                 const CorpusRequest& request, MaskingVocabulary vocabulary,
+                                 const SentenceSampleOptions& options,
+                                 const MappingOptions& mapping, SampleFields fields, const Log& log)
+    : corpus_(std::move(corpus)),
+      vocabulary_(std::move(vocabulary)),
+      options_(options),
+      mapping_(*corpus_, request, documents_of(*corpus_, request), mapping, log),
+      fields_(std::move(fields)),
+      description_(concat(kind, " Dataset\n\nMapping ",
+                          mapping_path(request.prefix, request.split, mapping),
+                          "\nLeast sentences ", mapping.min_sentences, "\nSequence length ",
+                          options.seq_length, " and ", options.decoder_seq_length, "\nMasking ",
+                          options.mask_prob, "\nSplit ", request.split_text, "\n")) {}
+
+SentenceTokens SentenceDataset::sentences(std::int64_t k, std::int64_t& target) const {
+  const MappingRow<std::int64_t> row = mapping_.row(k);
+  target = row[2];
   SentenceTokens sentences;
   for (std::int64_t sentence = row[0]; sentence < row[1]; ++sentence) {
-    sentences.emplace_back(corpus.length(sentence));
-    corpus.read(sentence, 0, sentences.back());
+    const SequencePlace place = corpus_->place(sentence);
+    sentences.emplace_back(place.length);
+    corpus_->read_bin(place.first_token, sentences.back());
   }
   return sentences;
 }
 
 // Megatron takes the sum of seed and sample modulo 2^32 for BERT and refuses a larger one for T5;
 // we take the remainder for both.
-NumpyRandom random_of(std::int64_t seed, std::int64_t k) {
-  return NumpyRandom((seed + k) % (std::int64_t{1} << 32));
+NumpyRandom SentenceDataset::random(std::int64_t k) const {
+  return NumpyRandom((options_.seed + k) % (std::int64_t{1} << 32));
 }
 
-template <class T>
-std::span<const T> flat(const std::vector<MappingRow<T>>& rows) {
-  return {rows.empty() ? nullptr : rows.front().data(), rows.size() * 3};
+BertDataset::BertDataset(std::shared_ptr<const IndexedCorpus> corpus, const CorpusRequest& request,
+                         MaskingVocabulary vocabulary, const SentenceSampleOptions& options,
+                         const Log& log)
+    : SentenceDataset(
+          "BERT", std::move(corpus), request, std::move(vocabulary), options,
+          mapping_options(options, request, kBertExtra, options.bert_no_binary_head ? 1 : 2),
+          {{"tokens", DType::int32, {options.seq_length}},
+           {"token_types", DType::int32, {options.seq_length}},
+           {"labels", DType::int32, {options.seq_length}},
+           {"loss_mask", DType::fp32, {options.seq_length}},
+           {"lengths", DType::int32, {}},
+           {"is_random", DType::int32, {}}},
+          log) {}
+
+void BertDataset::read(std::int64_t k, const Sample& out) const {
+  std::int64_t target = 0;
+  const SentenceTokens text = sentences(k, target);
+  NumpyRandom random = this->random(k);
+  const BertSample sample = make_bert_sample(text, target, options_.seq_length, options_.mask_prob,
+                                             !options_.bert_no_binary_head, vocabulary_, random);
+  copy_to<TokenId>(out, "tokens", sample.tokens);
+  copy_to<std::int32_t>(out, "token_types", sample.types);
+  copy_to<TokenId>(out, "labels", sample.labels);
+  copy_to<float>(out, "loss_mask", sample.loss_mask);
+  out.array<std::int32_t>("lengths")[0] = sample.num_tokens;
+  out.array<std::int32_t>("is_random")[0] = sample.is_random ? 1 : 0;
 }
 
-}  // namespace
-
-SentenceMapping::SentenceMapping(const IndexedCorpus& corpus, const std::string& prefix,
-                                 Split split, const SplitRange& documents,
-                                 const MappingOptions& options, const Log& log) {
-  const std::filesystem::path path = mapping_path(prefix, split, options);
-  if (corpus.num_sequences() > UINT32_MAX) {
-    open<std::uint64_t>(corpus, path, documents, options, log);
-  } else {
-    open<std::uint32_t>(corpus, path, documents, options, log);
-  }
-}
-
-template <class T>
-void SentenceMapping::open(const IndexedCorpus& corpus, const std::filesystem::path& path,
-                           const SplitRange& documents, const MappingOptions& options,
-                           const Log& log) {
-  const SplitRange sentences{corpus.first_sequence(documents.first),
-                             corpus.first_sequence(documents.last)};
-  if (try_to_load<T>(path, sentences, log)) {
-    return;
-  }
-  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
-  if (!is_writable_folder(folder)) {
-    log.warning("cannot write the sentence mapping ", path.string(),
-                "; it is kept in memory and built again at every start");
-    auto rows = build_mapping<T>(sentences_of(corpus, documents), options);
-    if constexpr (sizeof(T) == 4) {
-      narrow_ = std::move(rows);
-    } else {
-      wide_ = std::move(rows);
-    }
-    return;
-  }
-  const CacheLock lock(folder, path.filename().string());
-  if (try_to_load<T>(path, sentences, log)) {
-    return;
-  }
-  const auto rows = build_mapping<T>(sentences_of(corpus, documents), options);
-  write_npy<T>(path, flat(rows), {static_cast<std::int64_t>(rows.size()), 3});
-  file_ = std::make_unique<NpyFile>(path);
-}
-
-template <class T>
-bool SentenceMapping::try_to_load(const std::filesystem::path& path, const SplitRange& sentences,
-                                  const Log& log) {
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored)) {
-    return false;
-  }
-  try {
-    auto file = std::make_unique<NpyFile>(path);
-    check(file->shape().size() == 2 && file->shape()[1] == 3, path.string(),
-          " does not have rows of three");
-    const std::span<const T> values = file->values<T>();
-    for (std::size_t i = 0; i < values.size(); i += 3) {
-      check(values[i] >= static_cast<T>(sentences.first) && values[i] < values[i + 1] &&
-                values[i + 1] <= static_cast<T>(sentences.last),
-            path.string(), ": row ", i / 3, " names the sentences ", values[i], " to ",
-            values[i + 1], ", outside of this split");
-    }
-    file_ = std::move(file);
-    return true;
-  } catch (const Error& error) {
-    log.warning("the sentence mapping is not used and will be built again: ", error.what());
-    return false;
-  }
-}
-
-std::int64_t SentenceMapping::size() const {
-  return file_ ? file_->shape()[0] : static_cast<std::int64_t>(narrow_.size() + wide_.size());
-}
-
-MappingRow<std::int64_t> SentenceMapping::row(std::int64_t k) const {
-  check(k >= 0 && k < size(), "sample ", k, " of ", size(), " was asked for");
-  const auto widen = [](const auto* row) -> MappingRow<std::int64_t> {
-    return {static_cast<std::int64_t>(row[0]), static_cast<std::int64_t>(row[1]),
-            static_cast<std::int64_t>(row[2])};
-  };
-  if (file_ && file_->type() == NpyType::u32) {
-    return widen(&file_->values<std::uint32_t>()[3 * k]);
-  }
-  if (file_) {
-    return widen(&file_->values<std::uint64_t>()[3 * k]);
-  }
-  return narrow_.empty() ? widen(wide_[k].data()) : widen(narrow_[k].data());
-}
-
-BertDataset::BertDataset(std::shared_ptr<const IndexedCorpus> corpus, MaskingVocabulary vocabulary,
-                         const SentenceDatasetOptions& options, const Log& log)
-    : corpus_(std::move(corpus)),
-      vocabulary_(std::move(vocabulary)),
-      options_(options),
-      mapping_(*corpus_, options.prefix, options.split, documents_of(*corpus_, options),
-               mapping_options(options, kBertExtra, options.binary_head ? 2 : 1), log) {}
-
-BertSample BertDataset::sample(std::int64_t k) const {
-  const MappingRow<std::int64_t> row = mapping_.row(k);
-  NumpyRandom random = random_of(options_.seed, k);
-  return make_bert_sample(sentences_of_row(*corpus_, row), row[2], options_.seq_length,
-                          options_.mask_prob, options_.binary_head, vocabulary_, random);
-}
-
-T5Dataset::T5Dataset(std::shared_ptr<const IndexedCorpus> corpus, MaskingVocabulary vocabulary,
-                     const SentenceDatasetOptions& options, const Log& log)
-    : corpus_(std::move(corpus)),
-      vocabulary_(std::move(vocabulary)),
-      options_(options),
-      mapping_(*corpus_, options.prefix, options.split, documents_of(*corpus_, options),
-               mapping_options(options, kT5Extra, 1), log) {
+T5Dataset::T5Dataset(std::shared_ptr<const IndexedCorpus> corpus, const CorpusRequest& request,
+                     MaskingVocabulary vocabulary, const SentenceSampleOptions& options,
+                     const Log& log)
+    : SentenceDataset("T5", std::move(corpus), request, std::move(vocabulary), options,
+                      mapping_options(options, request, kT5Extra, 1),
+                      {{"encoder_tokens", DType::int32, {options.seq_length}},
+                       {"encoder_lengths", DType::int32, {}},
+                       {"tokens", DType::int32, {options.decoder_seq_length}},
+                       {"lengths", DType::int32, {}},
+                       {"labels", DType::int32, {options.decoder_seq_length}},
+                       {"loss_mask", DType::fp32, {options.decoder_seq_length}}},
+                      log) {
   check(!vocabulary_.sentinels.empty(),
         "T5 samples need sentinel tokens; give --vocab-extra-ids 100");
+  check(options.decoder_seq_length > 0, "T5 samples need --decoder-seq-length, such as 128");
 }
 
-T5Sample T5Dataset::sample(std::int64_t k) const {
-  const MappingRow<std::int64_t> row = mapping_.row(k);
-  NumpyRandom random = random_of(options_.seed, k);
-  return make_t5_sample(sentences_of_row(*corpus_, row), row[2], options_.seq_length,
-                        options_.decoder_seq_length, options_.mask_prob, vocabulary_, random);
+void T5Dataset::read(std::int64_t k, const Sample& out) const {
+  std::int64_t target = 0;
+  const SentenceTokens text = sentences(k, target);
+  NumpyRandom random = this->random(k);
+  const T5Sample sample =
+      make_t5_sample(text, target, options_.seq_length, options_.decoder_seq_length,
+                     options_.mask_prob, vocabulary_, random);
+  copy_to<TokenId>(out, "encoder_tokens", sample.encoder_tokens);
+  out.array<std::int32_t>("encoder_lengths")[0] = sample.encoder_length;
+  copy_to<TokenId>(out, "tokens", sample.decoder_tokens);
+  out.array<std::int32_t>("lengths")[0] = sample.decoder_length;
+  copy_to<TokenId>(out, "labels", sample.labels);
+  copy_to<float>(out, "loss_mask", sample.loss_mask);
+}
+
+MakeDataset bert_samples(const SentenceSampleOptions& options,
+                         const MaskingVocabulary& vocabulary) {
+  return samples_of<BertDataset>(options, vocabulary);
+}
+
+MakeDataset t5_samples(const SentenceSampleOptions& options, const MaskingVocabulary& vocabulary) {
+  return samples_of<T5Dataset>(options, vocabulary);
 }
 
 }  // namespace bloomery

@@ -2,82 +2,70 @@
 #pragma once
 
 #include <memory>
-#include <span>
 
-#include "base/log.h"
 #include "data/indexed_corpus.h"
-#include "data/npy.h"
-#include "data/samples/mapping.h"
+#include "data/samples/sentence_mapping.h"
 #include "data/samples/t5_sample.h"
 
 namespace bloomery {
 
-// The mapping, kept beside the data under Megatron's name, which says neither the split string nor
-// the least number of sentences: a file whose rows leave the split is noted and built again. Of
-// several processes the first builds and the others wait and load. Where nothing can be written the
-// mapping stays in memory.
-class SentenceMapping {
- public:
-  SentenceMapping(const IndexedCorpus& corpus, const std::string& prefix, Split split,
-                  const SplitRange& documents, const MappingOptions& options, const Log& log);
+class OptionTable;
 
-  std::int64_t size() const;
-  MappingRow<std::int64_t> row(std::int64_t k) const;
-
- private:
-  template <class T>
-  void open(const IndexedCorpus& corpus, const std::filesystem::path& path,
-            const SplitRange& documents, const MappingOptions& options, const Log& log);
-  template <class T>
-  bool try_to_load(const std::filesystem::path& path, const SplitRange& sentences, const Log& log);
-
-  std::vector<MappingRow<std::uint32_t>> narrow_;
-  std::vector<MappingRow<std::uint64_t>> wide_;
-  std::unique_ptr<NpyFile> file_;  // else one of the two above
-};
-
-struct SentenceDatasetOptions {
-  std::string prefix;  // as typed
-  Split split = Split::train;
-  std::string split_text = "969, 30, 1";
-  std::int64_t num_samples = 0;  // of the split
-  std::int64_t seq_length = 0;   // of the encoder
-  std::int64_t decoder_seq_length = 0;
+struct SentenceSampleOptions {
+  std::int64_t seq_length = 0;          // of the encoder
+  std::int64_t decoder_seq_length = 0;  // of T5
   double mask_prob = 0.15, short_seq_prob = 0.1;
+  bool bert_no_binary_head = false;
   std::int64_t seed = 1234;
-  bool binary_head = true;
-  std::optional<std::int64_t> exact_epochs;
 };
+// --decoder-seq-length, --mask-prob, --short-seq-prob, --bert-no-binary-head.
+void describe_sentence_samples(OptionTable& table, SentenceSampleOptions& options);
 
-// Samples are functions of (options, k) and may be made by several threads.
-class BertDataset {
+// Samples are functions of (options, k).
+class SentenceDataset : public Dataset {
  public:
-  BertDataset(std::shared_ptr<const IndexedCorpus> corpus, MaskingVocabulary vocabulary,
-              const SentenceDatasetOptions& options, const Log& log);
+  std::int64_t size() const override { return mapping_.size(); }
+  const SampleFields& fields() const override { return fields_; }
+  const std::string& description() const override { return description_; }
 
-  std::int64_t size() const { return mapping_.size(); }
-  BertSample sample(std::int64_t k) const;
+ protected:
+  // `kind` is for the description.
+  SentenceDataset(const char* kind, std::shared_ptr<const IndexedCorpus> corpus,
+                  const CorpusRequest& request, MaskingVocabulary vocabulary,
+                  const SentenceSampleOptions& options, const MappingOptions& mapping,
+                  SampleFields fields, const Log& log);
+  // The text of sample k and the tokens of it that the sample takes.
+  SentenceTokens sentences(std::int64_t k, std::int64_t& target) const;
+  NumpyRandom random(std::int64_t k) const;
 
- private:
   std::shared_ptr<const IndexedCorpus> corpus_;
   MaskingVocabulary vocabulary_;
-  SentenceDatasetOptions options_;
-  SentenceMapping mapping_;
-};
-
-class T5Dataset {
- public:
-  T5Dataset(std::shared_ptr<const IndexedCorpus> corpus, MaskingVocabulary vocabulary,
-            const SentenceDatasetOptions& options, const Log& log);
-
-  std::int64_t size() const { return mapping_.size(); }
-  T5Sample sample(std::int64_t k) const;
+  SentenceSampleOptions options_;
 
  private:
-  std::shared_ptr<const IndexedCorpus> corpus_;
-  MaskingVocabulary vocabulary_;
-  SentenceDatasetOptions options_;
   SentenceMapping mapping_;
+  SampleFields fields_;
+  std::string description_;
 };
+
+// tokens, token_types, labels, loss_mask; lengths, the number of tokens that are no padding; and
+// is_random, whether the two segments were swapped.
+class BertDataset : public SentenceDataset {
+ public:
+  BertDataset(std::shared_ptr<const IndexedCorpus> corpus, const CorpusRequest& request,
+              MaskingVocabulary vocabulary, const SentenceSampleOptions& options, const Log& log);
+  void read(std::int64_t k, const Sample& out) const override;
+};
+
+// encoder_tokens and encoder_lengths; tokens and lengths of the decoder, labels, loss_mask.
+class T5Dataset : public SentenceDataset {
+ public:
+  T5Dataset(std::shared_ptr<const IndexedCorpus> corpus, const CorpusRequest& request,
+            MaskingVocabulary vocabulary, const SentenceSampleOptions& options, const Log& log);
+  void read(std::int64_t k, const Sample& out) const override;
+};
+
+MakeDataset bert_samples(const SentenceSampleOptions& options, const MaskingVocabulary& vocabulary);
+MakeDataset t5_samples(const SentenceSampleOptions& options, const MaskingVocabulary& vocabulary);
 
 }  // namespace bloomery

@@ -183,11 +183,24 @@ class SentenceDatasetTest : public testing::Test {
       writer.end_document();
     }
     writer.commit();
-    options_.prefix = prefix_;
-    options_.split_text = "8,1,1";
-    options_.num_samples = 100;
+    request_.prefix = prefix_;
+    request_.split_text = "8,1,1";
+    request_.num_samples = 100;
     options_.seq_length = 64;
     options_.decoder_seq_length = 48;
+  }
+
+  template <class Kind>
+  std::vector<Ids> samples(const char* name = "tokens") const {
+    const Kind dataset(corpus(), request_, golden_vocabulary(), options_, log_);
+    HostBatch batch(DeviceKind::cpu, dataset.fields(), 1);
+    std::vector<Ids> all;
+    for (std::int64_t k = 0; k < dataset.size(); ++k) {
+      dataset.read(k, Sample(batch, 0));
+      const auto ids = batch.array<TokenId>(name);
+      all.emplace_back(ids.begin(), ids.end());
+    }
+    return all;
   }
 
   std::shared_ptr<const IndexedCorpus> corpus() const {
@@ -196,44 +209,120 @@ class SentenceDatasetTest : public testing::Test {
 
   TemporaryFolder folder_;
   std::string prefix_;
-  SentenceDatasetOptions options_;
+  CorpusRequest request_;
+  SentenceSampleOptions options_;
   const Log log_{0, 1, LogLevel::error};
 };
 
 TEST_F(SentenceDatasetTest, ThreadsThatRaceGetTheSameSamples) {
   constexpr int kThreads = 4;
-  std::vector<std::vector<Ids>> seen(kThreads);
+  std::vector<std::vector<Ids>> bert(kThreads), t5(kThreads);
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
-      const BertDataset bert(corpus(), golden_vocabulary(), options_, log_);
-      const T5Dataset t5(corpus(), golden_vocabulary(), options_, log_);
-      for (std::int64_t k = 0; k < bert.size(); ++k) {
-        seen[t].push_back(bert.sample(k).tokens);
-      }
-      for (std::int64_t k = 0; k < t5.size(); ++k) {
-        seen[t].push_back(t5.sample(k).encoder_tokens);
-      }
+      bert[t] = samples<BertDataset>();
+      t5[t] = samples<T5Dataset>("encoder_tokens");
     });
   }
   for (std::thread& thread : threads) {
     thread.join();
   }
-  EXPECT_GE(seen[0].size(), 200u);
+  EXPECT_GE(bert[0].size(), 100u);
+  EXPECT_GE(t5[0].size(), 100u);
   for (int t = 1; t < kThreads; ++t) {
-    EXPECT_EQ(seen[t], seen[0]);
+    EXPECT_EQ(bert[t], bert[0]);
+    EXPECT_EQ(t5[t], t5[0]);
   }
   EXPECT_TRUE(std::filesystem::exists(prefix_ + "_train_indexmap_100mns_61msl_0.10ssp_1234s.npy"));
 }
 
-TEST_F(SentenceDatasetTest, AMappingOfAnotherSplitIsBuiltAgain) {
-  const Ids before = BertDataset(corpus(), golden_vocabulary(), options_, log_).sample(3).tokens;
-  SentenceDatasetOptions narrower = options_;
-  narrower.split_text = "1,9,0";  // Megatron's name for the file is the same
-  const BertDataset other(corpus(), golden_vocabulary(), narrower, log_);
-  EXPECT_THROW(other.sample(other.size()), Error);
-  EXPECT_GE(other.size(), 100);
-  EXPECT_NE(other.sample(3).tokens, before);
+// The name of the file is the same in all of these.
+TEST_F(SentenceDatasetTest, AMappingMadeForSomethingElseIsNotUsed) {
+  const CorpusRequest request = request_;
+  const SentenceSampleOptions options = options_;
+  const auto expect_own = [&](const auto& change) {
+    request_ = request;
+    options_ = options;
+    const std::vector<Ids> first = samples<BertDataset>();
+    change();
+    const std::vector<Ids> found = samples<BertDataset>();
+    EXPECT_TRUE(found != first);
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
+      if (entry.path().string().find("indexmap") != std::string::npos) {
+        std::filesystem::remove(entry.path());
+      }
+    }
+    EXPECT_EQ(found, samples<BertDataset>());  // of a mapping built from nothing
+  };
+  expect_own([&] { request_.split_text = "2,7,1"; });
+  expect_own([&] { request_.whole = true; });
+  expect_own([&] { options_.bert_no_binary_head = true; });
+  expect_own([&] { options_.short_seq_prob = 0.0951; });
+}
+
+TEST_F(SentenceDatasetTest, BertArraysAreThoseOfTheSample) {
+  const BertDataset dataset(corpus(), request_, golden_vocabulary(), options_, log_);
+  HostBatch batch(DeviceKind::cpu, dataset.fields(), 1);
+  int swapped = 0;
+  for (std::int64_t k = 0; k < dataset.size(); ++k) {
+    dataset.read(k, Sample(batch, 0));
+    const auto tokens = batch.array<TokenId>("tokens"), labels = batch.array<TokenId>("labels"),
+               types = batch.array<TokenId>("token_types");
+    const auto mask = batch.array<float>("loss_mask");
+    const std::int32_t length = batch.array<std::int32_t>("lengths")[0];
+    swapped += batch.array<std::int32_t>("is_random")[0];
+    EXPECT_EQ(tokens[0], 1);           // [CLS]
+    EXPECT_EQ(tokens[length - 1], 2);  // [SEP]
+    for (std::int32_t i = 0; i < 64; ++i) {
+      EXPECT_EQ(mask[i], labels[i] == -1 ? 0 : 1);
+      if (i >= length) {
+        EXPECT_EQ(tokens[i], 0);
+        EXPECT_EQ(types[i], 0);
+        EXPECT_EQ(labels[i], -1);
+      }
+    }
+  }
+  EXPECT_GT(swapped, dataset.size() / 4);
+  EXPECT_LT(swapped, dataset.size() * 3 / 4);
+  EXPECT_THROW(dataset.read(dataset.size(), Sample(batch, 0)), Error);
+}
+
+TEST_F(SentenceDatasetTest, T5ArraysAreThoseOfTheSample) {
+  const T5Dataset dataset(corpus(), request_, golden_vocabulary(), options_, log_);
+  HostBatch batch(DeviceKind::cpu, dataset.fields(), 1);
+  for (std::int64_t k = 0; k < dataset.size(); ++k) {
+    dataset.read(k, Sample(batch, 0));
+    const auto encoder = batch.array<TokenId>("encoder_tokens");
+    const auto tokens = batch.array<TokenId>("tokens"), labels = batch.array<TokenId>("labels");
+    const std::int32_t encoder_length = batch.array<std::int32_t>("encoder_lengths")[0];
+    const std::int32_t length = batch.array<std::int32_t>("lengths")[0];
+    EXPECT_EQ(tokens[0], 4);           // [BOS]
+    EXPECT_EQ(labels[length - 1], 5);  // [EOS]
+    for (std::int32_t i = 0; i < 48; ++i) {
+      EXPECT_EQ(batch.array<float>("loss_mask")[i], i < length ? 1 : 0);
+      EXPECT_EQ(tokens[i] != 0, i < length);
+      if (i > 0 && i < length) {
+        EXPECT_EQ(tokens[i], labels[i - 1]);
+      }
+    }
+    for (std::int32_t i = 0; i < 64; ++i) {
+      EXPECT_EQ(encoder[i] != 0, i < encoder_length);
+    }
+  }
+}
+
+TEST_F(SentenceDatasetTest, ABlendOfBertSamples) {
+  DataOptions data;
+  data.data_path = {"1", prefix_, "1", prefix_};
+  data.split = "8,1,1";
+  DatasetBuilder builder(data, bert_samples(options_, golden_vocabulary()), log_);
+  const auto blend = builder.build(Split::train, 50);
+  ASSERT_NE(blend, nullptr);
+  HostBatch batch(DeviceKind::cpu, blend->fields(), 2);
+  blend->read(0, Sample(batch, 0));
+  blend->read(1, Sample(batch, 1));  // the same sample of the other corpus
+  const auto tokens = batch.array<TokenId>("tokens");
+  EXPECT_TRUE(std::ranges::equal(tokens.first(64), tokens.last(64)));
 }
 
 }  // namespace

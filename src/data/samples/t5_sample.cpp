@@ -49,6 +49,8 @@ T5Sample make_t5_sample(const SentenceTokens& sentences, std::int64_t target,
                                sample.labels.end());
   sample.labels.push_back(vocabulary.eos);
 
+  sample.encoder_length = static_cast<std::int32_t>(encoder.size());
+  sample.decoder_length = static_cast<std::int32_t>(sample.labels.size());
   sample.loss_mask.assign(sample.labels.size(), 1);
   pad(encoder, encoder_length, vocabulary.pad, "--encoder-seq-length");
   pad(sample.decoder_tokens, decoder_length, vocabulary.pad, "--decoder-seq-length");

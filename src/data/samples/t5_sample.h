@@ -12,6 +12,7 @@ struct T5Sample {
   std::vector<TokenId> decoder_tokens;  // [BOS], then each sentinel with its span
   std::vector<TokenId> labels;  // the decoder's tokens without [BOS], then [EOS]; -1 elsewhere
   std::vector<std::uint8_t> loss_mask;
+  std::int32_t encoder_length = 0, decoder_length = 0;  // without the padding
   bool truncated = false;
 };
 

@@ -12,8 +12,6 @@
 namespace bloomery {
 namespace {
 
-constexpr char kNoData[] = "shared/data is not beside the repository";
-
 std::vector<TokenId> encoded(const Tokenizer& tokenizer, std::string_view text,
                              const EncodeOptions& options = {}) {
   std::vector<TokenId> ids;
@@ -58,7 +56,7 @@ std::vector<TokenId> numbers_in(const std::string& line) {
 
 TEST(Gpt2Golden, LlamaCppVectors) {
   const auto tokenizer = gpt2();
-  if (!tokenizer) GTEST_SKIP() << kNoData;
+  if (!tokenizer) GTEST_SKIP() << kNoSharedData;
   const auto folder = *shared_data("tokenizers/golden/llama.cpp");
   const std::string inputs = read_file(folder / "common.inp");
   const std::vector<std::string> answers = lines_of(read_file(folder / "gpt-2.out"));
@@ -75,7 +73,7 @@ TEST(Gpt2Golden, LlamaCppVectors) {
 
 TEST(Gpt2Golden, SwiftTransformersVectors) {
   const auto tokenizer = gpt2();
-  if (!tokenizer) GTEST_SKIP() << kNoData;
+  if (!tokenizer) GTEST_SKIP() << kNoSharedData;
   const auto folder = *shared_data("tokenizers/golden/swift-transformers");
   const auto whole = nlohmann::json::parse(read_file(folder / "gpt2_encoded_tokens.json"));
   const auto ids = encoded(*tokenizer, whole["text"].get<std::string>());
@@ -98,7 +96,7 @@ TEST(ByteLevelGolden, MultilingualVectors) {
       {"gpt2", gpt2()},
       {"cl100k_base", tiktoken("cl100k_base")},
       {"o200k_base", tiktoken("o200k_base")}};
-  if (!tokenizers[0].second) GTEST_SKIP() << kNoData;
+  if (!tokenizers[0].second) GTEST_SKIP() << kNoSharedData;
   const std::string file = read_xz(*shared_data("tokenizers/golden/derived/multilingual.jsonl.xz"));
   int count = 0;
   for (const std::string& line : lines_of(file)) {
@@ -116,7 +114,7 @@ TEST(ByteLevelGolden, MultilingualVectors) {
 
 TEST(Gpt2Golden, AMegatronCorpus) {
   const auto folder = shared_data("megatron-indexed/openwebtext-1000");
-  if (!folder) GTEST_SKIP() << kNoData;
+  if (!folder) GTEST_SKIP() << kNoSharedData;
   const auto tokenizer =
       load_gpt2(*folder / "gpt2-tiny-vocab.json", *folder / "gpt2-tiny-merges.txt");
   ASSERT_EQ(tokenizer->special().eod, 4999);
@@ -135,7 +133,7 @@ TEST(Gpt2Golden, AMegatronCorpus) {
 
 TEST(TiktokenGolden, SpecialTokensInText) {
   const auto tokenizer = tiktoken("cl100k_base");
-  if (!tokenizer) GTEST_SKIP() << kNoData;
+  if (!tokenizer) GTEST_SKIP() << kNoSharedData;
   const std::string text = "<|endoftext|>hello<|fim_middle|><|endofprompt|> <|endoftext";
   // tiktoken's encode(text, allowed_special="all") and encode_ordinary(text).
   EXPECT_EQ(encoded(*tokenizer, text),

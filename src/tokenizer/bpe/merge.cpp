@@ -4,6 +4,8 @@
 #include <bit>
 #include <functional>
 
+#include "base/error.h"
+
 namespace bloomery {
 namespace {
 
@@ -113,10 +115,16 @@ MergeTable::Found MergeTable::find(TokenId left, TokenId right) const {
   return {kNone, 0};
 }
 
+void check_num_parts(std::size_t count) {
+  check(count <= MergeTable::kMostParts, "a piece of text of ", count,
+        " bytes without a border is too long to encode; split the text");
+}
+
 void MergeTable::apply(std::vector<TokenId>& parts, MergeScratch& scratch) const {
   if (parts.size() <= kScanLimit) {
     merge_by_scanning(*this, parts, scratch.last);
   } else {
+    check_num_parts(parts.size());
     merge_by_queue(*this, parts, scratch);
   }
 }

@@ -23,6 +23,8 @@ struct MergeScratch {
 
 class MergeTable {
  public:
+  // Of one piece of text: places are counted in 32 bits.
+  static constexpr std::size_t kMostParts = INT32_MAX;
   struct Found {
     std::int32_t rank;  // kNone: these two do not merge
     TokenId result;
@@ -34,6 +36,7 @@ class MergeTable {
   Found find(TokenId left, TokenId right) const;
   // Merges neighbours in `parts` in place until none merge: the lowest rank first, the leftmost
   // among equals. A scan for few parts, a queue for many: O(n log n) whatever the input.
+  // More than kMostParts are an Error.
   void apply(std::vector<TokenId>& parts, MergeScratch& scratch) const;
 
  private:
@@ -44,5 +47,8 @@ class MergeTable {
   };
   std::vector<Slot> slots_;  // open addressing, a power of two
 };
+
+// An Error if a piece of so many parts cannot be merged.
+void check_num_parts(std::size_t count);
 
 }  // namespace bloomery

@@ -4,6 +4,8 @@
 
 #include <random>
 
+#include "base/error.h"
+
 namespace bloomery {
 namespace {
 
@@ -54,6 +56,11 @@ TEST(MergeTable, UnknownPairsDoNotMerge) {
   const MergeTable table(merges);
   EXPECT_EQ(table.find(0, 1).result, 2);
   EXPECT_EQ(table.find(1, 0).rank, MergeTable::kNone);
+}
+
+TEST(MergeTable, RefusesPiecesWhosePlacesDoNotFit) {
+  EXPECT_NO_THROW(check_num_parts(MergeTable::kMostParts));
+  EXPECT_THROW(check_num_parts(MergeTable::kMostParts + 1), Error);
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ std::vector<TokenId> encode(Encoder& encoder, const std::string& text) {
 class HfGolden : public testing::Test {
  protected:
   void SetUp() override {
-    if (!shared_data("tokenizers/golden")) GTEST_SKIP() << "shared/data is not beside this folder";
+    if (!shared_data("tokenizers/golden")) GTEST_SKIP() << kNoSharedData;
   }
 };
 

@@ -66,7 +66,7 @@ IterationReport example() {
 
 TEST(IterationLine, RealLinesOfMegatronComeBackByteForByte) {
   const auto path = shared_data("logs/bigscience-megatron-iteration-lines.txt");
-  if (!path) GTEST_SKIP() << "shared/data/logs is not here";
+  if (!path) GTEST_SKIP() << kNoSharedData;
   std::istringstream file(read_file(*path));
   int equal = 0, older = 0;
   for (std::string line; std::getline(file, line);) {

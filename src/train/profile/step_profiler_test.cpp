@@ -129,7 +129,7 @@ TEST(StepProfiler, EvaluationNeedsNoTape) {
   Rank rank(small_gpt());
   Trace trace;
   StepProfiler profiler(rank.stream(), trace);
-  const Batch batch = two_micro_batches(0)[0].upload(rank.stream());
+  const Batch batch = upload(two_micro_batches(0)[0], rank.stream());
   Context context = rank.context(batch, nullptr);
   Metrics metrics;
   context.metrics = &metrics;
@@ -168,7 +168,7 @@ TEST(StepProfiler, DeferredWeightGradientsKeepTheirNames) {
   Rank rank(small_gpt());
   Trace trace;
   StepProfiler profiler(rank.stream(), trace);
-  const Batch batch = two_micro_batches(0)[0].upload(rank.stream());
+  const Batch batch = upload(two_micro_batches(0)[0], rank.stream());
   rank.store().begin_step(1);
   profiler.begin_step(1);
   Tape tape(rank.stream());
@@ -255,7 +255,7 @@ TEST_F(StepProfilerCuda, ABusyDeviceIsInsideOps) {
   options.model.positions.max_length = 1024;
   options.recompute = {.method = Method::uniform, .num_layers = 1};
   Rank rank(options);
-  const std::vector<Batch> batches{random_batch(16, 1024, 50304, 1, 0).upload(rank.stream())};
+  const std::vector<Batch> batches{upload(random_batch(16, 1024, 50304, 1, 0), rank.stream())};
   Trace trace;
   StepProfiler profiler(rank.stream(), trace);
   for (int step = 0; step < 5; ++step) {

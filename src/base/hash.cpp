@@ -1,4 +1,4 @@
-#include "checkpoint/hash.h"
+#include "base/hash.h"
 
 #include <xxhash.h>
 

@@ -1,4 +1,4 @@
-// XXH3, 64 bits: what blocks of checkpoint files and manifests are checked with.
+// XXH3, 64 bits: what blocks of checkpoint files, manifests and corpora are told apart by.
 #pragma once
 
 #include <cstddef>
