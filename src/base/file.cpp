@@ -6,12 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "base/error.h"
+#include "base/folder.h"
+#include "base/temporary_name.h"
 
 namespace bloomery {
 namespace {
@@ -30,20 +31,8 @@ void check_machine(bool success, const char* action, const std::filesystem::path
   }
 }
 
-std::filesystem::path folder_of(const std::filesystem::path& path) {
-  return path.has_parent_path() ? path.parent_path() : ".";
-}
-
 // Where the kernel shows an open file, so that a file without a name can be given one.
 std::string link_of(int descriptor) { return concat("/proc/self/fd/", descriptor); }
-
-// A name beside `path` that no other writer has, almost surely: a process of another machine or
-// container may have the same number.
-std::filesystem::path temporary_name(const std::filesystem::path& path) {
-  static std::atomic<unsigned> count = 0;  // several threads may write files at once
-  std::filesystem::path name = path;
-  return name += concat(".tmp-", getpid(), "-", count++);
-}
 
 // A file descriptor that closes itself.
 class Descriptor {
@@ -145,11 +134,19 @@ void InputFile::read(std::uint64_t offset, void* to, std::size_t bytes) const {
       continue;
     }
     check_machine(count >= 0, "read", path_);
-    check(count > 0, path_.string(), " ends at byte ", offset, ", ", bytes,
+    check(count > 0, name(), " ends at byte ", offset, ", ", bytes,
           " bytes short: was it changed while in use?");
     target += count;
     offset += static_cast<std::uint64_t>(count);
     bytes -= static_cast<std::size_t>(count);
+  }
+}
+
+void MemoryBytes::read(std::uint64_t offset, void* to, std::size_t bytes) const {
+  check(offset <= bytes_.size() && bytes <= bytes_.size() - offset, name_, " ends at byte ",
+        bytes_.size());
+  if (bytes > 0) {
+    std::memcpy(to, bytes_.data() + offset, bytes);
   }
 }
 
@@ -228,9 +225,7 @@ void AtomicFile::commit() {
   sync();
   check_machine(rename(temporary_.c_str(), path_.c_str()) == 0, "rename to", path_);
   close(std::exchange(descriptor_, -1));
-  const std::filesystem::path folder = folder_of(path_);
-  const Descriptor parent(folder, O_RDONLY | O_DIRECTORY);  // makes the new name durable
-  check_machine(fsync(parent) == 0, "write to disk", folder);
+  sync_folder(folder_of(path_));
 }
 
 }  // namespace bloomery

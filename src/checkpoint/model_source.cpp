@@ -4,6 +4,7 @@
 
 #include "checkpoint/folder.h"
 #include "checkpoint/hf/hf_model.h"
+#include "checkpoint/tokenizer_files.h"
 
 namespace bloomery {
 namespace {
@@ -18,6 +19,9 @@ class CheckpointSource final : public ModelSource {
       : ModelSource(stream), reader_(std::move(reader)) {
     folder_ = reader_.folder();
     record_ = model_record(reader_.state(), folder_.string());
+    if (auto carried = carried_tokenizer(reader_)) {
+      record_.tokenizer = std::move(carried);
+    }
     token_ids_ = bloomery::token_ids(reader_.state(), folder_.string());
     const auto count = static_cast<std::int64_t>(reader_.manifest().tensors.size());
     check(record_.model.num_layers <= count, folder_.string(), ": has ", count,

@@ -84,7 +84,7 @@ void Trainer::setup(std::unique_ptr<Communicator> world) {
     log_.line(no_checkpoint_lines(
         (std::filesystem::path(folder) / "latest_checkpointed_iteration.txt").string()));
   }
-  if (!options_.checkpoint.save.empty()) {
+  if (!options_.checkpoint.save.empty() && !options_.evaluation.skip_train) {
     checkpoints_ = std::make_unique<RunCheckpoints>(*rank_, options_.checkpoint, inputs_.facts);
   }
   log_.line(datetime_line("after model, optimizer, and learning rate scheduler are built",
@@ -100,7 +100,11 @@ void Trainer::load() {
   const LoadScope scope = options_.checkpoint.finetune ? LoadScope::weights
                           : no_optimizer               ? LoadScope::without_optimizer
                                                        : LoadScope::everything;
-  progress_ = load_checkpoint(*rank_, reader, scope);
+  const LoadedProgress loaded = load_checkpoint(*rank_, reader, scope);
+  progress_ = loaded.progress;
+  for (const std::string& note : loaded.notes) {
+    log_.warning(note);
+  }
   const auto home = std::filesystem::absolute(reader.folder()).parent_path();
   if (std::filesystem::exists(options_.checkpoint.save) &&
       std::filesystem::equivalent(home, options_.checkpoint.save)) {
@@ -150,6 +154,11 @@ RunEnd Trainer::run() {
     evaluate_at_end(Split::test);
   }
   report_saves(true);
+  if (any_rank(*rank_, last_save_failed_)) {  // once more: what was full may have room by now
+    saved_.reset();
+    save();
+    report_saves(true);
+  }
   if (profile_) {
     log_.line(profile_->finish());
   }
@@ -247,6 +256,7 @@ void Trainer::take_outcome() {
     facts.num_zeros = gradient_zeros(*rank_);
   }
   log_.step(facts);
+  report_rejected_choices();
   stop_seen_ = stop_seen_ || facts.outcome.stop;
   const bool finite = std::isfinite(facts.outcome.loss) &&
                       (plan_.dtype == DType::fp16 || !facts.outcome.update.skipped);
@@ -266,6 +276,18 @@ void Trainer::take_outcome() {
   report_timers(iteration);
   if (log_.at_interval(iteration)) {
     report_interval(iteration);
+  }
+}
+
+// The first steps of a run that goes on show which of the stored choices cannot be used here.
+void Trainer::report_rejected_choices() {
+  const auto& rejected = rank_->stream().device().service<MatmulChoices>().rejected();
+  if (inputs_.checkpoint != nullptr && rejected.size() > told_rejected_) {
+    log_.warning(concat(
+        rejected.size() - told_rejected_, " products are not computed as in the checkpoint's run (",
+        inputs_.checkpoint->state().machine, "), the first of them ", rejected[told_rejected_],
+        ": numbers agree to about 1e-5 from here on, not bit for bit"));
+    told_rejected_ = rejected.size();
   }
 }
 

@@ -2,22 +2,19 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
+
+#include "base/file_lock.h"
 
 namespace bloomery {
 
-// Waits for the lock FOLDER/NAME.lock and holds it while this object lives; the system frees it
-// when the process ends. A file system without locks gives none: then all build, which is slower
-// but as safe, since finished files appear under their names whole and are the same.
+// Waits for the lock FOLDER/.NAME.lock and holds it while this object lives.
 class CacheLock {
  public:
   CacheLock(const std::filesystem::path& folder, const std::string& name);
-  ~CacheLock();
-  CacheLock(const CacheLock&) = delete;
-  CacheLock& operator=(const CacheLock&) = delete;
 
  private:
-  std::filesystem::path path_;
-  int descriptor_ = -1;
+  FileLock lock_;
 };
 
 // Makes the folder if need be. False when nothing can be written there.
