@@ -4,7 +4,7 @@
 
 #include "checkpoint/folder.h"
 #include "checkpoint/hf/hf_model.h"
-#include "checkpoint/tokenizer_files.h"
+#include "checkpoint/stored_model.h"
 
 namespace bloomery {
 namespace {
@@ -18,10 +18,7 @@ class CheckpointSource final : public ModelSource {
   CheckpointSource(Stream& stream, CheckpointReader reader)
       : ModelSource(stream), reader_(std::move(reader)) {
     folder_ = reader_.folder();
-    record_ = model_record(reader_.state(), folder_.string());
-    if (auto carried = carried_tokenizer(reader_)) {
-      record_.tokenizer = std::move(carried);
-    }
+    record_ = stored_model(reader_);
     token_ids_ = bloomery::token_ids(reader_.state(), folder_.string());
     const auto count = static_cast<std::int64_t>(reader_.manifest().tensors.size());
     check(record_.model.num_layers <= count, folder_.string(), ": has ", count,

@@ -94,10 +94,11 @@ std::int64_t claim_save_folder(const PretrainOptions& options,
   if (flags.save.empty() || options.evaluation.skip_train) {
     return kNoStep;
   }
-  const bool goes_on = checkpoint && !flags.finetune;
+  const bool goes_on = checkpoint && !flags.finetune && !flags.reset_iteration;
   const std::int64_t own = own_step(flags.save, goes_on ? &*checkpoint : nullptr);
   std::error_code absent;
-  const bool newest = own != kNoStep && std::filesystem::equivalent(flags.load, flags.save, absent);
+  const bool newest = own != kNoStep && flags.load_tag.empty() &&
+                      std::filesystem::equivalent(flags.load, flags.save, absent);
   if (newest || flags.fork) {
     set_later_steps_aside(flags.save, own, Log());
   }

@@ -55,7 +55,7 @@ std::vector<ShardPart> padding_parts(GptRank& rank) {
   for (const FlatLayout::Place& place : rank.layout().places()) {
     const Parameter& parameter = *place.parameter;
     const std::int64_t rows = parameter.local_shape.rank() > 0 ? parameter.local_shape[0] : 0;
-    if (!rank.options().model.padded_vocabulary_in_softmax ||
+    if (!rank.options().model.vocabulary.padded_in_softmax ||
         parameter.local_shape == parameter.box.extent) {
       continue;
     }
@@ -238,7 +238,7 @@ LoadedProgress load_checkpoint(GptRank& rank, const CheckpointReader& reader, Lo
     rank.stream().synchronize();
   }
   if (scope == LoadScope::weights) {
-    return loaded;
+    return {};
   }
   if (optimizer) {
     load_step_state(rank, reader);
