@@ -4,6 +4,8 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <sstream>
+#include <utility>
 
 #include "apps/pretrain/run_case.h"
 #include "base/file.h"
@@ -97,6 +99,36 @@ TEST_F(DurableRun, PaddingRowsOfTheVocabularyResumeExactly) {
       "--override-opt_param-scheduler --load " +
       at("whole"));
   EXPECT_TRUE(other.says("no longer bit for bit")) << other.errors;
+}
+
+// A checkpoint of a machine that computed its products in ways which are unknown here.
+TEST_F(DurableRun, SaysWhatIsNotComputedAsBefore) {
+  ASSERT_EQ(train("--train-iters 2 --eval-iters 0" + saved_in("here")).code, kFinished);
+  const CheckpointReader reader = newest("here");
+  Snapshot snapshot{.state = reader.state(), .pieces = {}};
+  std::istringstream choices(std::exchange(snapshot.state.choices, ""));
+  for (std::string line; std::getline(choices, line);) {
+    snapshot.state.choices += line.substr(0, line.find(' ')) + " abacus 1 2\n";
+  }
+  snapshot.state.machine = "an abacus";
+  for (const auto& [name, tensor] : reader.manifest().tensors) {
+    const auto bytes = std::make_shared<std::vector<std::byte>>(tensor.bytes());
+    reader.read(name, Box::whole(tensor.shape), *bytes);
+    snapshot.pieces.push_back({.tensor = name,
+                               .dtype = tensor.dtype,
+                               .box = Box::whole(tensor.shape),
+                               .data = bytes->data(),
+                               .owner = bytes});
+  }
+  snapshot.files = read_tokenizer_files({.path = (corpus_folder() / "tokenizer").string()});
+  CheckpointWriter writer(at("elsewhere"), single_rank_group(), {});
+  writer.save(snapshot);
+  ASSERT_TRUE(writer.finish()->committed);
+  const Outcome outcome = train_loudly(
+      "--train-iters 3 --eval-iters 0 --override-opt_param-scheduler --load " + at("elsewhere"));
+  EXPECT_EQ(outcome.code, kFinished) << outcome.errors;
+  EXPECT_TRUE(outcome.says("not computed as in the checkpoint's run (an abacus)"))
+      << outcome.errors;
 }
 
 // Lets files grow to 2000 bytes only, from the first save that is announced to the second.
