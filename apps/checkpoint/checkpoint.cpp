@@ -7,8 +7,10 @@
 
 #include "apps/checkpoint/common.h"
 #include "base/error.h"
-#include "checkpoint/disk.h"
+#include "base/file_lock.h"
+#include "base/folder.h"
 #include "checkpoint/prune.h"
+#include "checkpoint/timeline.h"
 #include "config/option_table.h"
 
 namespace bloomery {
@@ -139,14 +141,19 @@ int checkpoint_prune(const Arguments& arguments, std::ostream& out) {
   ThreadPool pool;
   for (const CheckpointEntry& entry : to_prune(options.folder, options.keep, &pool)) {
     if (!options.dry_run) {
-      remove_checkpoint(entry.folder);
+      remove_folder(entry.folder);
     }
     out << entry.folder.string() << (options.dry_run ? ": would be removed" : ": removed")
         << std::endl;
   }
   // A run that saves there has the lock, and temporary names that are its own.
-  if (const FolderLock lock(options.folder); lock.held() && !options.dry_run) {
-    remove_leftovers(options.folder);
+  const auto lock = options.dry_run
+                        ? nullptr
+                        : FileLock::try_lock(std::filesystem::path(options.folder) / kSaveLock);
+  if (lock != nullptr) {
+    for (const std::string& name : remove_leftovers(options.folder)) {
+      out << name << ": left, since a process of another machine may be writing it" << std::endl;
+    }
   }
   return 0;
 }

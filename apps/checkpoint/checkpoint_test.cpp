@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "apps/common/command_case.h"
+#include "base/temporary_name.h"
 #include "checkpoint/checkpoint_case.h"
 
 namespace bloomery {
@@ -108,17 +109,21 @@ TEST_F(CheckpointCommandTest, PruneKeepsTwoGoodOnes) {
     save_step(folder_.path(), step);
   }
   flip_last_byte("step-5/rank-0.safetensors");
-  std::filesystem::create_directory(path("step-6.tmp-1"));
+  std::string rubbish = temporary_name(path("step-6")).string();
+  rubbish[rubbish.find(".tmp-") + sizeof(".tmp-") + std::to_string(getpid()).size()] ^= 1;
+  std::filesystem::create_directory(rubbish);  // of an earlier process with this one's number
+  std::filesystem::create_directory(rubbish + "-elsewhere");
   run({"prune", path(), "--keep-last", "1"}, 2);
   const std::string plan = run({"prune", path(), "--dry-run", "--keep-every", "2"});
   EXPECT_TRUE(contains(plan, "step-1: would be removed")) << plan;
   EXPECT_FALSE(contains(plan, "step-2")) << plan;
   EXPECT_EQ(list_checkpoints(folder_.path()).size(), 5u);
-  run({"prune", path()});
+  EXPECT_TRUE(contains(run({"prune", path()}), "a process of another machine"));
   const auto left = list_checkpoints(folder_.path());
   ASSERT_EQ(left.size(), 3u);  // 5 is damaged, so 3 and 4 are the two
   EXPECT_EQ(left[0].step, 3);
-  EXPECT_FALSE(std::filesystem::exists(path("step-6.tmp-1")));
+  EXPECT_FALSE(std::filesystem::exists(rubbish));
+  EXPECT_TRUE(std::filesystem::exists(rubbish + "-elsewhere"));
 }
 
 }  // namespace

@@ -66,6 +66,9 @@ int print_state(const RunState& a, const RunState& b, std::ostream& out) {
   line("loss scale, tolerance left", a.loss_scale.tolerance_left, b.loss_scale.tolerance_left);
   line("data indices", map_text(a.data_indices), map_text(b.data_indices));
   line("choices", a.choices, b.choices);
+  if (a.machine != b.machine) {  // for people: the numbers are compared themselves
+    out << "machine: " << a.machine << " | " << b.machine << '\n';
+  }
   return different +
          print_members("state", with_parsed_texts(a.extra), with_parsed_texts(b.extra), out);
 }

@@ -1,17 +1,17 @@
 #include "base/file.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "base/error.h"
+#include "base/folder.h"
+#include "base/temporary_name.h"
 
 namespace bloomery {
 namespace {
@@ -30,20 +30,8 @@ void check_machine(bool success, const char* action, const std::filesystem::path
   }
 }
 
-std::filesystem::path folder_of(const std::filesystem::path& path) {
-  return path.has_parent_path() ? path.parent_path() : ".";
-}
-
 // Where the kernel shows an open file, so that a file without a name can be given one.
 std::string link_of(int descriptor) { return concat("/proc/self/fd/", descriptor); }
-
-// A name beside `path` that no other writer has, almost surely: a process of another machine or
-// container may have the same number.
-std::filesystem::path temporary_name(const std::filesystem::path& path) {
-  static std::atomic<unsigned> count = 0;  // several threads may write files at once
-  std::filesystem::path name = path;
-  return name += concat(".tmp-", getpid(), "-", count++);
-}
 
 // A file descriptor that closes itself.
 class Descriptor {
@@ -98,31 +86,6 @@ std::string read_file(const std::filesystem::path& path) {
   }
 }
 
-MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
-  const Descriptor file(path, O_RDONLY);
-  size_ = regular_file_size(file, path);
-  if (size_ > 0) {  // an empty mapping is an error to the kernel
-    void* mapped = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file, 0);
-    check_call(mapped != MAP_FAILED, "map", path);
-    data_ = static_cast<const std::byte*>(mapped);
-  }
-}
-
-MappedFile::~MappedFile() {
-  if (data_ != nullptr) {
-    munmap(const_cast<std::byte*>(data_), size_);
-  }
-}
-
-void MappedFile::release(std::size_t begin, std::size_t end) const {
-  static const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  begin = (begin + page - 1) / page * page;  // only pages that lie wholly inside
-  end = end >= size_ ? size_ : end / page * page;
-  if (begin < end) {
-    madvise(const_cast<std::byte*>(data_) + begin, end - begin, MADV_DONTNEED);  // advice only
-  }
-}
-
 InputFile::InputFile(const std::filesystem::path& path)
     : path_(path), descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
   check_call(descriptor_ >= 0, "open", path);
@@ -145,11 +108,19 @@ void InputFile::read(std::uint64_t offset, void* to, std::size_t bytes) const {
       continue;
     }
     check_machine(count >= 0, "read", path_);
-    check(count > 0, path_.string(), " ends at byte ", offset, ", ", bytes,
+    check(count > 0, name(), " ends at byte ", offset, ", ", bytes,
           " bytes short: was it changed while in use?");
     target += count;
     offset += static_cast<std::uint64_t>(count);
     bytes -= static_cast<std::size_t>(count);
+  }
+}
+
+void MemoryBytes::read(std::uint64_t offset, void* to, std::size_t bytes) const {
+  check(offset <= bytes_.size() && bytes <= bytes_.size() - offset, name_, " ends at byte ",
+        bytes_.size());
+  if (bytes > 0) {
+    std::memcpy(to, bytes_.data() + offset, bytes);
   }
 }
 
@@ -228,9 +199,7 @@ void AtomicFile::commit() {
   sync();
   check_machine(rename(temporary_.c_str(), path_.c_str()) == 0, "rename to", path_);
   close(std::exchange(descriptor_, -1));
-  const std::filesystem::path folder = folder_of(path_);
-  const Descriptor parent(folder, O_RDONLY | O_DIRECTORY);  // makes the new name durable
-  check_machine(fsync(parent) == 0, "write to disk", folder);
+  sync_folder(folder_of(path_));
 }
 
 }  // namespace bloomery

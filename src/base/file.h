@@ -13,44 +13,48 @@ namespace bloomery {
 
 std::string read_file(const std::filesystem::path& path);
 
-// The bytes of a file, mapped for reading while this object lives.
-class MappedFile {
+// Bytes that any thread can read at any place.
+class ReadableBytes {
  public:
-  explicit MappedFile(const std::filesystem::path& path);
-  ~MappedFile();
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-
-  std::span<const std::byte> bytes() const { return {data_, size_}; }
-  const std::filesystem::path& path() const { return path_; }
-  // Lets go of the memory behind bytes [begin, end), so that one pass over a large file keeps
-  // little of it resident. The bytes stay valid: touching them reads them again.
-  void release(std::size_t begin, std::size_t end) const;
-
- private:
-  std::filesystem::path path_;
-  const std::byte* data_ = nullptr;
-  std::size_t size_ = 0;
+  virtual ~ReadableBytes() = default;
+  virtual const std::string& name() const = 0;  // for messages
+  virtual std::uint64_t size() const = 0;
+  // All of [offset, offset + bytes), else an Error; a disk that fails is a std::runtime_error.
+  virtual void read(std::uint64_t offset, void* to, std::size_t bytes) const = 0;
 };
 
-// A file read at any place by any thread, without mapping it: what was read does not count as
-// memory of this process, and a file cut short by someone else is an Error instead of a signal.
-class InputFile {
+// A file, not mapped: what was read does not count as memory of this process, and a file cut short
+// by someone else is an Error instead of a signal.
+class InputFile final : public ReadableBytes {
  public:
   explicit InputFile(const std::filesystem::path& path);
-  ~InputFile();
+  ~InputFile() override;
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
 
-  std::uint64_t size() const { return size_; }
   const std::filesystem::path& path() const { return path_; }
-  // All of [offset, offset + bytes), else an Error.
-  void read(std::uint64_t offset, void* to, std::size_t bytes) const;
+  const std::string& name() const override { return path_.native(); }
+  std::uint64_t size() const override { return size_; }
+  void read(std::uint64_t offset, void* to, std::size_t bytes) const override;
 
  private:
   std::filesystem::path path_;
   int descriptor_ = -1;
   std::uint64_t size_ = 0;
+};
+
+// Bytes in memory, which must outlive this object.
+class MemoryBytes final : public ReadableBytes {
+ public:
+  MemoryBytes(std::span<const std::byte> bytes, std::string name)
+      : bytes_(bytes), name_(std::move(name)) {}
+  const std::string& name() const override { return name_; }
+  std::uint64_t size() const override { return bytes_.size(); }
+  void read(std::uint64_t offset, void* to, std::size_t bytes) const override;
+
+ private:
+  std::span<const std::byte> bytes_;
+  std::string name_;
 };
 
 // The file system has no room for what is being written. Not an Error: the input was good.

@@ -34,10 +34,6 @@ TEST_F(FileTest, WrittenThenRead) {
   EXPECT_EQ(num_files(), 1);
   EXPECT_THROW(file.write("more"), Error);
   EXPECT_THROW(file.commit(), Error);
-
-  const MappedFile mapped(folder_ / "data");
-  ASSERT_EQ(mapped.bytes().size(), text.size());
-  EXPECT_TRUE(std::ranges::equal(mapped.bytes(), std::as_bytes(std::span(text))));
 }
 
 TEST_F(FileTest, CommitReplacesAndAbandonLeavesNothing) {
@@ -58,7 +54,6 @@ TEST_F(FileTest, CommitReplacesAndAbandonLeavesNothing) {
 TEST_F(FileTest, EmptyFile) {
   AtomicFile(folder_ / "empty").commit();
   EXPECT_EQ(read_file(folder_ / "empty"), "");
-  EXPECT_TRUE(MappedFile(folder_ / "empty").bytes().empty());
 }
 
 TEST_F(FileTest, ErrorsNameTheFile) {
@@ -69,7 +64,6 @@ TEST_F(FileTest, ErrorsNameTheFile) {
     EXPECT_NE(std::string(error.what()).find("absent: No such file"), std::string::npos);
   }
   EXPECT_THROW(read_file(folder_), Error);
-  EXPECT_THROW(MappedFile{folder_}, Error);
   EXPECT_THROW(AtomicFile(folder_ / "no" / "such" / "folder"), Error);
 }
 

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <system_error>
@@ -29,6 +30,17 @@ std::filesystem::path TemporaryFolder::file(const std::string& name,
   out << contents;
   check(out.good(), "cannot write ", path.string());
   return path;
+}
+
+std::vector<std::string> visible_names(const std::filesystem::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& item : std::filesystem::directory_iterator(folder)) {
+    if (std::string name = item.path().filename().string(); !name.starts_with('.')) {
+      names.push_back(std::move(name));
+    }
+  }
+  std::ranges::sort(names);
+  return names;
 }
 
 }  // namespace bloomery

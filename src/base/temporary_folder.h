@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace bloomery {
 
@@ -22,5 +23,8 @@ class TemporaryFolder {
  private:
   std::filesystem::path path_;
 };
+
+// The names in a folder, sorted, without those that start with a dot, which lock files have.
+std::vector<std::string> visible_names(const std::filesystem::path& folder);
 
 }  // namespace bloomery

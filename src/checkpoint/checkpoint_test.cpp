@@ -3,10 +3,15 @@
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 
 #include <algorithm>
+#include <fstream>
 #include <random>
+#include <set>
 
+#include "base/temporary_folder.h"
+#include "base/temporary_name.h"
 #include "checkpoint/checkpoint_case.h"
 #include "checkpoint/stage.h"
 #include "comm/threads.h"
@@ -14,15 +19,6 @@
 
 namespace bloomery {
 namespace {
-
-std::vector<std::string> names_in(const std::filesystem::path& folder) {
-  std::vector<std::string> names;
-  for (const auto& item : std::filesystem::directory_iterator(folder)) {
-    names.push_back(item.path().filename().string());
-  }
-  std::ranges::sort(names);
-  return names;
-}
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
@@ -34,8 +30,8 @@ TEST(Checkpoint, RoundTripOfOneRank) {
   EXPECT_TRUE(outcome.committed) << outcome.message;
   EXPECT_EQ(outcome.message, "");
   EXPECT_EQ(outcome.folder, folder.path() / "step-7");
-  EXPECT_EQ(names_in(folder.path()), std::vector<std::string>{"step-7"});
-  EXPECT_EQ(names_in(folder.path() / "step-7"),
+  EXPECT_EQ(visible_names(folder.path()), std::vector<std::string>{"step-7"});
+  EXPECT_EQ(visible_names(folder.path() / "step-7"),
             (std::vector<std::string>{"manifest.json", "rank-0.safetensors"}));
   const CheckpointReader reader(folder.path() / "step-7");
   EXPECT_EQ(outcome.bytes, reader.manifest().file_bytes());
@@ -100,14 +96,25 @@ TEST(Checkpoint, StageCopiesAndKeepsItsMemory) {
   stage.add_range("x", DType::fp32, Box::whole({10, 6}), 0, 25, values.data());
   stage.add_range("x", DType::fp32, Box::whole({10, 6}), 25, 35, values.data() + 25);
   stage.reserve();
-  CheckpointWriter writer(folder.path(), single_rank_group(), {.asynchronous = true});
+  // A disk that takes its time, so that the next save comes before the last has ended.
+  const SaveGroup slow{.gather = [](const std::string& mine) {
+    usleep(10'000);
+    return std::vector<std::string>{mine};
+  }};
+  CheckpointWriter writer(folder.path(), slow, {.asynchronous = true});
+  std::set<const void*> memory;
   for (int step = 1; step <= 3; ++step) {
     for (std::size_t i = 0; i < values.size(); ++i) {
       values[i] = static_cast<float>(static_cast<int>(i) * step);
     }
-    writer.save(stage.take(test_state(step)));
+    writer.save([&] {
+      Snapshot snapshot = stage.take(test_state(step));
+      memory.insert(snapshot.pieces.front().data);
+      return snapshot;
+    });
     std::ranges::fill(values, -1.0f);  // training goes on
   }
+  EXPECT_EQ(memory.size(), 1u);
   for (int step = 1; step <= 3; ++step) {
     ASSERT_TRUE(writer.finish()->committed);
     std::vector<float> found(60);
@@ -131,21 +138,89 @@ TEST(Checkpoint, WhatCannotBeReadIsNamed) {
   EXPECT_THROW(reader.read("embedding/value", outside, bytes), Error);
 }
 
-TEST(Checkpoint, SavingAStepAgainReplacesIt) {
+// Whatever was under the name, good or damaged, is kept.
+TEST(Checkpoint, SavingAStepAgainMovesTheOtherAside) {
   const TestFolder folder(TestFolder::Where::disk);
   save_step(folder.path(), 4);
   std::filesystem::resize_file(folder.path() / "step-4" / "manifest.json", 10);
-  EXPECT_TRUE(save_step(folder.path(), 4).committed);
-  EXPECT_TRUE(save_step(folder.path(), 4).committed);
+  for (const char* aside : {"earlier-1", "earlier-2"}) {
+    const SaveOutcome outcome = save_step(folder.path(), 4);
+    EXPECT_TRUE(outcome.committed);
+    EXPECT_TRUE(contains(outcome.message, aside)) << outcome.message;
+  }
   EXPECT_TRUE(holds_step(CheckpointReader(folder.path() / "step-4"), 4));
-  EXPECT_EQ(names_in(folder.path()), std::vector<std::string>{"step-4"});
+  EXPECT_TRUE(holds_step(CheckpointReader(folder.path() / "earlier-2" / "step-4"), 4));
+  EXPECT_EQ(std::filesystem::file_size(folder.path() / "earlier-1/step-4/manifest.json"), 10u);
+  EXPECT_EQ(visible_names(folder.path()),
+            (std::vector<std::string>{"earlier-1", "earlier-2", "step-4"}));
 }
 
 TEST(Checkpoint, OneProcessSavesInAFolder) {
   const TestFolder folder;
+  EXPECT_THROW(CheckpointWriter("/proc/nowhere", single_rank_group(), {}), Error);
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const CheckpointWriter writer(folder.path(), single_rank_group(), {});
+    _exit(write(ends[1], "!", 1) == 1 ? pause() : 1);
+  }
+  char byte = 0;
+  ASSERT_EQ(read(ends[0], &byte, 1), 1);
+  close(ends[0]);
+  close(ends[1]);
+  try {
+    CheckpointWriter(folder.path(), single_rank_group(), {});
+    ADD_FAILURE() << "two processes save in one folder";
+  } catch (const Error& error) {
+    EXPECT_TRUE(contains(error.what(), concat("process ", child, " on "))) << error.what();
+  }
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
   const CheckpointWriter writer(folder.path(), single_rank_group(), {});
   EXPECT_THROW(CheckpointWriter(folder.path(), single_rank_group(), {}), Error);
-  EXPECT_THROW(CheckpointWriter("/proc/nowhere", single_rank_group(), {}), Error);
+}
+
+// A process of this machine that has ended leaves rubbish; another machine's may be at work.
+TEST(Checkpoint, OnlyRubbishIsRemoved) {
+  const TestFolder folder;
+  std::string mine = temporary_name(folder.path() / "step-3").filename().string();
+  const pid_t child = fork();
+  if (child == 0) {
+    _exit(0);
+  }
+  waitpid(child, nullptr, 0);
+  const std::string process = std::to_string(getpid());
+  mine.replace(mine.find(process), process.size(), std::to_string(child));
+  const std::string theirs = mine + "-elsewhere";
+  std::filesystem::create_directory(folder.path() / mine);
+  std::filesystem::create_directory(folder.path() / theirs);
+  EXPECT_TRUE(save_step(folder.path(), 3).committed);
+  EXPECT_EQ(visible_names(folder.path()), (std::vector<std::string>{"step-3", theirs}));
+  EXPECT_EQ(remove_leftovers(folder.path()), std::vector<std::string>{theirs});
+}
+
+TEST(Checkpoint, CarriesFilesAndChecksThem) {
+  const TestFolder folder(TestFolder::Where::disk);
+  Snapshot snapshot = flat_snapshot(2);
+  const std::string text(10'000, 't');
+  snapshot.files = std::make_shared<const std::vector<SnapshotFile>>(
+      std::vector<SnapshotFile>{{"vocab.json", text}, {"merges.txt", ""}});
+  CheckpointWriter writer(folder.path(), single_rank_group(), {.file = {.block_bytes = 4096}});
+  writer.save(snapshot);
+  const auto outcome = writer.finish();
+  ASSERT_TRUE(outcome->committed) << outcome->message;
+  ThreadPool pool(2);
+  const std::filesystem::path step = folder.path() / "step-2";
+  const CheckpointReader reader(step);
+  EXPECT_TRUE(holds_step(reader, 2));
+  EXPECT_EQ(reader.problems(pool), std::vector<std::string>{});
+  EXPECT_EQ(reader.read_file("vocab.json"), text);
+  EXPECT_EQ(reader.read_file("merges.txt"), "");
+  EXPECT_THROW(reader.read_file("tokenizer.json"), Error);
+  std::fstream(step / "vocab.json", std::ios::in | std::ios::out).seekp(5000) << "x";
+  EXPECT_THROW(CheckpointReader(step).read_file("vocab.json"), Error);
+  EXPECT_EQ(CheckpointReader(step).problems(pool).size(), 1u);
 }
 
 TEST(Checkpoint, PiecesThatDoNotCoverAreRefused) {
@@ -156,7 +231,7 @@ TEST(Checkpoint, PiecesThatDoNotCoverAreRefused) {
   const auto outcome = writer.finish();
   EXPECT_FALSE(outcome->committed);
   EXPECT_TRUE(contains(outcome->message, "do not cover it exactly once")) << outcome->message;
-  EXPECT_EQ(names_in(folder.path()), std::vector<std::string>{});
+  EXPECT_EQ(visible_names(folder.path()), std::vector<std::string>{});
 }
 
 // One rank cannot write: every rank hears why, nothing remains, and the next save succeeds.
@@ -177,7 +252,7 @@ TEST(Checkpoint, AFailureOfOneRankIsEveryones) {
     writer.save(flat_snapshot(2, rank, 3));
     EXPECT_TRUE(writer.finish()->committed);
   });
-  EXPECT_EQ(names_in(folder.path()), std::vector<std::string>{"step-2"});
+  EXPECT_EQ(visible_names(folder.path()), std::vector<std::string>{"step-2"});
 }
 
 // A file-size limit ends the write in the middle, as a quota does.
@@ -194,7 +269,7 @@ TEST(Checkpoint, AWriteThatFindsNoRoomLeavesNothing) {
     setrlimit(RLIMIT_FSIZE, &before);
     EXPECT_FALSE(outcome.committed);
     EXPECT_TRUE(contains(outcome.message, "bytes are needed")) << outcome.message;
-    EXPECT_EQ(names_in(folder.path()), std::vector<std::string>{"step-1"});
+    EXPECT_EQ(visible_names(folder.path()), std::vector<std::string>{"step-1"});
   }
   ::signal(SIGXFSZ, SIG_DFL);
   EXPECT_TRUE(save_step(folder.path(), 2).committed);
@@ -213,7 +288,7 @@ TEST(Checkpoint, AFullDiskIsToldWithNumbers) {
   EXPECT_GE(step, 2);
   EXPECT_TRUE(contains(outcome.message, " bytes are needed, ")) << outcome.message;
   EXPECT_TRUE(contains(outcome.message, " are free")) << outcome.message;
-  EXPECT_EQ(names_in(folder.path()).size(), static_cast<std::size_t>(step - 1));
+  EXPECT_EQ(visible_names(folder.path()).size(), static_cast<std::size_t>(step - 1));
   EXPECT_TRUE(holds_step(CheckpointReader(folder.path() / step_name(step - 1)), step - 1));
   umount(folder.path().c_str());
 }

@@ -1,56 +1,26 @@
 #include "checkpoint/convert.h"
 
-#include <unistd.h>
-
-#include "checkpoint/disk.h"
+#include "base/folder.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/hf/hf_model.h"
-#include "checkpoint/writer.h"
+#include "checkpoint/save.h"
+#include "checkpoint/tokenizer_files.h"
 
 namespace bloomery {
 namespace {
 
 namespace fs = std::filesystem;
 
-// OUTPUT under a temporary name beside it, until all is written.
-class StagedFolder {
- public:
-  explicit StagedFolder(const fs::path& final_name) : final_(final_name) {
-    // A path may end with a slash; its last name then is empty.
-    final_ = fs::absolute(final_).lexically_normal();
-    final_ = final_.has_filename() ? final_ : final_.parent_path();
-    check(!fs::exists(fs::symlink_status(final_)) ||
-              (fs::is_directory(final_) && fs::is_empty(final_)),
-          final_name.string(), " exists already; give --output a name that is not in use");
-    if (fs::is_directory(final_)) {
-      final_ = fs::canonical(final_);  // what a symbolic link means
-    }
-    staged_ = final_;
-    staged_ += concat(".tmp-", getpid());
-    std::error_code error;
-    fs::remove_all(staged_, error);  // of an earlier process of this number
-    fs::create_directories(staged_, error);
-    check(fs::is_directory(staged_), "cannot create ", final_.string(), ": ", error.message());
-  }
-  ~StagedFolder() {
-    std::error_code ignored;
-    fs::remove_all(staged_, ignored);
-  }
-  StagedFolder(const StagedFolder&) = delete;
-  StagedFolder& operator=(const StagedFolder&) = delete;
-
-  const fs::path& path() const { return staged_; }
-  const fs::path& final_path() const { return final_; }
-
-  void commit() {
-    sync_folder(staged_);
-    fs::rename(staged_, final_);  // replaces an empty folder
-    sync_folder(final_.parent_path());
-  }
-
- private:
-  fs::path final_, staged_;
-};
+// The folder that OUTPUT means: absent or empty.
+fs::path output_folder(const fs::path& output) {
+  // A path may end with a slash; its last name then is empty.
+  fs::path folder = fs::absolute(output).lexically_normal();
+  folder = folder.has_filename() ? folder : folder.parent_path();
+  const bool exists = fs::exists(fs::symlink_status(folder));
+  check(!exists || (fs::is_directory(folder) && fs::is_empty(folder)), output.string(),
+        " exists already; give --output a name that is not in use");
+  return exists ? fs::canonical(folder) : folder;  // what a symbolic link means
+}
 
 std::optional<TokenizerOptions> chosen_tokenizer(const ConvertOptions& options,
                                                  const ModelSource& source) {
@@ -58,38 +28,15 @@ std::optional<TokenizerOptions> chosen_tokenizer(const ConvertOptions& options,
                                             : source.record().tokenizer;
 }
 
-HfTokenizer tokenizer_files(const TokenizerOptions& options) {
+// What `read` makes of the model's tokenizer.
+template <class Read>
+auto read_tokenizer(const TokenizerOptions& options, const Read& read) {
   try {
-    return find_hf_tokenizer(options);
+    return read(options);
   } catch (const Error& error) {
     throw Error(concat("the model's tokenizer cannot be read: ", error.what(),
                        "; --tokenizer names another place"));
   }
-}
-
-// Copies the tokenizer's files into the result, so that it stands alone: the options that name the
-// copies, by the place where they will be.
-TokenizerOptions copy_tokenizer(const StagedFolder& output, TokenizerOptions options,
-                                std::int64_t max_positions) {
-  const HfTokenizer found = tokenizer_files(options);
-  if (found.files.empty()) {
-    return options;
-  }
-  constexpr const char* kFolder = "tokenizer";
-  fs::create_directory(output.path() / kFolder);
-  write_tokenizer_files(output.path() / kFolder, found, max_positions);
-  const fs::path copies = output.final_path() / kFolder;
-  for (std::string* path :
-       {&options.path, &options.vocab_file, &options.merge_file, &options.tokenizer_model}) {
-    for (const HfTokenizer::File& file : found.files) {
-      if (fs::is_directory(*path)) {
-        *path = copies.string();
-      } else if (file.source == *path) {
-        *path = (copies / file.name).string();
-      }
-    }
-  }
-  return options;
 }
 
 void write_native(const StagedFolder& output, const ModelSource& source,
@@ -99,9 +46,10 @@ void write_native(const StagedFolder& output, const ModelSource& source,
     snapshot.state = *source.state();
   }
   ModelRecord record = source.record();
-  record.tokenizer.reset();
+  record.tokenizer = tokenizer;
   if (tokenizer) {
-    record.tokenizer = copy_tokenizer(output, *tokenizer, record.model.positions.max_length);
+    snapshot.files = read_tokenizer(*tokenizer, read_tokenizer_files);
+    set_carried_tokenizer(snapshot.state, *tokenizer);
   }
   set_model_record(snapshot.state, record);
   if (!(source.token_ids() == HfTokenIds())) {
@@ -117,11 +65,11 @@ void write_native(const StagedFolder& output, const ModelSource& source,
                                  .owner = tensor.storage()});
     }
   }
-  CheckpointWriter writer(output.path(), single_rank_group(), {});
-  writer.save(std::move(snapshot));
-  const auto outcome = writer.finish();
-  if (!outcome || !outcome->committed) {
-    throw std::runtime_error(outcome ? outcome->message : "the checkpoint was not saved");
+  const SaveGroup alone = single_rank_group();
+  const SaveOptions once;
+  const SaveOutcome outcome = SaveTask(output.path(), alone, once, snapshot).run();
+  if (!outcome.committed) {
+    throw std::runtime_error(outcome.message);
   }
 }
 
@@ -129,7 +77,7 @@ void write_folder(const StagedFolder& output, const ModelSource& source,
                   const std::optional<TokenizerOptions>& tokenizer, std::size_t max_shard_bytes) {
   HfExportOptions extra{.tokens = source.token_ids(), .max_shard_bytes = max_shard_bytes};
   if (tokenizer) {
-    extra.tokenizer = tokenizer_files(*tokenizer);
+    extra.tokenizer = read_tokenizer(*tokenizer, find_hf_tokenizer);
   }
   std::map<std::string, Tensor> weights;
   for (const auto& [name, entry] : source.weights()) {
@@ -143,7 +91,7 @@ void write_folder(const StagedFolder& output, const ModelSource& source,
 Conversion convert_model(Stream& stream, const ConvertOptions& options, const Log& log) {
   const auto source = open_model(stream, options.input, log);
   const auto tokenizer = chosen_tokenizer(options, *source);
-  StagedFolder output(options.output);
+  StagedFolder output(output_folder(options.output));
   Conversion done{.source = source->folder(),
                   .written = output.final_path(),
                   .has_tokenizer = tokenizer.has_value()};

@@ -27,8 +27,8 @@ struct Conversion {
 };
 
 // A native result is OUTPUT/step-N, of the source's step and with all that it holds when that is a
-// checkpoint of ours, else of step 0, and OUTPUT/tokenizer with the tokenizer's files, which its
-// record names. OUTPUT appears whole or not at all. The stream is on the CPU.
+// checkpoint of ours, else of step 0, which carries the tokenizer's files. OUTPUT appears whole or
+// not at all. The stream is on the CPU.
 Conversion convert_model(Stream& stream, const ConvertOptions& options, const Log& log);
 
 }  // namespace bloomery

@@ -53,8 +53,8 @@ std::vector<CheckpointEntry> checkpoints_at(const std::filesystem::path& path) {
   return list_checkpoints(clean);
 }
 
-CheckpointReader open_checkpoint(const CheckpointEntry& entry) {
-  CheckpointReader reader(entry.folder);
+CheckpointReader open_checkpoint(const CheckpointEntry& entry, const OpenBytes& open) {
+  CheckpointReader reader(entry.folder, open);
   const auto named = step_of_name(entry.folder.filename().string());
   check(!named || *named == reader.state().step, entry.folder.string(),
         ": damaged: its manifest is of step ", reader.state().step);
@@ -62,12 +62,12 @@ CheckpointReader open_checkpoint(const CheckpointEntry& entry) {
 }
 
 std::optional<CheckpointReader> find_newest(const std::filesystem::path& path, ThreadPool* pool,
-                                            const Log& log) {
+                                            const Log& log, const OpenBytes& open) {
   std::vector<CheckpointEntry> entries = checkpoints_at(path);
   std::ranges::reverse(entries);
   for (const CheckpointEntry& entry : entries) {
     try {
-      CheckpointReader reader = open_checkpoint(entry);
+      CheckpointReader reader = open_checkpoint(entry, open);
       if (pool != nullptr) {
         reader.verify(*pool);
       }
@@ -75,14 +75,14 @@ std::optional<CheckpointReader> find_newest(const std::filesystem::path& path, T
         log.warning("using the last good checkpoint, ", entry.folder.string());
       }
       return reader;
-    } catch (const Error& error) {
+    } catch (const std::runtime_error& error) {  // an Error, or a disk that fails
       log.warning("checkpoint passed over: ", error.what());
     }
   }
-  check(
-      entries.empty(), "no good checkpoint in ", path.string(), ": all ", entries.size(),
-      " are damaged (see above); `bloomery checkpoint verify` tells more. Move them away to start "
-      "from scratch");
+  check(entries.empty(), "no good checkpoint in ", path.string(), ": all ", entries.size(),
+        " are damaged or unreadable (see above); `bloomery checkpoint verify` tells more. Move "
+        "them away to start "
+        "from scratch");
   return std::nullopt;
 }
 

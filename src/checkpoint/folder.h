@@ -30,13 +30,15 @@ std::vector<CheckpointEntry> list_checkpoints(const std::filesystem::path& folde
 std::vector<CheckpointEntry> checkpoints_at(const std::filesystem::path& path);
 
 // Opens one; an Error also when its folder has the name of another step.
-CheckpointReader open_checkpoint(const CheckpointEntry& entry);
+CheckpointReader open_checkpoint(const CheckpointEntry& entry,
+                                 const OpenBytes& open = open_input_file);
 
 // The newest checkpoint at `path` whose every byte is good, and a warning for each newer one that
-// is not. None when there is no checkpoint at all; an Error when all are damaged, because training
-// would start over and, later, replace them. A null pool leaves the blocks to be checked as they
-// are read: for ranks that open what another has chosen.
+// is not, or that the disk does not give. None when there is no checkpoint at all; an Error when
+// all are damaged, because training would start over and, later, replace them. A null pool leaves
+// the blocks to be checked as they are read: for ranks that open what another has chosen.
 std::optional<CheckpointReader> find_newest(const std::filesystem::path& path, ThreadPool* pool,
-                                            const Log& log);
+                                            const Log& log,
+                                            const OpenBytes& open = open_input_file);
 
 }  // namespace bloomery

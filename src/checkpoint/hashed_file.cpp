@@ -8,25 +8,25 @@
 
 namespace bloomery {
 
-HashedFile::HashedFile(const std::filesystem::path& folder, const ManifestFile& file,
+HashedFile::HashedFile(std::unique_ptr<const ReadableBytes> bytes, const ManifestFile& file,
                        std::uint64_t block_bytes)
-    : file_(folder / file.name),
+    : bytes_(std::move(bytes)),
       block_bytes_(block_bytes),
       hashes_(file.hashes),
       checked_(std::make_unique<std::atomic<bool>[]>(file.hashes.size())) {
-  check(file_.size() == file.size, file_.path().string(), ": damaged: it has ", file_.size(),
+  check(bytes_->size() == file.size, bytes_->name(), ": damaged: it has ", bytes_->size(),
         " bytes, not ", file.size, " as the manifest says");
 }
 
 std::uint64_t HashedFile::block_size(std::int64_t block) const {
-  return std::min(block_bytes_, file_.size() - static_cast<std::uint64_t>(block) * block_bytes_);
+  return std::min(block_bytes_, bytes_->size() - static_cast<std::uint64_t>(block) * block_bytes_);
 }
 
 void HashedFile::compare(std::int64_t block, std::span<const std::byte> bytes) const {
   const std::uint64_t expected = hashes_[static_cast<std::size_t>(block)];
   const std::uint64_t found = xxh3(bytes);
-  check(found == expected, file_.path().string(), ": damaged: block ", block, " of ",
-        hashes_.size(), " (bytes ", static_cast<std::uint64_t>(block) * block_bytes_, " to ",
+  check(found == expected, bytes_->name(), ": damaged: block ", block, " of ", hashes_.size(),
+        " (bytes ", static_cast<std::uint64_t>(block) * block_bytes_, " to ",
         static_cast<std::uint64_t>(block) * block_bytes_ + bytes.size(), ") has the hash ",
         hash_text(found), ", not ", hash_text(expected));
   checked_[static_cast<std::size_t>(block)] = true;
@@ -34,12 +34,12 @@ void HashedFile::compare(std::int64_t block, std::span<const std::byte> bytes) c
 
 void HashedFile::check_block(std::int64_t block, std::span<std::byte> buffer) const {
   const std::span<std::byte> bytes = buffer.first(block_size(block));
-  file_.read(static_cast<std::uint64_t>(block) * block_bytes_, bytes.data(), bytes.size());
+  bytes_->read(static_cast<std::uint64_t>(block) * block_bytes_, bytes.data(), bytes.size());
   compare(block, bytes);
 }
 
 void HashedFile::read(std::uint64_t offset, std::span<std::byte> to) const {
-  check(offset <= file_.size() && to.size() <= file_.size() - offset, file_.path().string(),
+  check(offset <= bytes_->size() && to.size() <= bytes_->size() - offset, bytes_->name(),
         ": bytes ", offset, " to ", offset + to.size(), " are not in the file");
   std::vector<std::byte> buffer;
   while (!to.empty()) {
@@ -47,7 +47,7 @@ void HashedFile::read(std::uint64_t offset, std::span<std::byte> to) const {
     const std::uint64_t within = offset % block_bytes_, size = block_size(block);
     const std::span<std::byte> part = to.first(std::min<std::uint64_t>(to.size(), size - within));
     if (checked_[static_cast<std::size_t>(block)]) {
-      file_.read(offset, part.data(), part.size());
+      bytes_->read(offset, part.data(), part.size());
     } else if (part.size() == size) {
       check_block(block, part);
     } else {

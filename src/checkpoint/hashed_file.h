@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,11 +16,10 @@ namespace bloomery {
 
 class HashedFile {
  public:
-  // Throws an Error when the file is absent or not as long as the manifest says.
-  HashedFile(const std::filesystem::path& folder, const ManifestFile& file,
+  // Throws an Error when the bytes are not as many as the manifest says.
+  HashedFile(std::unique_ptr<const ReadableBytes> bytes, const ManifestFile& file,
              std::uint64_t block_bytes);
 
-  const std::filesystem::path& path() const { return file_.path(); }
   std::int64_t num_blocks() const { return static_cast<std::int64_t>(hashes_.size()); }
   std::uint64_t block_size(std::int64_t block) const;
 
@@ -34,7 +32,7 @@ class HashedFile {
  private:
   void compare(std::int64_t block, std::span<const std::byte> bytes) const;
 
-  InputFile file_;
+  std::unique_ptr<const ReadableBytes> bytes_;
   std::uint64_t block_bytes_;
   std::vector<std::uint64_t> hashes_;
   std::unique_ptr<std::atomic<bool>[]> checked_;  // by block

@@ -91,7 +91,7 @@ TEST(Kill, PruningLeavesWholeCheckpoints) {
     const pid_t child = fork();
     if (child == 0) {
       for (const CheckpointEntry& entry : to_prune(folder.path(), {.last = 2}, nullptr)) {
-        remove_checkpoint(entry.folder);
+        remove_folder(entry.folder);
       }
       _exit(0);
     }

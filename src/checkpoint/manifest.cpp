@@ -53,6 +53,7 @@ Json state_json(const RunState& state, const std::string& program) {
             {"tolerance_left", state.loss_scale.tolerance_left}}},
           {"data_indices", Json(state.data_indices)},
           {"choices", state.choices},
+          {"machine", state.machine},
           {"extra", Json(state.extra)},
           {"options", std::move(options)}};
 }
@@ -78,6 +79,7 @@ RunState parse_state(const Json& json, const ManifestFields& fields) {
   state.data_indices = fields.texts(json, "data_indices");
   state.choices = fields.text(json, "choices");
   state.extra = fields.texts(json, "extra");
+  state.machine = json.contains("machine") ? fields.text(json, "machine") : "";
   return state;
 }
 

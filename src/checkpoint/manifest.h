@@ -15,6 +15,7 @@ namespace bloomery {
 
 inline constexpr const char* kManifestName = "manifest.json";
 inline constexpr int kCheckpointVersion = 1;
+inline constexpr std::string_view kTensorsExtension = ".safetensors";  // other files have none
 inline constexpr std::uint64_t kDefaultBlockBytes = std::uint64_t{4} << 20;
 
 struct ManifestFile {

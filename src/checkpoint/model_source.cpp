@@ -4,6 +4,7 @@
 
 #include "checkpoint/folder.h"
 #include "checkpoint/hf/hf_model.h"
+#include "checkpoint/stored_model.h"
 
 namespace bloomery {
 namespace {
@@ -17,7 +18,7 @@ class CheckpointSource final : public ModelSource {
   CheckpointSource(Stream& stream, CheckpointReader reader)
       : ModelSource(stream), reader_(std::move(reader)) {
     folder_ = reader_.folder();
-    record_ = model_record(reader_.state(), folder_.string());
+    record_ = stored_model(reader_);
     token_ids_ = bloomery::token_ids(reader_.state(), folder_.string());
     const auto count = static_cast<std::int64_t>(reader_.manifest().tensors.size());
     check(record_.model.num_layers <= count, folder_.string(), ": has ", count,

@@ -1,14 +1,9 @@
 #include "checkpoint/prune.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 
 #include "base/error.h"
-#include "checkpoint/disk.h"
+#include "base/temporary_name.h"
 
 namespace bloomery {
 namespace {
@@ -20,14 +15,9 @@ bool is_good(const CheckpointEntry& entry, ThreadPool* pool) {
       reader.verify(*pool);
     }
     return true;
-  } catch (const Error&) {
+  } catch (const std::runtime_error&) {  // an Error, or a disk that fails
     return false;
   }
-}
-
-bool is_leftover(const std::string& name) {
-  const std::size_t tmp = name.find(".tmp-");
-  return tmp != std::string::npos && step_of_name(name.substr(0, tmp)).has_value();
 }
 
 }  // namespace
@@ -40,13 +30,15 @@ void check_keep(const KeepOptions& options) {
 }
 
 std::vector<CheckpointEntry> to_prune(const std::filesystem::path& folder,
-                                      const KeepOptions& options, ThreadPool* pool) {
+                                      const KeepOptions& options, ThreadPool* pool,
+                                      std::int64_t newest) {
   check_keep(options);
   std::vector<CheckpointEntry> removed;
   if (options.last == 0) {
     return removed;
   }
   std::vector<CheckpointEntry> entries = list_checkpoints(folder);
+  std::erase_if(entries, [&](const CheckpointEntry& entry) { return entry.step > newest; });
   std::ranges::reverse(entries);
   std::int64_t good = 0;
   for (const CheckpointEntry& entry : entries) {
@@ -60,34 +52,25 @@ std::vector<CheckpointEntry> to_prune(const std::filesystem::path& folder,
   return removed;
 }
 
-void remove_checkpoint(const std::filesystem::path& checkpoint) {
-  std::filesystem::path trash = checkpoint;
-  for (int i = 0; i == 0 || std::filesystem::exists(trash); ++i) {
-    trash = checkpoint;
-    trash += concat(".tmp-trash-", getpid(), "-", i);
-  }
-  if (std::rename(checkpoint.c_str(), trash.c_str()) != 0) {
-    if (errno == ENOENT) {
-      return;
-    }
-    throw std::runtime_error(
-        concat("cannot remove ", checkpoint.string(), ": ", std::strerror(errno)));
-  }
-  const std::filesystem::path parent = checkpoint.parent_path();
-  sync_folder(parent.empty() ? "." : parent);  // the name is gone before a part of it is
-  std::filesystem::remove_all(trash);
-}
-
-void remove_leftovers(const std::filesystem::path& folder) {
+std::vector<std::string> remove_leftovers(const std::filesystem::path& folder) {
+  const auto is_step = [](std::string_view name) { return step_of_name(name).has_value(); };
   std::vector<std::filesystem::path> leftovers;
+  std::vector<std::string> kept;
   for (const auto& item : std::filesystem::directory_iterator(folder)) {
-    if (is_leftover(item.path().filename().string())) {
+    const std::string name = item.path().filename().string();
+    if (!is_temporary_of(name, is_step)) {
+      continue;
+    }
+    if (writer_has_ended(name)) {
       leftovers.push_back(item.path());
+    } else {
+      kept.push_back(name);
     }
   }
   for (const std::filesystem::path& path : leftovers) {
     std::filesystem::remove_all(path);
   }
+  return kept;
 }
 
 }  // namespace bloomery

@@ -1,9 +1,11 @@
-// Removing checkpoints, so that a kill at any moment leaves each one whole or gone: a checkpoint
-// first gets a temporary name, then is deleted.
+// Which checkpoints go, and what killed processes have left. remove_folder() removes one so that a
+// kill leaves it whole or gone.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
+#include <string>
 #include <vector>
 
 #include "base/thread_pool.h"
@@ -19,14 +21,15 @@ void check_keep(const KeepOptions& options);
 
 // What the options say to remove: everything older than the newest `last` good ones, apart from
 // `every`. A damaged one never counts as kept. With a pool "good" means every byte, else the
-// manifest and the sizes.
-std::vector<CheckpointEntry> to_prune(const std::filesystem::path& folder,
-                                      const KeepOptions& options, ThreadPool* pool);
+// manifest and the sizes. Steps behind `newest` are looked at by nobody: a run that has just saved
+// step N removes for its sake only what came before.
+std::vector<CheckpointEntry> to_prune(
+    const std::filesystem::path& folder, const KeepOptions& options, ThreadPool* pool,
+    std::int64_t newest = std::numeric_limits<std::int64_t>::max());
 
-// One that is gone already is no failure.
-void remove_checkpoint(const std::filesystem::path& checkpoint);
-
-// Deletes what saves and removals that were killed have left. Only for the holder of FolderLock.
-void remove_leftovers(const std::filesystem::path& folder);
+// Deletes what saves and removals that were killed have left, and gives the names of those that it
+// leaves because a process of another machine may be writing them. Only for the holder of the
+// folder's lock.
+std::vector<std::string> remove_leftovers(const std::filesystem::path& folder);
 
 }  // namespace bloomery

@@ -1,5 +1,6 @@
 #include "checkpoint/reader.h"
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 #include <tuple>
@@ -61,14 +62,20 @@ class RunReader {
 
 }  // namespace
 
-CheckpointReader::CheckpointReader(const std::filesystem::path& folder) : folder_(folder) {
+std::unique_ptr<const ReadableBytes> open_input_file(const std::filesystem::path& path) {
+  return std::make_unique<InputFile>(path);
+}
+
+CheckpointReader::CheckpointReader(const std::filesystem::path& folder, const OpenBytes& open)
+    : folder_(folder) {
   const std::filesystem::path path = folder / kManifestName;
   check(std::filesystem::is_directory(folder), folder.string(), " is not a checkpoint's folder");
   check(std::filesystem::is_regular_file(path), folder.string(), ": damaged: it has no ",
         kManifestName);
-  manifest_ = parse_manifest(read_file(path), path.string());
+  manifest_ = parse_manifest(bloomery::read_file(path), path.string());
   for (const ManifestFile& file : manifest_.files) {
-    files_.push_back(std::make_unique<HashedFile>(folder, file, manifest_.block_bytes));
+    files_.push_back(
+        std::make_unique<HashedFile>(open(folder / file.name), file, manifest_.block_bytes));
   }
 }
 
@@ -125,6 +132,15 @@ void CheckpointReader::read(const std::vector<Request>& requests, ThreadPool& po
   });
 }
 
+std::string CheckpointReader::read_file(const std::string& name) const {
+  const auto found = std::ranges::find(manifest_.files, name, &ManifestFile::name);
+  check(found != manifest_.files.end(), folder_.string(), " has no file ", name);
+  std::string contents(found->size, '\0');
+  files_[static_cast<std::size_t>(found - manifest_.files.begin())]->read(
+      0, std::as_writable_bytes(std::span(contents)));
+  return contents;
+}
+
 std::vector<std::string> CheckpointReader::block_problems(ThreadPool& pool) const {
   std::vector<std::pair<const HashedFile*, std::int64_t>> blocks;
   for (const auto& file : files_) {
@@ -141,7 +157,7 @@ std::vector<std::string> CheckpointReader::block_problems(ThreadPool& pool) cons
                       const auto& [file, block] = blocks[static_cast<std::size_t>(i)];
                       try {
                         file->check_block(block, buffer);
-                      } catch (const Error& error) {
+                      } catch (const std::runtime_error& error) {
                         found[static_cast<std::size_t>(i)] = error.what();
                       }
                     }
@@ -163,16 +179,21 @@ std::vector<std::string> CheckpointReader::content_problems() const {
   }
   std::set<std::string> known{kManifestName};
   for (std::size_t i = 0; i < files_.size(); ++i) {
-    known.insert(manifest_.files[i].name);
+    const std::string& name = manifest_.files[i].name;
+    known.insert(name);
+    if (expected[i].empty() && !name.ends_with(kTensorsExtension)) {
+      continue;
+    }
     try {
-      const SafetensorsFile file(files_[i]->path());
+      const std::filesystem::path path = folder_ / name;
+      const SafetensorsFile file(path);
       std::set<Part> found;
       for (const auto& [name, entry] : file.entries()) {
         found.emplace(file.data_offset() + entry.begin, entry.format, entry.end - entry.begin);
       }
-      check(found == expected[i], files_[i]->path().string(),
+      check(found == expected[i], path.string(),
             ": its tensors are not where the manifest has them");
-    } catch (const Error& error) {
+    } catch (const std::runtime_error& error) {
       problems.emplace_back(error.what());
     }
   }

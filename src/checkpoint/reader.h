@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,12 +16,17 @@
 
 namespace bloomery {
 
+// How a checkpoint's files are opened: tests put disks that fail in between.
+using OpenBytes = std::function<std::unique_ptr<const ReadableBytes>(const std::filesystem::path&)>;
+std::unique_ptr<const ReadableBytes> open_input_file(const std::filesystem::path& path);
+
 class CheckpointReader {
  public:
   // Reads the manifest and looks at every file: an Error when a manifest is missing or damaged, or
   // when a file is absent or has another size. Blocks are checked when they are read, or all at
-  // once by verify().
-  explicit CheckpointReader(const std::filesystem::path& folder);
+  // once by verify(). Of a disk that fails this and all that reads is a std::runtime_error.
+  explicit CheckpointReader(const std::filesystem::path& folder,
+                            const OpenBytes& open = open_input_file);
 
   const std::filesystem::path& folder() const { return folder_; }
   const Manifest& manifest() const { return manifest_; }
@@ -39,6 +45,9 @@ class CheckpointReader {
     std::span<std::byte> to;
   };
   void read(const std::vector<Request>& requests, ThreadPool& pool) const;
+
+  // Reads a whole file of the manifest, checked.
+  std::string read_file(const std::string& name) const;
 
   // Checks every block of every file; throws the first problem. Later reads need no check.
   void verify(ThreadPool& pool) const;

@@ -1,14 +1,13 @@
 #include "checkpoint/save.h"
 
-#include <unistd.h>
-
 #include <chrono>
 #include <sstream>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "build_config.h"
-#include "checkpoint/disk.h"
+#include "checkpoint/timeline.h"
 
 namespace bloomery {
 namespace {
@@ -30,6 +29,9 @@ std::uint64_t manifest_bound(const Snapshot& snapshot, std::uint64_t file_bytes,
                              std::uint64_t block_bytes) {
   const RunState& state = snapshot.state;
   std::uint64_t bytes = 4096 + 2 * (state.options.size() + state.choices.size());
+  for (const auto& [name, text] : state.extra) {
+    bytes += 2 * text.size();
+  }
   for (const SnapshotPiece& piece : snapshot.pieces) {
     bytes += 512 + piece.tensor.size();
   }
@@ -37,6 +39,11 @@ std::uint64_t manifest_bound(const Snapshot& snapshot, std::uint64_t file_bytes,
 }
 
 std::uint64_t whole_pages(std::uint64_t bytes) { return (bytes + 4095) / 4096 * 4096; }
+
+const std::vector<SnapshotFile>& carried_files(const Snapshot& snapshot) {
+  static const std::vector<SnapshotFile> none;
+  return snapshot.files ? *snapshot.files : none;
+}
 
 }  // namespace
 
@@ -80,7 +87,11 @@ void SaveTask::plan() {
     file_.emplace(file_name(group_.rank, group_.size), snapshot_.pieces, snapshot_.state.step);
     const std::uint64_t bytes = file_->size();
     const std::uint64_t manifest = manifest_bound(snapshot_, bytes, options_.file.block_bytes);
-    return concat(bytes, " ", whole_pages(bytes) + whole_pages(manifest));
+    std::uint64_t room = whole_pages(bytes) + whole_pages(manifest);
+    for (const SnapshotFile& file : carried_files(snapshot_)) {
+      room += group_.rank == 0 ? whole_pages(file.contents.size()) : 0;
+    }
+    return concat(bytes, " ", room);
   });
   for (const std::string& text : sizes) {
     std::uint64_t file = 0, room = 0;
@@ -90,20 +101,19 @@ void SaveTask::plan() {
   }
 }
 
-std::string SaveTask::make_temporary() const {
+std::string SaveTask::make_temporary() {
   remove_leftovers(folder_);
   const FreeSpace free = free_space(folder_);
   if (free.bytes < needed_) {
     throw DiskFull(folder_, needed_ - free.bytes);
   }
-  const auto files = static_cast<std::uint64_t>(group_.size) + 3;
+  const auto files = static_cast<std::uint64_t>(group_.size) + carried_files(snapshot_).size() + 3;
   if (free.files < files) {
     throw std::runtime_error(concat("the file system of ", folder_.string(), " has room for ",
                                     free.files, " more files, ", files, " are needed"));
   }
-  std::string name = concat(step_name(snapshot_.state.step), ".tmp-", getpid());
-  std::filesystem::create_directory(folder_ / name);
-  return name;
+  staged_.emplace(folder_ / step_name(snapshot_.state.step));
+  return staged_->path().filename().string();
 }
 
 std::string SaveTask::write_part() const {
@@ -112,7 +122,24 @@ std::string SaveTask::write_part() const {
   return part_text(part);
 }
 
-void SaveTask::commit(const std::vector<std::string>& parts) const {
+std::vector<ManifestFile> SaveTask::write_carried_files() const {
+  std::vector<ManifestFile> written;
+  for (const SnapshotFile& carried : carried_files(snapshot_)) {
+    AtomicFile file(temporary_ / carried.name);
+    file.write(carried.contents);
+    file.commit();
+    ManifestFile& entry = written.emplace_back(carried.name, carried.contents.size());
+    for (std::string_view rest = carried.contents; !rest.empty();) {
+      const std::string_view block = rest.substr(0, options_.file.block_bytes);
+      entry.hashes.push_back(xxh3(block));
+      rest.remove_prefix(block.size());
+    }
+  }
+  return written;
+}
+
+// What there is to say about it.
+std::string SaveTask::commit(const std::vector<std::string>& parts) {
   Manifest manifest;
   manifest.program = concat("bloomery ", build::version);
   manifest.state = snapshot_.state;
@@ -120,37 +147,26 @@ void SaveTask::commit(const std::vector<std::string>& parts) const {
   for (std::size_t rank = 0; rank < parts.size(); ++rank) {
     add_part(manifest, parts[rank], concat("what rank ", rank, " wrote"));
   }
+  for (ManifestFile& file : write_carried_files()) {
+    manifest.files.push_back(std::move(file));
+  }
   AtomicFile file(temporary_ / kManifestName);
   file.write(manifest_text(manifest));
-  file.commit();  // makes it and the folder's names durable
-  give_final_name();
-}
-
-void SaveTask::give_final_name() const {
-  const std::filesystem::path name = folder_ / step_name(snapshot_.state.step);
-  if (!rename_or_swap(temporary_, name)) {
-    bool good = true;
-    try {
-      open_checkpoint({snapshot_.state.step, name});
-    } catch (const Error&) {
-      good = false;
-    }
-    if (good) {  // removing it first could lose both
-      throw std::runtime_error(concat(name.string(), " is there already, and this file system ",
-                                      "cannot replace it in one step; move it away"));
-    }
-    remove_checkpoint(name);
-    rename_or_swap(temporary_, name);
+  file.commit();
+  std::string message;
+  if (const auto name = staged_->final_path(); std::filesystem::exists(name)) {
+    message = concat(name.string(), " was there already; it is ",
+                     set_step_aside({snapshot_.state.step, name}).string(), " now");
   }
-  sync_folder(folder_);
-  std::error_code ignored;                           // the new one is committed, come what may
-  std::filesystem::remove_all(temporary_, ignored);  // an older save of this step, if there was one
+  staged_->commit();
+  return message;
 }
 
 std::string SaveTask::prune() const {
   try {
-    for (const CheckpointEntry& entry : to_prune(folder_, options_.keep, nullptr)) {
-      remove_checkpoint(entry.folder);
+    for (const CheckpointEntry& entry :
+         to_prune(folder_, options_.keep, nullptr, snapshot_.state.step)) {
+      remove_folder(entry.folder);
     }
   } catch (const std::exception& error) {
     return concat("old checkpoints were not all removed: ", error.what());
@@ -166,19 +182,13 @@ SaveOutcome SaveTask::run() {
     plan();
     temporary_ = folder_ / first_rank([&] { return make_temporary(); });
     const std::vector<std::string> parts = together([&] { return write_part(); });
-    first_rank([&] {
-      commit(parts);
-      return "";
-    });
+    outcome.message = first_rank([&] { return commit(parts); });
     outcome.committed = true;
     outcome.bytes = file_bytes_;
-    outcome.message = first_rank([&] { return prune(); });
+    const std::string removal = first_rank([&] { return prune(); });
+    outcome.message += (outcome.message.empty() || removal.empty() ? "" : "; ") + removal;
   } catch (const SaveFailed& failure) {
     outcome.message = failure.what();
-    if (group_.rank == 0 && !temporary_.empty()) {
-      std::error_code ignored;
-      std::filesystem::remove_all(temporary_, ignored);
-    }
   }
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return outcome;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/folder.h"
 #include "checkpoint/group.h"
 #include "checkpoint/piece_file.h"
 #include "checkpoint/prune.h"
@@ -19,12 +20,14 @@ struct SaveOptions {
   bool asynchronous = false;
   KeepOptions keep;  // what is removed after a commit
   PieceFileOptions file;
+  // The newest step that the folder may hold when saving begins (timeline.h); none: any.
+  std::optional<std::int64_t> own_step;
 };
 
 struct SaveOutcome {
   std::int64_t step = 0;
   bool committed = false;
-  std::string message;           // why it failed; of a committed one, why old ones were not removed
+  std::string message;           // why it failed; of a committed one, what else there is to say
   std::filesystem::path folder;  // SAVE/step-N
   double seconds = 0;            // from the start of writing to the end
   std::uint64_t bytes = 0;       // of the files of all ranks, without the manifest
@@ -49,10 +52,10 @@ class SaveTask {
   std::string first_rank(const Work& work) const;  // the others only wait for it
 
   void plan();
-  std::string make_temporary() const;
+  std::string make_temporary();
   std::string write_part() const;
-  void commit(const std::vector<std::string>& parts) const;
-  void give_final_name() const;
+  std::vector<ManifestFile> write_carried_files() const;
+  std::string commit(const std::vector<std::string>& parts);
   std::string prune() const;
   std::string no_space() const;
 
@@ -62,7 +65,8 @@ class SaveTask {
   const Snapshot& snapshot_;
   std::optional<PieceFile> file_;
   std::uint64_t file_bytes_ = 0, needed_ = 0;  // of all ranks; with the manifest and whole pages
-  std::filesystem::path temporary_;
+  std::optional<StagedFolder> staged_;         // of rank 0
+  std::filesystem::path temporary_;            // the same folder, on all ranks
 };
 
 }  // namespace bloomery

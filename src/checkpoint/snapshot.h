@@ -30,6 +30,7 @@ struct RunState {
   std::map<std::string, std::string> data_indices;  // name of a dataset's index -> its hash
   std::string choices;  // which libraries and kernels run, as their owner writes it
   std::map<std::string, std::string> extra;  // counters and texts that the trainer adds
+  std::string machine;  // device and libraries, for people: numbers do not hang on this text
 
   bool operator==(const RunState&) const = default;
 };
@@ -47,11 +48,18 @@ struct SnapshotPiece {
   }
 };
 
+// A file that a checkpoint carries besides its tensors: the tokenizer's.
+struct SnapshotFile {
+  std::string name;  // in the checkpoint's folder
+  std::string contents;
+};
+
 // One rank's share. The pieces of all ranks cover each tensor exactly once: of several ranks that
-// hold the same part, one gives it. The state of rank 0 counts.
+// hold the same part, one gives it. The state and the files of rank 0 count.
 struct Snapshot {
   RunState state;
   std::vector<SnapshotPiece> pieces;
+  std::shared_ptr<const std::vector<SnapshotFile>> files = nullptr;  // null: none
 
   std::uint64_t bytes() const {
     std::uint64_t sum = 0;

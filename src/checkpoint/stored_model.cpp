@@ -13,6 +13,14 @@ bool is_hf_folder(const fs::path& folder) {
   return fs::exists(folder / "config.json") && checkpoints_at(folder).empty();
 }
 
+ModelRecord stored_model(const CheckpointReader& checkpoint) {
+  ModelRecord record = model_record(checkpoint.state(), checkpoint.folder().string());
+  if (auto carried = carried_tokenizer(checkpoint)) {
+    record.tokenizer = std::move(carried);
+  }
+  return record;
+}
+
 std::optional<ModelRecord> stored_model(const fs::path& folder) {
   if (is_hf_folder(folder)) {
     const fs::path path = folder / "config.json";
@@ -23,8 +31,7 @@ std::optional<ModelRecord> stored_model(const fs::path& folder) {
     return record;
   }
   const std::optional<CheckpointReader> reader = find_newest(folder, nullptr, Log());
-  return reader ? std::optional(model_record(reader->state(), reader->folder().string()))
-                : std::nullopt;
+  return reader ? std::optional(stored_model(*reader)) : std::nullopt;
 }
 
 }  // namespace bloomery

@@ -5,8 +5,12 @@
 #include <optional>
 
 #include "checkpoint/model_record.h"
+#include "checkpoint/reader.h"
 
 namespace bloomery {
+
+// A checkpoint's record, with the tokenizer that it carries, if it does.
+ModelRecord stored_model(const CheckpointReader& checkpoint);
 
 // A folder with Hugging Face's config.json and no checkpoint of ours.
 bool is_hf_folder(const std::filesystem::path& folder);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "checkpoint/timeline.h"
 
 namespace bloomery {
 
@@ -18,9 +19,16 @@ CheckpointWriter::CheckpointWriter(std::filesystem::path folder, SaveGroup group
     std::filesystem::create_directories(folder_, error);
     check(std::filesystem::is_directory(folder_), "cannot create the folder ", folder_.string(),
           " for checkpoints: ", error.message());
-    lock_ = std::make_unique<FolderLock>(folder_);
-    check(lock_->held(), "another process saves its checkpoints in ", folder_.string(),
-          "; end it or choose another folder");
+    lock_ = FileLock::try_lock(folder_ / kSaveLock);
+    check(lock_ != nullptr, lock_holder(folder_ / kSaveLock), " saves its checkpoints in ",
+          folder_.string(), "; end it or choose another folder");
+    if (options_.own_step) {
+      refuse_later_steps(folder_, *options_.own_step);
+    }
+    for (const std::string& name : remove_leftovers(folder_)) {
+      Log().warning((folder_ / name).string(),
+                    " was left by a process of another machine; remove it if that has ended");
+    }
   }
 }
 
@@ -39,16 +47,20 @@ void CheckpointWriter::rethrow_failure() {
 }
 
 void CheckpointWriter::save(Snapshot snapshot) {
+  save([&] { return std::move(snapshot); });
+}
+
+void CheckpointWriter::save(const std::function<Snapshot()>& take) {
   wait();
   {
     const std::scoped_lock lock(mutex_);
     rethrow_failure();
   }
   if (options_.asynchronous) {
-    thread_ = std::thread(&CheckpointWriter::run, this, std::move(snapshot));
+    thread_ = std::thread(&CheckpointWriter::run, this, take());
     return;
   }
-  run(std::move(snapshot));
+  run(take());
   const std::scoped_lock lock(mutex_);
   rethrow_failure();
 }

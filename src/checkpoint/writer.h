@@ -11,19 +11,21 @@
 #include <deque>
 #include <exception>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
 
-#include "checkpoint/disk.h"
+#include "base/file_lock.h"
 #include "checkpoint/save.h"
 
 namespace bloomery {
 
 class CheckpointWriter {
  public:
-  // Creates the folder on rank 0. An Error when that is impossible or another process saves there.
+  // Creates the folder on rank 0. An Error when that is impossible, when another process saves
+  // there, or when it holds later steps than SaveOptions::own_step.
   CheckpointWriter(std::filesystem::path folder, SaveGroup group, SaveOptions options);
   ~CheckpointWriter();  // waits for the save under way
   CheckpointWriter(const CheckpointWriter&) = delete;
@@ -33,6 +35,9 @@ class CheckpointWriter {
   // before, if it is still under way, hands this one to a thread and returns. Either way the
   // outcome is to be fetched. Throws what kept an earlier save from ending (a rank that died).
   void save(Snapshot snapshot);
+  // The same, with a snapshot that is taken when the save before has ended: the memory of that one
+  // is free then and serves this one.
+  void save(const std::function<Snapshot()>& take);
 
   // The next outcome that was not fetched yet, if there is one. When an asynchronous save ends
   // differs from rank to rank: collective decisions must not hang on it.
@@ -48,7 +53,7 @@ class CheckpointWriter {
   const std::filesystem::path folder_;
   const SaveGroup group_;
   const SaveOptions options_;
-  std::unique_ptr<FolderLock> lock_;  // rank 0
+  std::unique_ptr<FileLock> lock_;  // rank 0
 
   std::thread thread_;
   std::mutex mutex_;  // of what follows

@@ -1,8 +1,6 @@
 #include "data/corpus_tools.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -13,7 +11,9 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_lock.h"
 #include "data/corpus_scan.h"
+#include "data/writer_files.h"
 
 namespace bloomery {
 namespace {
@@ -80,8 +80,8 @@ std::vector<Document> random_documents(int count) {
 
 // Without order between their renames, the .idx of one would meet the .bin of the other.
 TEST_F(CorpusToolsTest, WritersOfOnePrefixCommitOneAfterTheOther) {
-  const int another_writer = open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  ASSERT_EQ(flock(another_writer, LOCK_EX), 0);
+  auto another_writer = FileLock::try_lock(folder_ / kCorpusLock);
+  ASSERT_TRUE(another_writer);
   std::atomic<bool> done = false;
   std::thread committing([&] {
     write("same", {{{1, 2, 3}}});
@@ -90,7 +90,7 @@ TEST_F(CorpusToolsTest, WritersOfOnePrefixCommitOneAfterTheOther) {
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   EXPECT_FALSE(done);
   EXPECT_FALSE(std::filesystem::exists(folder_ / "same.bin"));
-  close(another_writer);
+  another_writer.reset();
   committing.join();
   EXPECT_EQ(IndexedCorpus(folder_ / "same").num_tokens(), 3);
 }

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/temporary_folder.h"
 #include "harness/shared_data.h"
 
 namespace bloomery {
@@ -66,9 +67,7 @@ class IndexedCorpusTest : public ::testing::Test {
     }
   }
 
-  std::ptrdiff_t num_files() const {
-    return std::distance(std::filesystem::directory_iterator(folder_), {});
-  }
+  std::ptrdiff_t num_files() const { return std::ssize(visible_names(folder_)); }
 
   std::filesystem::path folder_ =
       std::filesystem::temp_directory_path() / concat("bloomery_corpus_test_", getpid());

@@ -1,14 +1,16 @@
 #include "data/writer_files.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 
 #include "base/error.h"
+#include "base/file_lock.h"
+#include "base/folder.h"
 #include "data/index_file.h"
 
 namespace bloomery {
@@ -25,30 +27,9 @@ void write_text(BufferedBytes& to, const char* text, std::size_t size) {
   to.write(std::as_bytes(std::span(text, size)));
 }
 
-std::filesystem::path folder_of(const std::filesystem::path& prefix) {
-  return prefix.has_parent_path() ? prefix.parent_path() : ".";
-}
-
-// Held while the files of a pair change, so that two writers of one prefix do so one after the
-// other. Goes with the process; a file system without locks for folders does without.
-class FolderLock {
- public:
-  explicit FolderLock(const std::filesystem::path& folder)
-      : descriptor_(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-    while (descriptor_ >= 0 && flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
-    }
-  }
-  ~FolderLock() {
-    if (descriptor_ >= 0) {
-      close(descriptor_);
-    }
-  }
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
-
- private:
-  int descriptor_;
-};
+// How long a writer waits for another one of the same folder, which renames two files under the
+// lock.
+constexpr std::chrono::seconds kLongestWait{120};
 
 }  // namespace
 
@@ -193,7 +174,7 @@ void CorpusFiles::commit(std::int64_t sequences, std::int64_t documents, std::in
   // or no .idx, or the new pair: never the one's .idx with the other's .bin.
   bin_.file().sync();
   idx.file().sync();
-  const FolderLock lock(folder_of(prefix_));
+  const FileLock lock(folder_of(prefix_) / kCorpusLock, {.longest = kLongestWait});
   std::filesystem::remove(idx_path(prefix_));
   bin_.file().commit();
   idx.file().commit();

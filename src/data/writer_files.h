@@ -14,6 +14,10 @@
 
 namespace bloomery {
 
+// In the folder of a corpus, held while the files of a pair change: two writers of one prefix do so
+// one after the other.
+inline constexpr const char* kCorpusLock = ".bloomery.lock";
+
 // Gathers small writes into large ones.
 class BufferedBytes {
  public:

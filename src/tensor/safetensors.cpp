@@ -36,13 +36,13 @@ constexpr Format kFormats[] = {
 // Reads the header of one file; every message starts with its path.
 class HeaderReader {
  public:
-  HeaderReader(const MappedFile& file) : file_(file) {}
+  explicit HeaderReader(const InputFile& file) : file_(file) {}
 
   // Where the tensors' bytes start.
   std::size_t read(std::map<std::string, Entry>& entries, Metadata& metadata) {
-    const std::string_view text = header_text();
+    const std::string text = header_text();
     const Json header = parse(text);
-    data_bytes_ = file_.bytes().size() - kLengthBytes - text.size();
+    data_bytes_ = file_.size() - kLengthBytes - text.size();
     for (const auto& [name, value] : header.items()) {
       if (name == kMetadataKey) {
         read_metadata(value, metadata);
@@ -57,21 +57,21 @@ class HeaderReader {
  private:
   template <class... Parts>
   void require(bool condition, const Parts&... parts) const {
-    check(condition, file_.path().string(), ": ", parts...);
+    check(condition, file_.name(), ": ", parts...);
   }
 
-  std::string_view header_text() const {
-    const std::span<const std::byte> bytes = file_.bytes();
-    require(bytes.size() >= kLengthBytes, "not a safetensors file: it has only ", bytes.size(),
+  std::string header_text() const {
+    require(file_.size() >= kLengthBytes, "not a safetensors file: it has only ", file_.size(),
             " bytes");
     std::uint64_t length = 0;
-    std::memcpy(&length, bytes.data(), kLengthBytes);
+    file_.read(0, &length, kLengthBytes);
     require(length <= kMaxHeaderBytes, "not a safetensors file, or damaged: its header would have ",
             length, " bytes");
-    require(length <= bytes.size() - kLengthBytes, "the file is cut off: its header has ", length,
-            " bytes, but only ", bytes.size() - kLengthBytes, " follow");
-    return {reinterpret_cast<const char*>(bytes.data()) + kLengthBytes,
-            static_cast<std::size_t>(length)};
+    require(length <= file_.size() - kLengthBytes, "the file is cut off: its header has ", length,
+            " bytes, but only ", file_.size() - kLengthBytes, " follow");
+    std::string text(static_cast<std::size_t>(length), '\0');
+    file_.read(kLengthBytes, text.data(), text.size());
+    return text;
   }
 
   Json parse(std::string_view text) const {
@@ -88,7 +88,7 @@ class HeaderReader {
     try {
       return Json::parse(text, watch);
     } catch (const Json::exception& error) {
-      throw Error(concat(file_.path().string(), ": the header is not valid JSON: ", error.what()));
+      throw Error(concat(file_.name(), ": the header is not valid JSON: ", error.what()));
     }
   }
 
@@ -167,7 +167,7 @@ class HeaderReader {
   }
 
   static constexpr std::size_t kMaxExtent = std::numeric_limits<std::int64_t>::max();
-  const MappedFile& file_;
+  const InputFile& file_;
   std::size_t data_bytes_ = 0;
 };
 
@@ -201,24 +201,31 @@ std::vector<std::string> SafetensorsFile::names() const {
 
 const SafetensorsFile::Entry& SafetensorsFile::entry(const std::string& name) const {
   const auto found = entries_.find(name);
-  check(found != entries_.end(), file_.path().string(), " has no tensor ", name, " (it has ",
+  check(found != entries_.end(), file_.name(), " has no tensor ", name, " (it has ",
         entries_.size(), " others)");
   return found->second;
 }
 
-std::span<const std::byte> SafetensorsFile::bytes(const std::string& name) const {
+std::vector<std::byte> SafetensorsFile::bytes(const std::string& name) const {
   const Entry& found = entry(name);
-  return file_.bytes().subspan(data_offset_ + found.begin, found.end - found.begin);
+  std::vector<std::byte> stored(found.end - found.begin);
+  file_.read(data_offset_ + found.begin, stored.data(), stored.size());
+  return stored;
 }
 
 Tensor SafetensorsFile::read(Stream& stream, const std::string& name) const {
   const Entry& found = entry(name);
-  check(found.dtype.has_value(), file_.path().string(), ": tensor ", name, " is ", found.format,
+  check(found.dtype.has_value(), file_.name(), ": tensor ", name, " is ", found.format,
         ", which bloomery does not compute with");
-  const std::span<const std::byte> from = bytes(name);
   Tensor tensor = Tensor::empty(stream, *found.dtype, found.shape);
-  stream.copy(tensor.data(), from.data(), from.size());
-  stream.synchronize();
+  if (stream.on_cuda()) {
+    const std::vector<std::byte> from = bytes(name);
+    stream.copy(tensor.data(), from.data(), from.size());
+    stream.synchronize();
+  } else {
+    stream.synchronize();  // whoever had the memory before is done with it
+    file_.read(data_offset_ + found.begin, tensor.data(), tensor.bytes());
+  }
   return tensor;
 }
 

@@ -38,14 +38,14 @@ class SafetensorsFile {
   bool contains(const std::string& name) const { return entries_.contains(name); }
   const Entry& entry(const std::string& name) const;  // throws when there is none
 
-  // The stored bytes of one tensor, valid while this object lives.
-  std::span<const std::byte> bytes(const std::string& name) const;
+  // The stored bytes of one tensor.
+  std::vector<std::byte> bytes(const std::string& name) const;
   // Copies one tensor to the stream's device; returns when it is there.
   Tensor read(Stream& stream, const std::string& name) const;
   std::map<std::string, Tensor> read_all(Stream& stream) const;
 
  private:
-  MappedFile file_;
+  InputFile file_;
   std::size_t data_offset_ = 0;
   std::map<std::string, Entry> entries_;
   Metadata metadata_;

@@ -85,6 +85,27 @@ std::optional<CheckpointReader> open_checkpoint(const CheckpointFlags& flags) {
   return reader;
 }
 
+// --save is for one line of steps: a run starts one in a folder without checkpoints, or goes on
+// from the newest there. Newer ones that were passed over as damaged, or that --fork speaks of,
+// move aside. The step that this run goes on from.
+std::int64_t claim_save_folder(const PretrainOptions& options,
+                               const std::optional<CheckpointReader>& checkpoint) {
+  const CheckpointFlags& flags = options.checkpoint;
+  if (flags.save.empty() || options.evaluation.skip_train) {
+    return kNoStep;
+  }
+  const bool goes_on = checkpoint && !flags.finetune && !flags.reset_iteration;
+  const std::int64_t own = own_step(flags.save, goes_on ? &*checkpoint : nullptr);
+  std::error_code absent;
+  const bool newest = own != kNoStep && flags.load_tag.empty() &&
+                      std::filesystem::equivalent(flags.load, flags.save, absent);
+  if (newest || flags.fork) {
+    set_later_steps_aside(flags.save, own, Log());
+  }
+  refuse_later_steps(flags.save, own);
+  return own;
+}
+
 // Which schedule counts when the checkpoint has another one than the flags, by Megatron's rule.
 ScheduleOptions choose_schedule(const PretrainOptions& options, const Plan& plan,
                                 const std::optional<CheckpointReader>& checkpoint) {
@@ -145,6 +166,21 @@ DeviceOptions rank_device(DeviceOptions device, std::int64_t ranks) {
   return device;
 }
 
+// All but the data's.
+RunFacts run_facts(const PretrainOptions& options, const OptionTable& table, const Plan& plan,
+                   const std::optional<CheckpointReader>& checkpoint) {
+  RunFacts facts;
+  facts.own_step = claim_save_folder(options, checkpoint);
+  facts.model = {.model = plan.model, .tokenizer = options.tokenizer, .dtype = plan.dtype};
+  facts.schedule = choose_schedule(options, plan, checkpoint);
+  facts.options = table.json();
+  facts.tokenizer_files = read_tokenizer_files(options.tokenizer);
+  if (checkpoint && !options.checkpoint.finetune) {
+    require_same_tokenizer(*checkpoint, *facts.tokenizer_files);
+  }
+  return facts;
+}
+
 }  // namespace
 
 RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
@@ -159,10 +195,7 @@ RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
              options.tokenizer.type.empty() ? "Bloomery" : options.tokenizer.type, start);
 
   const std::optional<CheckpointReader> checkpoint = open_checkpoint(options.checkpoint);
-  RunFacts facts;
-  facts.model = {.model = plan.model, .tokenizer = options.tokenizer, .dtype = plan.dtype};
-  facts.schedule = choose_schedule(options, plan, checkpoint);
-  facts.options = table.json();
+  RunFacts facts = run_facts(options, table, plan, checkpoint);
   std::unique_ptr<const TrainingData> data;
   const auto get_data = [&](RunLog& to) -> const TrainingData& {
     if (!data) {

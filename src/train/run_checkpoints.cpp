@@ -1,11 +1,13 @@
 #include "train/run_checkpoints.h"
 
 #include <algorithm>
+#include <iterator>
 #include <sstream>
 
 #include "checkpoint/boxes.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/matmul/choices.h"
+#include "train/loaded_libraries.h"
 #include "train/schedule_record.h"
 
 namespace bloomery {
@@ -15,8 +17,24 @@ constexpr const char* kOptimizerSteps = "optimizer_steps";
 constexpr const char* kSchedulePosition = "schedule_position";
 constexpr const char* kSkippedSteps = "skipped_steps";
 constexpr const char* kSchedule = "schedule";
+constexpr std::string_view kPadding = "/padding";  // behind a parameter's name
 
 using Part = ParameterStore::Part;
+
+// The tensor that a part is of. Padding rows are stored only when they take part in the softmax and
+// thus learn: all ranks' rows of a parameter, one after another, are a tensor of their own.
+std::string stored_name(const Part& part) {
+  return part.is_padding ? concat(part.parameter->name, kPadding) : part.parameter->name;
+}
+
+// The true rows of the parameters, and the padding rows that learn.
+std::vector<Part> learning_parts(Rank& rank) {
+  std::vector<Part> parts = rank.store().parts();
+  std::erase_if(parts, [&](const Part& part) {
+    return part.is_padding && !rank.options().model.vocabulary.padded_in_softmax;
+  });
+  return parts;
+}
 
 std::int64_t stored_number(const CheckpointReader& reader, const char* name) {
   const auto& extra = reader.state().extra;
@@ -28,12 +46,12 @@ std::int64_t stored_number(const CheckpointReader& reader, const char* name) {
 }
 
 // Reads a part of a tensor of any dtype into `to`.
-void load_part(Rank& rank, const CheckpointReader& reader, const std::string& name,
-               const Part& part, const Tensor& to) {
+void load_tensor(Rank& rank, const CheckpointReader& reader, const std::string& name,
+                 const Part& part, const Tensor& to) {
   Stream& stream = rank.stream();
   const DType dtype = reader.tensor(name).dtype;
   std::int64_t at = 0;
-  for (const Box& box : boxes_of_range(part.parameter->box, part.first, part.count)) {
+  for (const Box& box : boxes_of_range(part.box, part.first, part.count)) {
     const std::int64_t count = box.extent.numel();
     std::vector<std::byte> bytes(static_cast<std::size_t>(count) * size_of(dtype));
     reader.read(name, box, bytes);
@@ -73,7 +91,7 @@ void check_fits(const Rank& rank, const CheckpointReader& reader, bool optimizer
   }
   std::size_t weights = 0;
   for (const std::string& name : reader.names()) {
-    weights += is_moment_name(name) ? 0 : 1;
+    weights += is_moment_name(name) || name.ends_with(kPadding) ? 0 : 1;
   }
   const bool whole = rank.model().is_first() && rank.model().is_last();
   if (count == 0 && whole && weights != parameters.size()) {
@@ -120,6 +138,51 @@ void load_choices(Rank& rank, const std::string& text) {
   rank.stream().device().service<MatmulChoices>().load(lines);
 }
 
+void load_part(Rank& rank, const CheckpointReader& reader, const Part& part, bool optimizer) {
+  const std::string name = stored_name(part);
+  load_tensor(rank, reader, name, part, part.weights);
+  if (optimizer && part.shard) {
+    const FlatShard& shard = rank.optimizer().shards()[*part.shard];
+    const Shape shape{part.count};
+    load_tensor(rank, reader, exp_avg_name(name), part, shard.moment1.range(part.at, shape));
+    if (shard.moment2) {
+      load_tensor(rank, reader, exp_avg_sq_name(name), part, shard.moment2.range(part.at, shape));
+    }
+  }
+}
+
+// Padding rows that cannot be taken over begin at their initial values, and the notes say so.
+void load_padding(Rank& rank, const CheckpointReader& reader, const std::vector<Part>& parts,
+                  bool optimizer, std::vector<std::string>& notes) {
+  const auto is_padding = [](const std::string& name) { return name.ends_with(kPadding); };
+  const bool stored = std::ranges::any_of(reader.names(), is_padding);
+  bool any = false, same = true;
+  for (const Part& part : parts) {
+    if (!part.is_padding) {
+      continue;
+    }
+    any = true;
+    const std::string name = stored_name(part);
+    if (reader.contains(name) && reader.tensor(name).shape == part.box.global) {
+      load_part(rank, reader, part, optimizer);
+    } else {
+      same = false;
+    }
+  }
+  // Not every rank has such rows.
+  same = same && (rank.mesh().world().size() > 1 || stored == any);
+  if (!same) {
+    notes.push_back(
+        concat("the padding rows of the vocabulary, which --padded-vocab-in-softmax trains, are "
+               "others in ",
+               reader.folder().string(),
+               " than here (that flag, --make-vocab-size-divisible-by or the "
+               "number of tensor-parallel ranks differs): the run goes on, but no longer bit for "
+               "bit as one "
+               "that was never interrupted"));
+  }
+}
+
 std::string choices_text(Rank& rank) {
   std::string text;
   for (const std::string& line : rank.stream().device().service<MatmulChoices>().lines()) {
@@ -130,21 +193,17 @@ std::string choices_text(Rank& rank) {
 
 }  // namespace
 
-Progress load_checkpoint(Rank& rank, const CheckpointReader& reader, LoadScope scope) {
+LoadedProgress load_checkpoint(Rank& rank, const CheckpointReader& reader, LoadScope scope) {
   const bool optimizer = scope == LoadScope::everything;
   check_fits(rank, reader, optimizer);
-  for (const Part& part : rank.store().parts()) {
-    const std::string& name = part.parameter->name;
-    load_part(rank, reader, name, part, part.weights);
-    if (optimizer && part.shard) {
-      const FlatShard& shard = rank.optimizer().shards()[*part.shard];
-      const Shape shape{part.count};
-      load_part(rank, reader, exp_avg_name(name), part, shard.moment1.range(part.at, shape));
-      if (shard.moment2) {
-        load_part(rank, reader, exp_avg_sq_name(name), part, shard.moment2.range(part.at, shape));
-      }
+  const std::vector<Part> parts = learning_parts(rank);
+  for (const Part& part : parts) {
+    if (!part.is_padding) {
+      load_part(rank, reader, part, optimizer);
     }
   }
+  LoadedProgress loaded;
+  load_padding(rank, reader, parts, optimizer, loaded.notes);
   rank.store().take_over_master();
   rank.stream().synchronize();
   if (scope == LoadScope::weights) {
@@ -154,7 +213,8 @@ Progress load_checkpoint(Rank& rank, const CheckpointReader& reader, LoadScope s
     load_step_state(rank, reader);
   }
   load_choices(rank, reader.state().choices);
-  return {reader.state().step, reader.state().consumed_samples};
+  loaded.progress = {reader.state().step, reader.state().consumed_samples};
+  return loaded;
 }
 
 RunCheckpoints::RunCheckpoints(Rank& rank, const CheckpointFlags& flags, const RunFacts& facts)
@@ -169,7 +229,8 @@ RunCheckpoints::RunCheckpoints(Rank& rank, const CheckpointFlags& flags, const R
     return;
   }
   const SaveOptions options{.asynchronous = !flags.synchronous,
-                            .keep = {.last = flags.keep_last, .every = flags.keep_every}};
+                            .keep = {.last = flags.keep_last, .every = flags.keep_every},
+                            .own_step = facts.own_step};
   writer_ = std::make_unique<CheckpointWriter>(flags.save, save_group(group_->host()), options);
   add_parameters();
   stage_.reserve();
@@ -178,22 +239,21 @@ RunCheckpoints::RunCheckpoints(Rank& rank, const CheckpointFlags& flags, const R
 RunCheckpoints::~RunCheckpoints() = default;
 
 void RunCheckpoints::add_parameters() {
-  const auto add = [&](const std::string& name, const Part& part, const Tensor& tensor) {
-    stage_.add_range(name, tensor.dtype(), part.parameter->box, part.first, part.count,
-                     tensor.data());
-  };
-  for (const Part& part : rank_.store().parts()) {
+  for (const Part& part : learning_parts(rank_)) {
     if (!part.is_first_holder) {
       continue;
     }
-    const std::string& name = part.parameter->name;
-    add(name, part, part.weights);
+    const auto add = [&](const std::string& name, const Tensor& tensor) {
+      stage_.add_range(name, tensor.dtype(), part.box, part.first, part.count, tensor.data());
+    };
+    const std::string name = stored_name(part);
+    add(name, part.weights);
     if (!flags_.no_save_optim && part.shard) {
       const FlatShard& shard = rank_.optimizer().shards()[*part.shard];
       const Shape shape{part.count};
-      add(exp_avg_name(name), part, shard.moment1.range(part.at, shape));
+      add(exp_avg_name(name), shard.moment1.range(part.at, shape));
       if (shard.moment2) {
-        add(exp_avg_sq_name(name), part, shard.moment2.range(part.at, shape));
+        add(exp_avg_sq_name(name), shard.moment2.range(part.at, shape));
       }
     }
   }
@@ -214,12 +274,20 @@ RunState RunCheckpoints::state(const Progress& progress) const {
                  {kSkippedSteps, std::to_string(step.num_skipped)},
                  {kSchedule, to_json(facts_.schedule)}};
   set_model_record(state, facts_.model);
+  if (facts_.model.tokenizer) {
+    set_carried_tokenizer(state, *facts_.model.tokenizer);
+  }
+  state.machine = concat(rank_.stream().device().description(), loaded_library_versions());
   return state;
 }
 
 void RunCheckpoints::save(const Progress& progress) {
   if (writer_) {
-    writer_->save(stage_.take(state(progress)));
+    writer_->save([&] {
+      Snapshot snapshot = stage_.take(state(progress));
+      snapshot.files = facts_.tokenizer_files;
+      return snapshot;
+    });
   }
 }
 

@@ -9,6 +9,8 @@
 #include "checkpoint/model_record.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/stage.h"
+#include "checkpoint/timeline.h"
+#include "checkpoint/tokenizer_files.h"
 #include "checkpoint/writer.h"
 #include "train/options/pretrain_options.h"
 #include "train/rank.h"
@@ -27,6 +29,8 @@ struct RunFacts {
   ScheduleOptions schedule;
   std::string options;  // JSON
   std::map<std::string, std::string> data_indices;
+  std::shared_ptr<const std::vector<SnapshotFile>> tokenizer_files;
+  std::int64_t own_step = kNoStep;  // of the folder that is saved in, that the run goes on from
 };
 
 enum class LoadScope {
@@ -35,9 +39,13 @@ enum class LoadScope {
   weights,            // --finetune
 };
 
+struct LoadedProgress {
+  Progress progress;
+  std::vector<std::string> notes;  // what keeps the run from going on bit for bit
+};
 // Takes over what a checkpoint holds; the numbers are the checkpoint's bit for bit. An Error names
 // what does not fit.
-Progress load_checkpoint(Rank& rank, const CheckpointReader& reader, LoadScope scope);
+LoadedProgress load_checkpoint(Rank& rank, const CheckpointReader& reader, LoadScope scope);
 
 class RunCheckpoints {
  public:

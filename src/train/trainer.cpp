@@ -72,7 +72,7 @@ void Trainer::setup(std::unique_ptr<Communicator> world) {
     log_.line(no_checkpoint_lines(
         (std::filesystem::path(folder) / "latest_checkpointed_iteration.txt").string()));
   }
-  if (!options_.checkpoint.save.empty()) {
+  if (!options_.checkpoint.save.empty() && !options_.evaluation.skip_train) {
     checkpoints_ = std::make_unique<RunCheckpoints>(*rank_, options_.checkpoint, inputs_.facts);
   }
   log_.line(datetime_line("after model, optimizer, and learning rate scheduler are built",
@@ -88,7 +88,11 @@ void Trainer::load() {
   const LoadScope scope = options_.checkpoint.finetune ? LoadScope::weights
                           : no_optimizer               ? LoadScope::without_optimizer
                                                        : LoadScope::everything;
-  progress_ = load_checkpoint(*rank_, reader, scope);
+  const LoadedProgress loaded = load_checkpoint(*rank_, reader, scope);
+  progress_ = loaded.progress;
+  for (const std::string& note : loaded.notes) {
+    log_.warning(note);
+  }
   const auto home = std::filesystem::absolute(reader.folder()).parent_path();
   if (std::filesystem::exists(options_.checkpoint.save) &&
       std::filesystem::equivalent(home, options_.checkpoint.save)) {
@@ -138,6 +142,12 @@ RunEnd Trainer::run() {
     evaluate_at_end(Split::test);
   }
   report_saves(true);
+  if (rank_->mesh().world().host().any(
+          "save failed", last_save_failed_)) {  // once more: what was full may have room by now
+    saved_.reset();
+    save();
+    report_saves(true);
+  }
   if (profile_) {
     log_.line(profile_->finish());
   }
@@ -238,6 +248,7 @@ void Trainer::take_outcome() {
     facts.num_zeros = gradient_zeros(*rank_);
   }
   log_.step(facts);
+  report_rejected_choices();
   stop_seen_ = stop_seen_ || facts.outcome.stop;
   judge(facts);
   if (options_.logging.optimizer_states_to_tensorboard && log_.at_tensorboard_interval(iteration)) {
@@ -278,6 +289,18 @@ void Trainer::give_up(const std::string& why) {
   report_saves(true);
   log_.finish();
   throw std::runtime_error(why);
+}
+
+// The first steps of a run that goes on show which of the stored choices cannot be used here.
+void Trainer::report_rejected_choices() {
+  const auto& rejected = rank_->stream().device().service<MatmulChoices>().rejected();
+  if (inputs_.checkpoint != nullptr && rejected.size() > told_rejected_) {
+    log_.warning(concat(
+        rejected.size() - told_rejected_, " products are not computed as in the checkpoint's run (",
+        inputs_.checkpoint->state().machine, "), the first of them ", rejected[told_rejected_],
+        ": numbers agree to about 1e-5 from here on, not bit for bit"));
+    told_rejected_ = rejected.size();
+  }
 }
 
 // Means since the last line: the timers go on until that sets them back.

@@ -189,33 +189,55 @@ std::vector<FlatShard> ParameterStore::shards() const {
   return all;
 }
 
-std::vector<ParameterStore::Part> ParameterStore::parts() const {
-  const std::vector<Range> ranges = this->ranges();
-  const std::vector<FlatShard> shards = this->shards();
-  std::vector<Part> all;
-  for (const Bucket& bucket : buckets_) {
+Box ParameterStore::padding_box(const Parameter& parameter) const {
+  const std::int64_t rows = parameter.local_shape[0];
+  Shape global = parameter.box.global;
+  global[0] = rows * mesh_->degree(Axis::tensor) - parameter.box.global[0];
+  Box box = Box::whole(global);
+  box.extent[0] = rows - parameter.box.extent[0];
+  box.offset[0] =
+      rows * mesh_->coordinate(Axis::tensor) + parameter.box.extent[0] - parameter.box.global[0];
+  return box;
+}
+
+// Adds what this rank's shard has of `part.box`, whose elements begin at `first` of the bucket.
+void ParameterStore::add_part(std::vector<Part>& parts, const Bucket& bucket, std::int64_t first,
+                              Part part) const {
+  const std::int64_t shard_begin = bucket.shard_begin();
+  const std::int64_t begin = std::max(first, shard_begin);
+  const std::int64_t end =
+      std::min(first + part.box.extent.numel(), shard_begin + bucket.shard_size());
+  if (begin >= end) {
+    return;
+  }
+  part.first = begin - first;
+  part.count = end - begin;
+  const bool shared = bucket.num_shards == 1 && mesh_->index(bucket.kind.axes) != 0;
+  part.is_first_holder = !shared && is_first_holder(*part.parameter);
+  if (bucket.kind.frozen) {
+    part.weights = value_shard(bucket).range(begin - shard_begin, {part.count});
+  } else {
+    const std::vector<Range> ranges = this->ranges();
     const auto range = std::find_if(ranges.begin(), ranges.end(), [&](const Range& r) {
       return r.shard <= bucket.shard_first && bucket.shard_first < r.shard + r.count;
     });
-    const bool shared = bucket.num_shards == 1 && mesh_->index(bucket.kind.axes) != 0;
-    const std::int64_t shard_begin = bucket.shard_begin();
+    part.shard = static_cast<std::size_t>(range - ranges.begin());
+    part.at = bucket.shard_first + begin - shard_begin - range->shard;
+    part.weights = shards()[*part.shard].master.range(part.at, {part.count});
+  }
+  parts.push_back(std::move(part));
+}
+
+std::vector<ParameterStore::Part> ParameterStore::parts() const {
+  std::vector<Part> all;
+  for (const Bucket& bucket : buckets_) {
     for (const Place& place : bucket.places) {
-      const std::int64_t count = place.parameter->box.extent.numel();
-      const std::int64_t begin = std::max(place.first, shard_begin);
-      const std::int64_t end = std::min(place.first + count, shard_begin + bucket.shard_size());
-      if (begin >= end) {
-        continue;
+      const Parameter& parameter = *place.parameter;
+      add_part(all, bucket, place.first, {.parameter = &parameter, .box = parameter.box});
+      if (!(parameter.local_shape == parameter.box.extent)) {
+        add_part(all, bucket, place.first + parameter.box.extent.numel(),
+                 {.parameter = &parameter, .is_padding = true, .box = padding_box(parameter)});
       }
-      Part part{place.parameter, begin - place.first, end - begin};
-      part.is_first_holder = !shared && is_first_holder(*place.parameter);
-      if (bucket.kind.frozen) {
-        part.weights = value_shard(bucket).range(begin - shard_begin, {part.count});
-      } else {
-        part.shard = static_cast<std::size_t>(range - ranges.begin());
-        part.at = bucket.shard_first + begin - shard_begin - range->shard;
-        part.weights = shards[*part.shard].master.range(part.at, {part.count});
-      }
-      all.push_back(std::move(part));
     }
   }
   return all;

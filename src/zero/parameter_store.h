@@ -72,11 +72,15 @@ class ParameterStore final : public ParameterAccess {
   // Axes along which ranks hold different shards, or count different parameters, in a norm.
   AxisSet norm_axes() const;
 
-  // What this rank holds of a parameter: elements [first, first + count) of its true rows. Weights
-  // are master weights, or values if it is frozen. Moments lie at `at` of shard number `shard`.
+  // What this rank holds of a parameter: elements [first, first + count) of its true rows, or of
+  // its padding rows, which all ranks' together, one after another, are a tensor of their own.
+  // Weights are master weights, or values if it is frozen. Moments lie at `at` of shard number
+  // `shard`.
   struct Part {
     const Parameter* parameter;
-    std::int64_t first, count;
+    bool is_padding = false;
+    Box box;  // of the rows that `first` counts in
+    std::int64_t first = 0, count = 0;
     Tensor weights;
     std::optional<std::size_t> shard;  // none: frozen
     std::int64_t at = 0;
@@ -116,6 +120,9 @@ class ParameterStore final : public ParameterAccess {
   void bind_grads(const Bucket& bucket, const Tensor& whole) const;
   Tensor value_shard(const Bucket& bucket) const;
   std::vector<Range> ranges() const;
+  Box padding_box(const Parameter& parameter) const;
+  void add_part(std::vector<Part>& parts, const Bucket& bucket, std::int64_t first,
+                Part part) const;
   template <class Value>
   void initialize_place(const Bucket& bucket, const Place& place, std::uint64_t seed);
 

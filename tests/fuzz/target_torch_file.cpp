@@ -5,7 +5,7 @@
 namespace bloomery {
 
 void fuzz_input(std::span<const std::byte> input) {
-  const TorchFile file(input, "fuzz.bin");
+  const TorchFile file(std::make_unique<MemoryBytes>(input, "fuzz.bin"));
   for (const auto& [name, entry] : file.entries()) {
     file.bytes(name);
   }

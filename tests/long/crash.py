@@ -22,12 +22,19 @@ from training import Program, Run, expect_equal, expect_same_checkpoint, make_st
 MOMENTS = ["training", "saving", "pruning", "start", "pruning", "saving"]
 
 
+def is_moment(names, moment):
+    """By the names in the folder: what is being written comes after the newest step, what is being removed before it."""
+    newest = max((int(name[5:]) for name in names if re.fullmatch(r"step-\d+", name)), default=-1)
+    unfinished = [int(found[1]) for name in names if (found := re.match(r"step-(\d+)\.tmp-", name))]
+    return {"training": "metrics.jsonl" in names,
+            "saving": any(step > newest for step in unfinished),
+            "pruning": any(step < newest for step in unfinished)}[moment]
+
+
 def wait_for(process, folder, moment, delay):
-    """Until a name of that kind is in the folder, or the process has ended; then so many seconds more."""
-    pattern = {"training": r"metrics\.jsonl", "saving": r"step-\d+\.tmp-(?!trash)", "pruning": r".*tmp-trash"}[moment]
+    """Until the names in the folder show that moment, or the process has ended; then so many seconds more."""
     while process.poll() is None:
-        names = os.listdir(folder) if folder.is_dir() else []
-        if any(re.match(pattern, name) for name in names):
+        if is_moment(os.listdir(folder) if folder.is_dir() else [], moment):
             time.sleep(delay)
             return
 

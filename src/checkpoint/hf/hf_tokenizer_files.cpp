@@ -9,37 +9,10 @@ namespace bloomery {
 namespace {
 
 namespace fs = std::filesystem;
-using Files = std::vector<HfTokenizer::File>;
-
 constexpr const char* kConfigName = "tokenizer_config.json";
-constexpr const char* kNames[] = {
-    "tokenizer.json",     kConfigName,       "special_tokens_map.json",
-    "added_tokens.json",  "vocab.json",      "merges.txt",
-    "vocab.txt",          "tokenizer.model", "spiece.model",
-    "chat_template.jinja"};
-
-void add_path(Files& files, const fs::path& path) {
-  if (path.empty()) {
-    return;
-  }
-  if (!fs::is_directory(path)) {
-    const std::string extension = path.extension().string();
-    const std::string name = extension == ".json"    ? "tokenizer.json"
-                             : extension == ".model" ? "tokenizer.model"
-                                                     : path.filename().string();
-    files.push_back({name, path});
-    return;
-  }
-  for (const char* name : kNames) {
-    if (fs::exists(path / name)) {
-      files.push_back({name, path / name});
-    }
-  }
-}
 
 bool has(const HfTokenizer& tokenizer, std::string_view name) {
-  return std::ranges::find(tokenizer.files, name, &HfTokenizer::File::name) !=
-         tokenizer.files.end();
+  return std::ranges::find(tokenizer.files, name, &TokenizerFile::name) != tokenizer.files.end();
 }
 
 }  // namespace
@@ -51,16 +24,7 @@ bool has_tokenizer_files(const fs::path& folder) {
 }
 
 HfTokenizer find_hf_tokenizer(const TokenizerOptions& options) {
-  HfTokenizer found;
-  add_path(found.files, options.path);
-  add_path(found.files, options.tokenizer_model);
-  if (!options.vocab_file.empty()) {
-    const bool bpe = !options.merge_file.empty();
-    found.files.push_back({bpe ? "vocab.json" : "vocab.txt", options.vocab_file});
-    if (bpe) {
-      found.files.push_back({"merges.txt", options.merge_file});
-    }
-  }
+  HfTokenizer found{.files = tokenizer_files(options), .tokens = {}, .end_of_text = {}};
   const auto tokenizer = load_tokenizer(options);
   const SpecialTokens& special = tokenizer->special();
   const auto end = special.eod ? special.eod : special.eos;
@@ -73,10 +37,9 @@ HfTokenizer find_hf_tokenizer(const TokenizerOptions& options) {
 
 void write_tokenizer_files(const fs::path& folder, const HfTokenizer& tokenizer,
                            std::int64_t max_positions) {
-  for (const HfTokenizer::File& file : tokenizer.files) {
-    const MappedFile source(file.source);
+  for (const TokenizerFile& file : tokenizer.files) {
     AtomicFile copy(folder / file.name);
-    copy.write(source.bytes().data(), source.bytes().size());
+    copy.write(read_file(file.source));
     copy.commit();
   }
   const bool byte_pairs = has(tokenizer, "vocab.json") && has(tokenizer, "merges.txt");

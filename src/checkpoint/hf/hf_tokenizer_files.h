@@ -6,17 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/tokenizer_files.h"
 #include "models/hf_config.h"
-#include "tokenizer/load.h"
 
 namespace bloomery {
 
 struct HfTokenizer {
-  struct File {
-    std::string name;              // in the Hugging Face folder
-    std::filesystem::path source;  // what is copied
-  };
-  std::vector<File> files;
+  std::vector<TokenizerFile> files;
   HfTokenIds tokens;
   std::optional<std::string> end_of_text;  // the end token as text
 };

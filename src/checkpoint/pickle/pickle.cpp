@@ -122,7 +122,13 @@ class Machine {
   }
 
   // Nodes and stack.
+  void require_room(std::size_t values) const {
+    require(values < kMaxPickleValues, "it has more than ", kMaxPickleValues,
+            " values, too many for a state dict");
+  }
+
   Index make(Kind kind) {
+    require_room(pickle_.nodes.size());
     pickle_.nodes.push_back({.kind = kind});
     return static_cast<Index>(pickle_.nodes.size() - 1);
   }
@@ -220,7 +226,7 @@ class Machine {
   bool container(unsigned char code) {
     switch (code) {
       case kMark:
-        return marks_.push_back(stack_.size()), true;
+        return mark(), true;
       case kEmptyDict:
         return push_with(Kind::dict, {}), true;
       case kEmptyList:
@@ -277,7 +283,15 @@ class Machine {
     }
   }
 
-  void put(std::uint32_t slot) { memo_[slot] = top(); }
+  void mark() {
+    require_room(marks_.size());
+    marks_.push_back(stack_.size());
+  }
+
+  void put(std::uint32_t slot) {
+    require_room(memo_.size());
+    memo_[slot] = top();
+  }
 
   void get(std::uint32_t slot) {
     const auto found = memo_.find(slot);

@@ -49,6 +49,9 @@ struct Pickle {
 // global that is not in `globals` ("module name"), an instruction that state dicts do not use, or
 // anything malformed is an Error that starts with `source`.
 inline constexpr std::size_t kMaxPickleBytes = std::size_t{32} << 20;
+// Values, marks and kept values that a pickle may have: a state dict of a hundred thousand tensors
+// has fewer, and they take a few hundred megabytes at most.
+inline constexpr std::size_t kMaxPickleValues = std::size_t{1} << 21;
 Pickle read_pickle(std::span<const std::byte> input, const std::string& source,
                    std::span<const std::string_view> globals);
 

@@ -50,6 +50,15 @@ TEST(Pickle, ValuesThatAreKeptExistOnce) {
   EXPECT_EQ(root.children, (std::vector<std::uint32_t>{pickle.root, pickle.root}));
 }
 
+// An instruction of one byte makes tens of bytes of memory: a pickle full of them must end early.
+TEST(Pickle, ManyTinyValuesAreRefused) {
+  for (const char instruction : {'}', ']', '(', '\x94', '\x85'}) {
+    const std::string said =
+        complaint("\x80\x04N" + std::string(kMaxPickleValues + 1, instruction));
+    EXPECT_NE(said.find("too many for a state dict"), std::string::npos) << said;
+  }
+}
+
 TEST(Pickle, UsesTheInputUpToItsEnd) {
   const std::string bytes = "\x80\x02N.rest"s;
   EXPECT_EQ(read(bytes).bytes, 4u);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <optional>
 #include <string_view>
 
 #include "checkpoint/pickle/strided_copy.h"
@@ -20,8 +20,8 @@ constexpr std::size_t kProtocolBytes = 2;
 // FOLDER/data.pkl and one entry FOLDER/data/KEY per storage.
 class ZipStorages final : public TorchStorages {
  public:
-  ZipStorages(std::span<const std::byte> bytes, const std::string& source)
-      : archive_(bytes, source) {
+  explicit ZipStorages(const ReadableBytes& bytes) : archive_(bytes) {
+    const std::string& source = bytes.name();
     for (const auto& [name, entry] : archive_.entries()) {
       if (name.ends_with(kPickleName)) {
         check(folder_.empty(), source, ": the archive has ", folder_, "data.pkl and ", name);
@@ -31,7 +31,7 @@ class ZipStorages final : public TorchStorages {
     check(!folder_.empty(), source, ": not a file of torch.save: the archive has no data.pkl");
     const std::string order = folder_ + "byteorder";
     if (archive_.entries().contains(order)) {
-      const std::span<const std::byte> text = entry(order);
+      const std::vector<std::byte> text = archive_.contents(order);
       check(std::string_view(reinterpret_cast<const char*>(text.data()), text.size()) == "little",
             source, ": its numbers are big-endian; save it again on a little-endian machine");
     }
@@ -40,132 +40,145 @@ class ZipStorages final : public TorchStorages {
           " are read");
   }
 
-  std::span<const std::byte> pickle() { return entry(folder_ + "data.pkl"); }
+  std::vector<std::byte> pickle() const { return archive_.contents(folder_ + "data.pkl"); }
 
   std::size_t size(const std::string& key) const override {
     return archive_.entry(folder_ + "data/" + key).size;
   }
+  // The last one is kept: tensors that share a storage often follow each other.
   std::span<const std::byte> contents(const std::string& key) override {
-    return entry(folder_ + "data/" + key);
+    if (last_key_ != key) {
+      last_key_.reset();
+      last_ = archive_.contents(folder_ + "data/" + key);
+      last_key_ = key;
+    }
+    return last_;
   }
 
  private:
-  // What was unpacked or checked is kept, so that tensors sharing a storage do not repeat it.
-  std::span<const std::byte> entry(const std::string& name) {
-    const auto known = seen_.find(name);
-    if (known != seen_.end()) {
-      return known->second;
-    }
-    if (!archive_.entry(name).deflated) {
-      return seen_.emplace(name, archive_.packed(name)).first->second;
-    }
-    unpacked_.push_back(archive_.inflate(name));
-    return seen_.emplace(name, unpacked_.back()).first->second;
-  }
-
   ZipArchive archive_;
   std::string folder_;  // with its slash
-  std::map<std::string, std::span<const std::byte>> seen_;
-  std::vector<std::vector<std::byte>> unpacked_;
+  std::optional<std::string> last_key_;
+  std::vector<std::byte> last_;
 };
 
 // Pickles one after another: magic number, version, facts about the machine, the state dict, the
 // keys of its storages; then for each key the number of elements and the elements.
 class LegacyStorages final : public TorchStorages {
  public:
-  LegacyStorages(std::span<const std::byte> bytes, std::string source)
-      : rest_(bytes.subspan(kProtocolBytes + kLegacyMagic.size())), source_(std::move(source)) {
+  explicit LegacyStorages(const ReadableBytes& bytes) : bytes_(bytes), source_(bytes.name()) {
     next_pickle();
     next_pickle();
   }
 
   std::map<std::string, TorchTensor> read() {
-    const Pickle pickle = next_pickle();
+    const Pickle& pickle = next_pickle();
     std::map<std::string, TorchTensor> tensors = read_state_dict(pickle, source_);
     std::map<std::string, const TorchStorage*> used;
     for (const auto& [name, tensor] : tensors) {
       used.emplace(tensor.storage.key, &tensor.storage);
     }
-    const Pickle keys = next_pickle();
+    const Pickle& keys = next_pickle();
     check(keys[keys.root].kind == PickleNode::Kind::list, source_,
           ": the list of storages is missing");
     for (const std::uint32_t child : keys[keys.root].children) {
       const std::string key(keys[child].text);
       const auto found = used.find(key);
       check(found != used.end(), source_, ": storage ", key, " belongs to no tensor");
-      read_storage(*found->second);
+      find_storage(*found->second);
     }
     return tensors;
   }
 
-  std::size_t size(const std::string& key) const override { return find(key).size(); }
-  std::span<const std::byte> contents(const std::string& key) override { return find(key); }
+  std::size_t size(const std::string& key) const override { return place(key).bytes; }
+  std::span<const std::byte> contents(const std::string& key) override {
+    const Place& found = place(key);
+    last_.resize(found.bytes);
+    bytes_.read(found.offset, last_.data(), last_.size());
+    return last_;
+  }
 
  private:
-  Pickle next_pickle() {
-    Pickle pickle = read_state_dict_pickle(rest_, source_);
-    rest_ = rest_.subspan(pickle.bytes);
-    return pickle;
+  struct Place {
+    std::uint64_t offset = 0;
+    std::size_t bytes = 0;
+  };
+
+  // Valid until the next call, as its texts lie in last_.
+  const Pickle& next_pickle() {
+    last_.resize(std::min<std::uint64_t>(bytes_.size() - at_, kMaxPickleBytes));
+    bytes_.read(at_, last_.data(), last_.size());
+    pickle_ = read_state_dict_pickle(last_, source_);
+    at_ += pickle_.bytes;
+    return pickle_;
   }
 
-  void read_storage(const TorchStorage& storage) {
+  void find_storage(const TorchStorage& storage) {
     std::int64_t count = 0;
-    check(rest_.size() >= sizeof count, source_, ": the file is cut off before storage ",
+    check(bytes_.size() - at_ >= sizeof count, source_, ": the file is cut off before storage ",
           storage.key);
-    std::memcpy(&count, rest_.data(), sizeof count);
-    rest_ = rest_.subspan(sizeof count);
+    bytes_.read(at_, &count, sizeof count);
+    at_ += sizeof count;
     check(count == storage.num_elements, source_, ": storage ", storage.key, " has ", count,
           " elements, but its tensors say ", storage.num_elements);
-    check(storage.bytes() <= rest_.size(), source_, ": the file is cut off: storage ", storage.key,
-          " has ", storage.bytes(), " bytes, but only ", rest_.size(), " follow");
-    check(places_.emplace(storage.key, rest_.subspan(0, storage.bytes())).second, source_,
-          ": storage ", storage.key, " appears twice");
-    rest_ = rest_.subspan(storage.bytes());
+    check(storage.bytes() <= bytes_.size() - at_, source_, ": the file is cut off: storage ",
+          storage.key, " has ", storage.bytes(), " bytes, but only ", bytes_.size() - at_,
+          " follow");
+    check(places_.emplace(storage.key, Place{at_, storage.bytes()}).second, source_, ": storage ",
+          storage.key, " appears twice");
+    at_ += storage.bytes();
   }
 
-  std::span<const std::byte> find(const std::string& key) const {
+  const Place& place(const std::string& key) const {
     const auto found = places_.find(key);
     check(found != places_.end(), source_, ": storage ", key, " is missing");
     return found->second;
   }
 
-  std::span<const std::byte> rest_;
-  std::string source_;
-  std::map<std::string, std::span<const std::byte>> places_;
+  const ReadableBytes& bytes_;
+  const std::string& source_;
+  std::uint64_t at_ = kProtocolBytes + kLegacyMagic.size();  // what comes next
+  Pickle pickle_;
+  std::vector<std::byte> last_;
+  std::map<std::string, Place> places_;
 };
 
-bool is_legacy(std::span<const std::byte> bytes) {
-  return bytes.size() >= kProtocolBytes + kLegacyMagic.size() && bytes[0] == std::byte{0x80} &&
-         std::memcmp(bytes.data() + kProtocolBytes, kLegacyMagic.data(), kLegacyMagic.size()) == 0;
+// The first bytes of a file, at most so many as the older form starts with.
+std::vector<unsigned char> beginning(const ReadableBytes& bytes) {
+  std::vector<unsigned char> first(
+      std::min<std::uint64_t>(bytes.size(), kProtocolBytes + kLegacyMagic.size()));
+  bytes.read(0, first.data(), first.size());
+  return first;
+}
+
+bool is_legacy(const std::vector<unsigned char>& first) {
+  return first.size() == kProtocolBytes + kLegacyMagic.size() && first[0] == 0x80 &&
+         std::equal(kLegacyMagic.begin(), kLegacyMagic.end(), first.begin() + kProtocolBytes);
 }
 
 }  // namespace
 
 TorchFile::TorchFile(const std::filesystem::path& path)
-    : source_(path.string()), file_(std::make_unique<MappedFile>(path)) {
-  open(file_->bytes());
-}
+    : TorchFile(std::make_unique<InputFile>(path)) {}
 
-TorchFile::TorchFile(std::span<const std::byte> bytes, std::string source)
-    : source_(std::move(source)) {
-  open(bytes);
-}
-
-void TorchFile::open(std::span<const std::byte> bytes) {
-  if (is_legacy(bytes)) {
-    auto legacy = std::make_unique<LegacyStorages>(bytes, source_);
+TorchFile::TorchFile(std::unique_ptr<const ReadableBytes> bytes) : file_(std::move(bytes)) {
+  const std::string& source = file_->name();
+  const std::vector<unsigned char> first = beginning(*file_);
+  if (is_legacy(first)) {
+    auto legacy = std::make_unique<LegacyStorages>(*file_);
     entries_ = legacy->read();
     storages_ = std::move(legacy);
   } else {
-    check(bytes.size() >= 2 && bytes[0] == std::byte{'P'} && bytes[1] == std::byte{'K'}, source_,
+    check(first.size() >= 2 && first[0] == 'P' && first[1] == 'K', source,
           ": not a file of torch.save: it starts neither as a zip archive nor as its older form");
-    auto zip = std::make_unique<ZipStorages>(bytes, source_);
-    entries_ = read_state_dict(read_state_dict_pickle(zip->pickle(), source_), source_);
+    auto zip = std::make_unique<ZipStorages>(*file_);
+    const std::vector<std::byte> pickle = zip->pickle();
+    entries_ = read_state_dict(read_state_dict_pickle(pickle, source), source);
     storages_ = std::move(zip);
   }
   for (const auto& [name, tensor] : entries_) {
     const std::size_t size = storages_->size(tensor.storage.key);
-    check(size == tensor.storage.bytes(), source_, ": ", name, ": its storage has ", size,
+    check(size == tensor.storage.bytes(), source, ": ", name, ": its storage has ", size,
           " bytes in the file, but ", tensor.storage.num_elements, " elements of ",
           tensor.storage.type->name(), " need ", tensor.storage.bytes());
   }
@@ -173,8 +186,8 @@ void TorchFile::open(std::span<const std::byte> bytes) {
 
 const TorchTensor& TorchFile::entry(const std::string& name) const {
   const auto found = entries_.find(name);
-  check(found != entries_.end(), source_, " has no tensor ", name, " (it has ", entries_.size(),
-        " others)");
+  check(found != entries_.end(), file_->name(), " has no tensor ", name, " (it has ",
+        entries_.size(), " others)");
   return found->second;
 }
 
@@ -192,7 +205,7 @@ std::vector<std::byte> TorchFile::bytes(const std::string& name) const {
 
 Tensor TorchFile::read(Stream& stream, const std::string& name) const {
   const TorchType& type = *entry(name).storage.type;
-  check(type.dtype.has_value(), source_, ": tensor ", name, " is a ", type.name(),
+  check(type.dtype.has_value(), file_->name(), ": tensor ", name, " is a ", type.name(),
         ", which bloomery does not compute with");
   const std::vector<std::byte> values = bytes(name);
   Tensor tensor = Tensor::empty(stream, *type.dtype, entry(name).shape);

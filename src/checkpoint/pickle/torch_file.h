@@ -22,7 +22,7 @@ class TorchStorages {
   virtual ~TorchStorages() = default;
   // Bytes of the storage; throws when there is none.
   virtual std::size_t size(const std::string& key) const = 0;
-  // Valid while this object lives. Not for several threads at once.
+  // Valid until the next call. Not for several threads at once.
   virtual std::span<const std::byte> contents(const std::string& key) = 0;
 };
 
@@ -31,8 +31,7 @@ class TorchFile {
   // Checks everything that can be checked without reading the numbers: an Error names what is
   // wrong, or the Python object that the file asks for and a state dict does not need.
   explicit TorchFile(const std::filesystem::path& path);
-  // The same for bytes in memory, which must outlive this object; `source` is named in messages.
-  TorchFile(std::span<const std::byte> bytes, std::string source);
+  explicit TorchFile(std::unique_ptr<const ReadableBytes> bytes);
 
   const std::map<std::string, TorchTensor>& entries() const { return entries_; }
   const TorchTensor& entry(const std::string& name) const;  // throws when there is none
@@ -43,10 +42,7 @@ class TorchFile {
   Tensor read(Stream& stream, const std::string& name) const;
 
  private:
-  void open(std::span<const std::byte> bytes);
-
-  std::string source_;
-  std::unique_ptr<const MappedFile> file_;
+  std::unique_ptr<const ReadableBytes> file_;
   std::map<std::string, TorchTensor> entries_;
   std::unique_ptr<TorchStorages> storages_;
 };

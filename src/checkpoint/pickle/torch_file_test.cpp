@@ -24,7 +24,8 @@ using Contents = std::map<std::string, std::vector<std::byte>>;
 // What reading the file says; empty when it can be read, and then `contents` has its tensors.
 std::string complaint(const std::string& bytes, Contents* contents = nullptr) {
   try {
-    const TorchFile file(std::as_bytes(std::span(bytes)), "test.bin");
+    const TorchFile file(
+        std::make_unique<MemoryBytes>(std::as_bytes(std::span(bytes)), "test.bin"));
     for (const auto& [name, entry] : file.entries()) {
       auto tensor = file.bytes(name);
       if (contents != nullptr) {
@@ -99,6 +100,16 @@ TEST_P(TorchFiles, DamageIsAnErrorAndNeverWorse) {
     const bool found = !complaint(flipped, &contents).empty();
     EXPECT_TRUE(found || !checksums || contents == sound) << "bit " << bit;
   }
+}
+
+// Someone else writes to the file while it is open: an Error, not a signal.
+TEST_P(TorchFiles, AFileThatShrinksInUseIsAnError) {
+  const TemporaryFolder folder;
+  const auto path =
+      folder.file("weights.bin", golden_file(concat("hf/files/", GetParam(), ".bin")));
+  const TorchFile file(path);
+  std::filesystem::resize_file(path, 100);
+  EXPECT_THROW(file.bytes("plain"), Error);
 }
 
 INSTANTIATE_TEST_SUITE_P(Forms, TorchFiles,

@@ -20,31 +20,52 @@ constexpr std::uint32_t kEndMark = 0x06054b50, kZip64EndMark = 0x06064b50,
 constexpr std::uint64_t kEndBytes = 22, kZip64PlaceBytes = 20, kZip64EndBytes = 56,
                         kDirectoryBytes = 46, kEntryBytes = 30;
 constexpr std::uint64_t kMaxComment = 65535;
+constexpr std::uint64_t kMaxDirectory = std::uint64_t{64} << 20;  // of a million entries or so
 constexpr std::uint16_t kStored = 0, kDeflated = 8, kEncrypted = 1, kZip64Extra = 1;
 constexpr std::uint32_t kIn64Bits = 0xFFFFFFFF;
 constexpr std::uint64_t kMaxDeflateRatio = 1032;  // a pair of codes gives at most 258 bytes
 
 }  // namespace
 
-template <class Number>
-Number ZipArchive::number(std::uint64_t at) const {
-  check(at <= bytes_.size() && sizeof(Number) <= bytes_.size() - at, source_,
-        ": the archive is cut off or damaged: it refers to byte ", at, " of ", bytes_.size());
-  Number value;
-  std::memcpy(&value, bytes_.data() + at, sizeof(Number));
-  return value;
-}
+class ZipArchive::Window {
+ public:
+  Window(const ReadableBytes& source, std::uint64_t first, std::uint64_t size)
+      : source_(source), first_(first), bytes_(size) {
+    source.read(first, bytes_.data(), bytes_.size());
+  }
 
-ZipArchive::ZipArchive(std::span<const std::byte> bytes, std::string source)
-    : bytes_(bytes), source_(std::move(source)) {
+  // Little-endian, checked.
+  template <class Number>
+  Number number(std::uint64_t at) const {
+    Number value;
+    std::memcpy(&value, part(at, sizeof(Number)).data(), sizeof(Number));
+    return value;
+  }
+  std::span<const std::byte> part(std::uint64_t at, std::uint64_t size) const {
+    check(at >= first_ && at - first_ <= bytes_.size() && size <= bytes_.size() - (at - first_),
+          source_.name(), ": the archive is cut off or damaged: it refers to byte ", at, " of ",
+          source_.size());
+    return std::span(bytes_).subspan(at - first_, size);
+  }
+
+ private:
+  const ReadableBytes& source_;
+  std::uint64_t first_;
+  std::vector<std::byte> bytes_;
+};
+
+ZipArchive::ZipArchive(const ReadableBytes& bytes) : bytes_(bytes), source_(bytes.name()) {
   const Directory directory = find_directory();
   check(directory.offset <= bytes_.size() && directory.bytes <= bytes_.size() - directory.offset,
         source_, ": the archive is cut off: its directory of ", directory.bytes,
         " bytes should start at byte ", directory.offset, " of ", bytes_.size());
+  check(directory.bytes <= kMaxDirectory, source_, ": the directory of the archive has ",
+        directory.bytes, " bytes; at most ", kMaxDirectory, " are read");
+  const Window window(bytes_, directory.offset, directory.bytes);
   std::uint64_t at = directory.offset;
   const std::uint64_t end = directory.offset + directory.bytes;
   for (std::uint64_t i = 0; i < directory.count; ++i) {
-    at = read_entry(at, end);
+    at = read_entry(window, at, end);
   }
   check(at == end, source_, ": the archive is damaged: its directory has ", end - at,
         " bytes too many");
@@ -55,49 +76,55 @@ ZipArchive::Directory ZipArchive::find_directory() const {
         " bytes");
   const std::uint64_t last = bytes_.size() - kEndBytes;
   const std::uint64_t first = last - std::min(last, kMaxComment);
+  const std::uint64_t begin = first - std::min(first, kZip64PlaceBytes);
+  const Window window(bytes_, begin, bytes_.size() - begin);
   for (std::uint64_t at = last + 1; at-- > first;) {
-    if (number<std::uint32_t>(at) != kEndMark ||
-        number<std::uint16_t>(at + 20) != bytes_.size() - at - kEndBytes) {
+    if (window.number<std::uint32_t>(at) != kEndMark ||
+        window.number<std::uint16_t>(at + 20) != bytes_.size() - at - kEndBytes) {
       continue;
     }
-    const Directory found{.count = number<std::uint16_t>(at + 10),
-                          .bytes = number<std::uint32_t>(at + 12),
-                          .offset = number<std::uint32_t>(at + 16)};
-    const bool zip64 =
-        at >= kZip64PlaceBytes && number<std::uint32_t>(at - kZip64PlaceBytes) == kZip64PlaceMark;
-    return zip64 ? find_zip64_directory(at) : found;
+    const Directory found{.count = window.number<std::uint16_t>(at + 10),
+                          .bytes = window.number<std::uint32_t>(at + 12),
+                          .offset = window.number<std::uint32_t>(at + 16)};
+    const bool zip64 = at >= kZip64PlaceBytes &&
+                       window.number<std::uint32_t>(at - kZip64PlaceBytes) == kZip64PlaceMark;
+    return zip64 ? find_zip64_directory(window, at) : found;
   }
   throw Error(concat(source_, ": the archive is cut off: its directory is not at the end"));
 }
 
-ZipArchive::Directory ZipArchive::find_zip64_directory(std::uint64_t end) const {
-  const auto at = number<std::uint64_t>(end - kZip64PlaceBytes + 8);
-  check(at <= bytes_.size() && kZip64EndBytes <= bytes_.size() - at &&
-            number<std::uint32_t>(at) == kZip64EndMark,
-        source_, ": the archive is damaged: no directory record at byte ", at);
-  return {.count = number<std::uint64_t>(at + 32),
-          .bytes = number<std::uint64_t>(at + 40),
-          .offset = number<std::uint64_t>(at + 48)};
+ZipArchive::Directory ZipArchive::find_zip64_directory(const Window& window,
+                                                       std::uint64_t end) const {
+  const auto at = window.number<std::uint64_t>(end - kZip64PlaceBytes + 8);
+  check(at <= bytes_.size() && kZip64EndBytes <= bytes_.size() - at, source_,
+        ": the archive is damaged: no directory record at byte ", at);
+  const Window record(bytes_, at, kZip64EndBytes);
+  check(record.number<std::uint32_t>(at) == kZip64EndMark, source_,
+        ": the archive is damaged: no directory record at byte ", at);
+  return {.count = record.number<std::uint64_t>(at + 32),
+          .bytes = record.number<std::uint64_t>(at + 40),
+          .offset = record.number<std::uint64_t>(at + 48)};
 }
 
 // Reads the directory's entry at `at`; returns where the next one starts.
-std::uint64_t ZipArchive::read_entry(std::uint64_t at, std::uint64_t end) {
-  check(kDirectoryBytes <= end - at && number<std::uint32_t>(at) == kDirectoryMark, source_,
+std::uint64_t ZipArchive::read_entry(const Window& window, std::uint64_t at, std::uint64_t end) {
+  check(kDirectoryBytes <= end - at && window.number<std::uint32_t>(at) == kDirectoryMark, source_,
         ": the archive is damaged: no entry at byte ", at, " of its directory");
-  const auto flags = number<std::uint16_t>(at + 8), method = number<std::uint16_t>(at + 10);
-  Entry entry{.size = number<std::uint32_t>(at + 24),
-              .packed = number<std::uint32_t>(at + 20),
-              .offset = number<std::uint32_t>(at + 42),
-              .checksum = number<std::uint32_t>(at + 16),
+  const auto flags = window.number<std::uint16_t>(at + 8),
+             method = window.number<std::uint16_t>(at + 10);
+  Entry entry{.size = window.number<std::uint32_t>(at + 24),
+              .packed = window.number<std::uint32_t>(at + 20),
+              .offset = window.number<std::uint32_t>(at + 42),
+              .checksum = window.number<std::uint32_t>(at + 16),
               .deflated = method == kDeflated};
-  const std::uint64_t name_bytes = number<std::uint16_t>(at + 28),
-                      extra_bytes = number<std::uint16_t>(at + 30),
-                      comment_bytes = number<std::uint16_t>(at + 32);
+  const std::uint64_t name_bytes = window.number<std::uint16_t>(at + 28),
+                      extra_bytes = window.number<std::uint16_t>(at + 30),
+                      comment_bytes = window.number<std::uint16_t>(at + 32);
   const std::uint64_t next = at + kDirectoryBytes + name_bytes + extra_bytes + comment_bytes;
   check(next <= end, source_, ": the archive is damaged: an entry leaves its directory");
-  const auto* text = reinterpret_cast<const char*>(bytes_.data() + at + kDirectoryBytes);
-  const std::string name(text, name_bytes);
-  read_zip64_sizes(entry, bytes_.subspan(at + kDirectoryBytes + name_bytes, extra_bytes), name);
+  const auto text = window.part(at + kDirectoryBytes, name_bytes);
+  const std::string name(reinterpret_cast<const char*>(text.data()), name_bytes);
+  read_zip64_sizes(entry, window.part(at + kDirectoryBytes + name_bytes, extra_bytes), name);
   check((flags & kEncrypted) == 0, source_, ": ", name, " is encrypted");
   check(method == kStored || method == kDeflated, source_, ": ", name, " is compressed by method ",
         method, "; only stored and deflated entries can be read");
@@ -139,27 +166,37 @@ const ZipArchive::Entry& ZipArchive::entry(const std::string& name) const {
   return found->second;
 }
 
-std::span<const std::byte> ZipArchive::packed(const std::string& name) const {
+std::vector<std::byte> ZipArchive::contents(const std::string& name) const {
   const Entry& found = entry(name);
-  check(number<std::uint32_t>(found.offset) == kEntryMark, source_,
-        ": the archive is damaged: ", name, " does not start at byte ", found.offset);
-  const std::uint64_t begin = found.offset + kEntryBytes +
-                              number<std::uint16_t>(found.offset + 26) +
-                              number<std::uint16_t>(found.offset + 28);
-  check(begin <= bytes_.size() && found.packed <= bytes_.size() - begin, source_,
-        ": the archive is cut off: ", name, " of ", found.packed, " bytes starts at byte ", begin,
-        " of ", bytes_.size());
-  const std::span<const std::byte> contents = bytes_.subspan(begin, found.packed);
-  if (!found.deflated) {
-    require_checksum(found, contents, name);
+  std::vector<std::byte> bytes = packed(found, name);
+  if (found.deflated) {
+    bytes = inflate(bytes, found, name);
   }
-  return contents;
+  require_checksum(found, bytes, name);
+  return bytes;
 }
 
-std::vector<std::byte> ZipArchive::inflate(const std::string& name) const {
-  const Entry& found = entry(name);
-  const std::span<const std::byte> from = packed(name);
-  std::vector<std::byte> contents(found.size);
+std::vector<std::byte> ZipArchive::packed(const Entry& entry, const std::string& name) const {
+  check(entry.offset <= bytes_.size() && kEntryBytes <= bytes_.size() - entry.offset, source_,
+        ": the archive is cut off: ", name, " starts at byte ", entry.offset, " of ",
+        bytes_.size());
+  const Window head(bytes_, entry.offset, kEntryBytes);
+  check(head.number<std::uint32_t>(entry.offset) == kEntryMark, source_,
+        ": the archive is damaged: ", name, " does not start at byte ", entry.offset);
+  const std::uint64_t begin = entry.offset + kEntryBytes +
+                              head.number<std::uint16_t>(entry.offset + 26) +
+                              head.number<std::uint16_t>(entry.offset + 28);
+  check(begin <= bytes_.size() && entry.packed <= bytes_.size() - begin, source_,
+        ": the archive is cut off: ", name, " of ", entry.packed, " bytes starts at byte ", begin,
+        " of ", bytes_.size());
+  std::vector<std::byte> bytes(entry.packed);
+  bytes_.read(begin, bytes.data(), bytes.size());
+  return bytes;
+}
+
+std::vector<std::byte> ZipArchive::inflate(std::span<const std::byte> from, const Entry& entry,
+                                           const std::string& name) const {
+  std::vector<std::byte> contents(entry.size);
   Bytef nowhere = 0;  // zlib wants a place even for no bytes
   z_stream stream{};
   check(inflateInit2(&stream, -MAX_WBITS) == Z_OK, "zlib cannot be started");
@@ -183,7 +220,6 @@ std::vector<std::byte> ZipArchive::inflate(const std::string& name) const {
   inflateEnd(&stream);
   check(status == Z_STREAM_END && written == contents.size(), source_, ": ", name,
         " is damaged: it unpacks to other than ", contents.size(), " bytes");
-  require_checksum(found, contents, name);
   return contents;
 }
 

@@ -1,4 +1,4 @@
-// Zip archives, read from memory: stored and deflated entries, zip64 included. Sizes, places and
+// Zip archives: stored and deflated entries, zip64 included. Sizes, places and
 // checksums are checked before anything is believed; a bad archive is an Error that says what is
 // wrong.
 #pragma once
@@ -9,6 +9,8 @@
 #include <span>
 #include <string>
 #include <vector>
+
+#include "base/file.h"
 
 namespace bloomery {
 
@@ -22,33 +24,34 @@ class ZipArchive {
     bool deflated = false;
   };
 
-  // The bytes must outlive the archive. `source` is named in messages.
-  ZipArchive(std::span<const std::byte> bytes, std::string source);
+  // The bytes must outlive the archive.
+  explicit ZipArchive(const ReadableBytes& bytes);
 
   const std::map<std::string, Entry>& entries() const { return entries_; }
   const Entry& entry(const std::string& name) const;  // throws when there is none
 
-  // The bytes of an entry as the archive has them: of a stored entry its contents, checked.
-  std::span<const std::byte> packed(const std::string& name) const;
-  // The contents of a deflated entry, checked.
-  std::vector<std::byte> inflate(const std::string& name) const;
+  // Read, unpacked and checked.
+  std::vector<std::byte> contents(const std::string& name) const;
 
  private:
   struct Directory {
     std::uint64_t count = 0, bytes = 0, offset = 0;
   };
+  // A part of the archive in memory. Places are those of the archive.
+  class Window;
   Directory find_directory() const;
-  Directory find_zip64_directory(std::uint64_t end) const;
-  std::uint64_t read_entry(std::uint64_t at, std::uint64_t end);
+  Directory find_zip64_directory(const Window& window, std::uint64_t end) const;
+  std::uint64_t read_entry(const Window& window, std::uint64_t at, std::uint64_t end);
   void read_zip64_sizes(Entry& entry, std::span<const std::byte> extra,
                         const std::string& name) const;
   void require_checksum(const Entry& entry, std::span<const std::byte> contents,
                         const std::string& name) const;
-  template <class Number>
-  Number number(std::uint64_t at) const;  // little-endian, checked
+  std::vector<std::byte> packed(const Entry& entry, const std::string& name) const;
+  std::vector<std::byte> inflate(std::span<const std::byte> from, const Entry& entry,
+                                 const std::string& name) const;
 
-  std::span<const std::byte> bytes_;
-  std::string source_;
+  const ReadableBytes& bytes_;
+  const std::string& source_;
   std::map<std::string, Entry> entries_;
 };
 

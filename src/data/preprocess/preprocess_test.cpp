@@ -87,14 +87,7 @@ class PreprocessTest : public ::testing::Test {
     }
     return text;
   }
-  std::vector<std::string> names() const {
-    std::vector<std::string> found;
-    for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
-      found.push_back(entry.path().filename());
-    }
-    std::ranges::sort(found);
-    return found;
-  }
+  std::vector<std::string> names() const { return visible_names(folder_); }
 
   TemporaryFolder temporary_;
   const std::filesystem::path folder_ = temporary_.path();

@@ -60,12 +60,9 @@ class GptDatasetTest : public testing::Test {
   // Without the lock file.
   std::vector<std::filesystem::path> cache_files() const {
     std::vector<std::filesystem::path> files;
-    for (const auto& entry : std::filesystem::directory_iterator(folder_.path() / "index-cache")) {
-      if (entry.path().filename().string()[0] != '.') {
-        files.push_back(entry.path());
-      }
+    for (const std::string& name : visible_names(folder_.path() / "index-cache")) {
+      files.push_back(folder_.path() / "index-cache" / name);
     }
-    std::ranges::sort(files);
     return files;
   }
 

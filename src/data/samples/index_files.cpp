@@ -1,16 +1,25 @@
 #include "data/samples/index_files.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_lock.h"
 #include "base/md5.h"
 #include "base/temporary_folder.h"
-#include "data/samples/cache_lock.h"
 
 namespace bloomery {
 namespace {
+
+// Makes the folder if need be. False when nothing can be written there.
+bool is_writable_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  return std::filesystem::is_directory(folder, error) && access(folder.c_str(), W_OK | X_OK) == 0;
+}
 
 namespace fs = std::filesystem;
 
@@ -69,9 +78,11 @@ class Place {
   }
 
   void build() const {
-    const CacheLock lock(folder_, files_.stem, files_.longest_wait, [&] {
-      log_.info("waiting for another process that builds ", files_.what, " in ", folder_.string());
-    });
+    const auto tell = [&](const std::string& holder) {
+      log_.info("waiting for ", holder, ", which builds ", files_.what, " in ", folder_.string());
+    };
+    const FileLock lock(folder_ / ("." + files_.stem + ".lock"),
+                        {.longest = files_.longest_wait, .on_wait = tell});
     if (try_to_map()) {  // of many that start together the first has built it
       return;
     }

@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_lock.h"
 #include "base/temporary_folder.h"
-#include "data/samples/cache_lock.h"
 
 namespace bloomery {
 namespace {
@@ -61,8 +61,7 @@ TEST_F(IndexFilesTest, WhatAKilledBuilderLeftIsNotUsed) {
 }
 
 TEST_F(IndexFilesTest, AWaitIsSaidAndEnds) {
-  auto lock =
-      std::make_unique<CacheLock>(folder_.path(), "it", std::chrono::milliseconds(0), [] {});
+  std::unique_ptr<FileLock> lock = FileLock::try_lock(folder_.path() / ".it.lock");
   files_.longest_wait = std::chrono::milliseconds(100);
   testing::internal::CaptureStderr();
   EXPECT_THROW(open(), Error);

@@ -28,6 +28,9 @@ void describe_checkpoint(OptionTable& t, CheckpointFlags& o) {
   t.add("keep-every", o.keep_every, "Never delete those of multiples of so many steps; 0: none.",
         at_least(0));
   t.add("synchronous-save", o.synchronous, "Write each checkpoint before training goes on.");
+  t.add("fork", o.fork,
+        "Move checkpoints of --save that are later than this run's start, with the logs, to "
+        "SAVE/earlier-K instead of refusing the folder.");
 }
 
 void describe_tensorboard(OptionTable& t, LoggingOptions& o) {

@@ -81,6 +81,7 @@ struct CheckpointFlags {
   std::int64_t keep_last = 0;        // 0: all
   std::int64_t keep_every = 0;       // 0: none beyond the last ones
   bool synchronous = false;          // write before the next step instead of beside it
+  bool fork = false;                 // another run's steps in `save` move aside
 };
 
 struct EvaluationOptions {
