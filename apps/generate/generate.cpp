@@ -5,6 +5,7 @@
 #include <chrono>
 #include <iostream>
 
+#include "apps/common/command_line.h"
 #include "apps/generate/output.h"
 #include "base/file.h"
 #include "tokenizer/utf8.h"
@@ -172,17 +173,16 @@ int generate(const Arguments& arguments, std::ostream& out) {
   GenerateCommand command;
   OptionTable table;
   describe(table, command);
-  if (wants_help(arguments)) {
-    out << "usage: bloomery generate --load DIR --prompt TEXT [OPTIONS]\n"
-           "       bloomery generate --load DIR --prompt-file FILE --json [OPTIONS]\n"
-           "       bloomery generate --load DIR --num-samples N [OPTIONS]\n"
-           "       bloomery generate --load DIR [OPTIONS]\n\n"
-        << table.help();
+  ignore_training_flags(table, arguments);
+  if (!read_options(table, arguments, out,
+                    "usage: bloomery generate --load DIR --prompt TEXT [OPTIONS]\n"
+                    "       bloomery generate --load DIR --prompt-file FILE --json [OPTIONS]\n"
+                    "       bloomery generate --load DIR --num-samples N [OPTIONS]\n"
+                    "       bloomery generate --load DIR [OPTIONS]\n",
+                    [&] { return contradictions(table, command); })) {
     return 0;
   }
-  for (const std::string& note : read_generate(table, command, arguments)) {
-    Log().info(note);
-  }
+  command.generate.sampling.seed = static_cast<std::uint64_t>(command.seed);
   const std::vector<std::string> prompts = !command.prompt_file.empty()
                                                ? read_prompts(command.prompt_file)
                                            : command.prompts.empty() ? std::vector<std::string>{""}

@@ -1,6 +1,7 @@
 #include "apps/pretrain/pretrain.h"
 
 #include "apps/bloomery.h"
+#include "apps/common/command_line.h"
 #include "apps/common/device_choice.h"
 #include "apps/common/stop_signals.h"
 #include "train/options/dry_run.h"
@@ -15,10 +16,10 @@ int pretrain_command(const Arguments& arguments, std::ostream& out) {
   OptionTable table;
   describe(table, options);
   describe(table, device);
-  if (wants_help(arguments)) {
-    out << "usage: bloomery pretrain [OPTIONS]\n\nTrains a model. docs/options.md has every option "
-           "of Megatron-DeepSpeed.\n\n"
-        << table.help();
+  table.take_config_files();
+  if (print_help(table, arguments, out,
+                 "usage: bloomery pretrain [OPTIONS]\n\nTrains a model. docs/options.md has every "
+                 "option of Megatron-DeepSpeed.\n")) {
     return kFinished;
   }
   const std::vector<std::string> notes =
