@@ -22,16 +22,22 @@ int pretrain_command(const Arguments& arguments, std::ostream& out) {
                  "option of Megatron-DeepSpeed.\n")) {
     return kFinished;
   }
-  const std::vector<std::string> notes =
-      read_pretrain(table, options, arguments, read_environment());
+  std::vector<std::string> notes = read_pretrain(table, options, arguments, read_environment());
+  for (std::string& line : corpora_shorter_than_a_sequence(options.data)) {
+    notes.push_back(std::move(line));
+  }
   if (options.dry_run) {
     print_dry_run(table, options, notes, out);
     return kFinished;
   }
+  Arguments command = {"bloomery", "pretrain"};
+  command.insert(command.end(), arguments.begin(), arguments.end());
   const StopSignals signals;
-  const RunEnd end =
-      pretrain(options, table, notes,
-               {.device = device.options(), .stop_requested = StopSignals::came, .out = out});
+  const RunEnd end = pretrain(options, table, notes,
+                              {.device = device.options(),
+                               .stop_requested = StopSignals::came,
+                               .out = out,
+                               .command = command});
   return end == RunEnd::finished ? kFinished : end == RunEnd::stopped ? kStoppedEarly : kFailed;
 }
 

@@ -6,8 +6,10 @@
 #include <filesystem>
 
 #include "checkpoint/folder.h"
+#include "checkpoint/hash.h"
 #include "comm/threads.h"
-#include "train/schedule_record.h"
+#include "train/choose_schedule.h"
+#include "train/run_command.h"
 
 namespace bloomery {
 namespace {
@@ -85,32 +87,19 @@ std::optional<CheckpointReader> open_checkpoint(const CheckpointFlags& flags) {
   return reader;
 }
 
-// Which schedule counts when the checkpoint has another one than the flags, by Megatron's rule.
-ScheduleOptions choose_schedule(const PretrainOptions& options, const Plan& plan,
-                                const std::optional<CheckpointReader>& checkpoint) {
-  const ScheduleOptions& here = plan.optimizer.schedule;
-  const bool loads = checkpoint && !options.checkpoint.finetune &&
-                     !options.checkpoint.no_load_optim && !options.evaluation.skip_train;
-  const auto& extra = loads ? checkpoint->state().extra : std::map<std::string, std::string>{};
-  const auto found = extra.find("schedule");
-  if (!loads || found == extra.end() || options.rate.override_scheduler) {
-    return here;
+// What the first samples hold: the same as long as their order is, however many are asked for.
+std::string sample_order(const SampleSource& source) {
+  constexpr std::int64_t kSamples = 16;
+  std::vector<TokenId> tokens(static_cast<std::size_t>(source.num_tokens()));
+  std::string bytes;
+  for (std::int64_t k = 0; k < std::min(kSamples, source.size()); ++k) {
+    source.read(k, tokens);
+    bytes.append(reinterpret_cast<const char*>(tokens.data()), tokens.size() * sizeof(TokenId));
   }
-  const std::string place = checkpoint->folder().string();
-  const ScheduleOptions stored = schedule_from_json(found->second, place);
-  if (options.rate.use_checkpoint_scheduler) {
-    return stored;
-  }
-  std::string lines;
-  for (const std::string& line : schedule_differences(here, stored)) {
-    lines += "\n  " + line;
-  }
-  check(lines.empty(), "the schedule of ", place,
-        " is not that of the flags; give --override-opt_param-scheduler to use the flags', or "
-        "--use-checkpoint-opt_param-scheduler to use the checkpoint's:",
-        lines);
-  return stored;
+  return hash_text(xxh3(bytes));
 }
+
+constexpr const char* kOrder = "training order";
 
 void note_other_data(const std::map<std::string, std::string>& here,
                      const std::optional<CheckpointReader>& checkpoint, RunLog& log) {
@@ -118,7 +107,8 @@ void note_other_data(const std::map<std::string, std::string>& here,
     return;
   }
   const auto& stored = checkpoint->state().data_indices;
-  const auto before = stored.find("training"), after = here.find("training");
+  const char* key = stored.contains(kOrder) ? kOrder : "training";
+  const auto before = stored.find(key), after = here.find(key);
   if (before != stored.end() && after != here.end() && before->second != after->second) {
     log.warning(
         "the training samples are not those of the checkpoint (other corpora, --split, --seed, "
@@ -161,7 +151,11 @@ RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
   const std::optional<CheckpointReader> checkpoint = open_checkpoint(options.checkpoint);
   RunFacts facts;
   facts.model = {.model = plan.model, .tokenizer = options.tokenizer, .dtype = plan.dtype};
-  facts.schedule = choose_schedule(options, plan, checkpoint);
+  const ScheduleChoice choice = choose_schedule(options, plan, checkpoint ? &*checkpoint : nullptr);
+  for (const std::string& note : choice.notes) {
+    log.warning(note);
+  }
+  facts.schedule = choice.schedule;
   facts.options = table.json();
   std::unique_ptr<const TrainingData> data;
   const auto get_data = [&](RunLog& to) -> const TrainingData& {
@@ -172,6 +166,12 @@ RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
       data = std::make_unique<const TrainingData>(options.data, options.seed, requested,
                                                   tokenizer->special().eod, Log());
       facts.data_indices = data->index_hashes();
+      if (const SampleSource* samples = data->source(Split::train)) {
+        facts.data_indices[kOrder] = sample_order(*samples);
+      }
+      if (!options.checkpoint.save.empty()) {
+        store_command(options.checkpoint.save, table, setting.command, Log());
+      }
       if (!options.checkpoint.finetune) {
         note_other_data(facts.data_indices, checkpoint, to);
       }
@@ -184,6 +184,7 @@ RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
                          .facts = facts,
                          .device = rank_device(setting.device, ranks),
                          .checkpoint = checkpoint ? &*checkpoint : nullptr,
+                         .schedule_refusal = choice.refusal,
                          .data = get_data,
                          .stop_requested = setting.stop_requested,
                          .start = start};

@@ -101,6 +101,7 @@ void Trainer::load() {
                           : no_optimizer               ? LoadScope::without_optimizer
                                                        : LoadScope::everything;
   progress_ = load_checkpoint(*rank_, reader, scope);
+  check(inputs_.schedule_refusal.empty(), inputs_.schedule_refusal);
   const auto home = std::filesystem::absolute(reader.folder()).parent_path();
   if (std::filesystem::exists(options_.checkpoint.save) &&
       std::filesystem::equivalent(home, options_.checkpoint.save)) {
