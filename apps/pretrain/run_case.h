@@ -1,11 +1,8 @@
 // What tests of whole runs share: a corpus of little stories and a small model.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <iterator>
-#include <regex>
 #include <sstream>
 
 #include "apps/common/command_case.h"
@@ -34,12 +31,13 @@ inline const std::filesystem::path& corpus_folder() {
                              tokenizer + " --output-prefix " + at + "/stories"))
                    .code == 0;
   }();
-  EXPECT_TRUE(made);
+  check(made, "the corpus of the tests could not be made");
   return folder.path();
 }
 
-class PretrainRun : public ::testing::Test {
- protected:
+// Where runs of a test save.
+class RunFolder {
+ public:
   std::string at(const std::string& name) const { return (folder_.path() / name).string(); }
 
   // The command that trains with what `more` says and small values for the rest.
@@ -77,29 +75,30 @@ class PretrainRun : public ::testing::Test {
   CheckpointReader newest(const std::string& name) const {
     return open_checkpoint(list_checkpoints(at(name)).back());
   }
-  void expect_same_checkpoints(const std::string& a, const std::string& b) const {
+  // What two runs' newest checkpoints do not share; empty: they are equal to the bit.
+  std::string checkpoint_differences(const std::string& a, const std::string& b) const {
     const CheckpointReader first = newest(a), second = newest(b);
-    EXPECT_EQ(first.state().step, second.state().step);
-    EXPECT_EQ(first.names(), second.names());
+    std::string found = first.state().step == second.state().step ? "" : "steps ";
+    found += first.names() == second.names() ? "" : "names ";
     for (const std::string& name : first.names()) {
-      EXPECT_EQ(compare_tensor(first, second, name).count, 0) << name;
+      found += compare_tensor(first, second, name).count == 0 ? "" : name + " ";
     }
+    return found;
   }
 
+ private:
   const TemporaryFolder folder_;
 };
 
-inline std::vector<std::string> all_matches(const std::string& text, const std::string& pattern) {
+// Of every iteration, as printed.
+inline std::vector<std::string> losses(const std::string& out) {
+  const std::string before = "lm loss: ";
   std::vector<std::string> found;
-  const std::regex regex(pattern);
-  for (std::sregex_iterator it(text.begin(), text.end(), regex), end; it != end; ++it) {
-    found.push_back((*it)[1]);
+  for (std::size_t at = 0; (at = out.find(before, at)) != out.npos;) {
+    at += before.size();
+    found.push_back(out.substr(at, out.find(" |", at) - at));
   }
   return found;
-}
-
-inline std::vector<std::string> losses(const std::string& out) {
-  return all_matches(out, "lm loss: ([0-9.E+-]+) \\|");
 }
 
 }  // namespace bloomery

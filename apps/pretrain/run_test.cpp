@@ -14,7 +14,17 @@
 namespace bloomery {
 namespace {
 
+class PretrainRun : public ::testing::Test, public RunFolder {};
 class ResumedRun : public PretrainRun, public ::testing::WithParamInterface<const char*> {};
+
+std::vector<std::string> all_matches(const std::string& text, const std::string& pattern) {
+  std::vector<std::string> found;
+  const std::regex regex(pattern);
+  for (std::sregex_iterator it(text.begin(), text.end(), regex), end; it != end; ++it) {
+    found.push_back((*it)[1]);
+  }
+  return found;
+}
 
 std::vector<std::string> validations(const std::string& out) {
   return all_matches(out, "( validation loss at iteration .*)\n");
@@ -39,7 +49,7 @@ TEST_P(ResumedRun, ResumesBitForBit) {
                               "60 --initial-loss-scale 65536";
   expect_exact_resume([this](const std::string& more) { return train(more); },
                       options + saved_in("whole"), options + saved_in("parts"));
-  expect_same_checkpoints("whole", "parts");
+  EXPECT_EQ(checkpoint_differences("whole", "parts"), "");
 }
 
 TEST_P(ResumedRun, ResumesBitForBitOnCuda) {
@@ -51,7 +61,7 @@ TEST_P(ResumedRun, ResumesBitForBitOnCuda) {
                               "--train-samples 60 --initial-loss-scale 65536";
   expect_exact_resume([this](const std::string& more) { return train(more); },
                       options + saved_in("whole"), options + saved_in("parts"));
-  expect_same_checkpoints("whole", "parts");
+  EXPECT_EQ(checkpoint_differences("whole", "parts"), "");
 }
 
 std::string case_name(const ::testing::TestParamInfo<const char*>& info) {
