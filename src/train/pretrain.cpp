@@ -135,6 +135,26 @@ DeviceOptions rank_device(DeviceOptions device, std::int64_t ranks) {
   return device;
 }
 
+// Ranks are threads; only the first has a log that says something.
+RunEnd run_trainers(const RunInputs& inputs, const OptionTable& table, RunLog& log) {
+  const std::int64_t ranks = inputs.options.batch.ranks_as_threads;
+  RunEnd end = RunEnd::finished;
+  const auto run_rank = [&](int rank, std::unique_ptr<Communicator> world) {
+    RunLog silent(nullptr, inputs.options, table);
+    Trainer trainer(inputs, std::move(world), rank == 0 ? log : silent);
+    const RunEnd mine = trainer.run();
+    if (rank == 0) {
+      end = mine;
+    }
+  };
+  if (ranks == 1) {
+    run_rank(0, make_self_communicator());
+  } else {
+    run_ranks(static_cast<int>(ranks), run_rank);
+  }
+  return end;
+}
+
 }  // namespace
 
 RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
@@ -169,7 +189,7 @@ RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
       if (const SampleSource* samples = data->source(Split::train)) {
         facts.data_indices[kOrder] = sample_order(*samples);
       }
-      if (!options.checkpoint.save.empty()) {
+      if (!options.checkpoint.save.empty() && !options.evaluation.skip_train) {
         store_command(options.checkpoint.save, table, setting.command, Log());
       }
       if (!options.checkpoint.finetune) {
@@ -178,31 +198,16 @@ RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
     }
     return *data;
   };
-  const std::int64_t ranks = options.batch.ranks_as_threads;
   const RunInputs inputs{.options = options,
                          .plan = plan,
                          .facts = facts,
-                         .device = rank_device(setting.device, ranks),
+                         .device = rank_device(setting.device, options.batch.ranks_as_threads),
                          .checkpoint = checkpoint ? &*checkpoint : nullptr,
                          .schedule_refusal = choice.refusal,
                          .data = get_data,
                          .stop_requested = setting.stop_requested,
                          .start = start};
-  RunEnd end = RunEnd::finished;
-  const auto run_rank = [&](int rank, std::unique_ptr<Communicator> world) {
-    RunLog silent(nullptr, options, table);
-    Trainer trainer(inputs, std::move(world), rank == 0 ? log : silent);
-    const RunEnd mine = trainer.run();
-    if (rank == 0) {
-      end = mine;
-    }
-  };
-  if (ranks == 1) {
-    run_rank(0, make_self_communicator());
-  } else {
-    run_ranks(static_cast<int>(ranks), run_rank);
-  }
-  return end;
+  return run_trainers(inputs, table, log);
 }
 
 }  // namespace bloomery
