@@ -2,7 +2,7 @@
 
 #include "apps/common/command_line.h"
 #include "base/error.h"
-#include "data/preprocess/progress.h"
+#include "base/number_text.h"
 
 namespace bloomery {
 

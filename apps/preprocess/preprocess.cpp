@@ -5,8 +5,8 @@
 
 #include "apps/common/command_line.h"
 #include "apps/common/interrupts.h"
+#include "base/number_text.h"
 #include "data/preprocess/preprocess.h"
-#include "data/preprocess/progress.h"
 #include "tokenizer/load.h"
 
 namespace bloomery {

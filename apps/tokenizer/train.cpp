@@ -7,7 +7,7 @@
 #include "apps/common/progress_line.h"
 #include "apps/tokenizer/tokenizer.h"
 #include "base/error.h"
-#include "data/preprocess/progress.h"
+#include "base/number_text.h"
 #include "data/words/count_words.h"
 #include "tokenizer/train/tokenizer_files.h"
 

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/number_text.h"
 #include "base/thread_pool.h"
 #include "data/input/byte_source.h"
 #include "data/input/input_files.h"
