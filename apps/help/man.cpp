@@ -2,6 +2,7 @@
 #include "apps/bloomery.h"
 #include "apps/help/help.h"
 #include "apps/help/pages.h"
+#include "base/error.h"
 #include "build_config.h"
 #include "config/option_table.h"
 
