@@ -187,7 +187,7 @@ void OptionTable::read_config(const std::string& path) {
   }
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first != text.npos && (text[first] == '{' || text.substr(first, 2) == "//")) {
-    read_json(text, path);
+    read_flat(text, path, OptionRow::Source::config);
   } else {
     read_yaml(text, path);
   }

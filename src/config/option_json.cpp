@@ -208,7 +208,12 @@ struct JsonReader {
 };
 
 void OptionTable::read_json(const std::string& text, const std::string& place) {
-  JsonReader{*this, place, OptionRow::Source::config}.read_flat(text);
+  read_flat(text, place, OptionRow::Source::record);
+}
+
+void OptionTable::read_flat(const std::string& json, const std::string& place,
+                            OptionRow::Source source) {
+  JsonReader{*this, place, source}.read_flat(json);
 }
 
 void OptionTable::read_deepspeed(const std::string& text, const std::string& place) {
@@ -246,7 +251,7 @@ std::string OptionTable::json() const {
 
 std::string OptionTable::given_json() const {
   return json_of(rows_, [](const OptionRow& row) {
-    return row.given && row.given->source != OptionRow::Source::deepspeed;
+    return row.given && row.given->source < OptionRow::Source::record;
   });
 }
 

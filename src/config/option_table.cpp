@@ -195,17 +195,27 @@ bool OptionTable::replaces(const OptionRow& row, const OptionRow::Given& earlier
   const auto text = [](const OptionRow::Given& given) {
     return concat(given.place, " = ", given.value);
   };
-  const bool from_deepspeed = now.source == Source::deepspeed;
-  if (earlier.source == now.source && !from_deepspeed) {
+  const auto is_shorthand = [&](const OptionRow::Given& given) {
+    return kind(row.field) != FieldKind::boolean &&
+           std::ranges::any_of(row.flags, [&](const OptionRow::Spelling& flag) {
+             return flag.implies && "--" + flag.text == given.place;
+           });
+  };
+  const bool from_user = now.source == Source::flag || now.source == Source::config;
+  if (earlier.source == now.source && from_user && !(is_shorthand(earlier) && is_shorthand(now))) {
     notes_.push_back(concat(text(now), " counts, because it comes after ", text(earlier)));
     return true;
   }
-  if (earlier.source == Source::config && !from_deepspeed) {
+  const auto is_typed = [](const OptionRow::Given& given) {
+    return given.source == Source::flag || given.source == Source::argument;
+  };
+  if (earlier.source == Source::config && is_typed(now)) {
     return true;
   }
-  if (now.source == Source::config && earlier.source != Source::deepspeed) {
+  if (is_typed(earlier) && now.source == Source::config) {
     return false;
   }
+  const bool from_deepspeed = now.source == Source::deepspeed;
   if (row.deepspeed_overrules && (from_deepspeed || earlier.source == Source::deepspeed)) {
     notes_.push_back(concat(text(from_deepspeed ? now : earlier), " overrules ",
                             text(from_deepspeed ? earlier : now)));

@@ -31,8 +31,8 @@ struct OptionRow {
     std::string text;
     std::optional<std::string> implies;
   };
-  // argument: a word without a flag. config: a file of options.
-  enum class Source { flag, argument, config, deepspeed };
+  // argument: a word without a flag. config: a file of options. record: what a program stored.
+  enum class Source { flag, argument, config, record, deepspeed };
   // Who set the option, and to what.
   struct Given {
     std::string place;  // "--lr", "lr in run.json"
@@ -122,11 +122,12 @@ class OptionTable {
   void take_config_files();
 
   // Each sets fields at once and collects what is wrong. `place` names the source in messages.
-  // A flag, or an entry of a file, that comes again: the last counts, with a note, as in Python's
-  // argparse. Flags count more than files.
+  // A flag, or an entry of a file of options, that comes again: the last counts, with a note, as in
+  // Python's argparse; two shorthands for different words of an option contradict each other, as
+  // two flags do there. Flags count more than files of options.
   void read_flags(const std::vector<std::string>& arguments);
+  // What json() wrote. A value that was given differently before is a contradiction.
   void read_json(const std::string& text, const std::string& place);
-  void read_yaml(const std::string& text, const std::string& place);
   void read_deepspeed(const std::string& text, const std::string& place);
   // Throws one Error with all problems of reading and of `further` (rules across fields).
   void finish(const std::vector<std::string>& further = {});
@@ -162,6 +163,8 @@ class OptionTable {
   // True when the value that was just set replaces an earlier, different one.
   bool replaces(const OptionRow& row, const OptionRow::Given& earlier, const OptionRow::Given& now);
   void read_config(const std::string& path);
+  void read_yaml(const std::string& text, const std::string& place);
+  void read_flat(const std::string& json, const std::string& place, OptionRow::Source source);
 
   std::string section_;
   std::deque<OptionRow> rows_;  // references stay valid while rows are added

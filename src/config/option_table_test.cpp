@@ -305,6 +305,16 @@ TEST(OptionJson, RoundTripKeepsEveryBit) {
   EXPECT_FALSE(copy.options.kv_channels.has_value());
 }
 
+TEST(OptionJson, AStoredValueAgainstAFlag) {
+  Fixture f;
+  f.table.read_flags({"--lr", "0.1", "--num-layers", "3"});
+  f.table.read_json(R"({"learning_rate": 0.2, "num-layers": 3})", "run.json");
+  EXPECT_EQ(f.error(),
+            "--lr = 0.1 and learning-rate in run.json = 0.2 contradict each other: keep one of "
+            "them");
+  EXPECT_EQ(f.options.lr, 0.1f);
+}
+
 TEST(OptionJson, Problems) {
   Fixture f;
   f.table.read_json(R"({"lr": "0.1", "num_layers": 2.5, "bf16": 1, "save": null, "sizes": ["a"],

@@ -162,7 +162,7 @@ void OptionTable::read_yaml(const std::string& text, const std::string& place) {
     problems_.push_back(concat(place, " is not text in UTF-8"));
     return;
   }
-  read_json(json, place);
+  read_flat(json, place, OptionRow::Source::config);
 }
 
 }  // namespace bloomery
