@@ -4,6 +4,7 @@
 #   make            with CUDA when nvcc is found, else for the CPU
 #   make cpu|cuda   one of the two
 #   make portable   a binary for other machines: only libc and CUDA are dynamic
+#   make install    program, manual page and completions under PREFIX (/usr/local); DESTDIR for packages
 #   make demo       a small language model from nothing, on the CPU, in under five minutes
 #   make test       source checks and fast tests; test-long: everything slow (see tools/test_long)
 #   make bench      rates of the kernels on this machine
@@ -17,8 +18,10 @@ JOBS ?= $(shell nproc)
 PRESET ?= $(if $(shell command -v nvcc),cuda,cpu)
 BASE ?= origin/main
 TARGETS ?= $(if $(filter asan asan-levels tsan,$@),all,bloomery)
+PREFIX ?= /usr/local
+BINARY ?= build/bloomery
 
-.PHONY: all cpu cuda portable asan asan-levels tsan demo test check test-long bench format tidy clean packages headers
+.PHONY: all cpu cuda portable asan asan-levels tsan demo test check test-long bench format tidy clean packages headers install uninstall
 
 all: $(PRESET)
 
@@ -61,6 +64,22 @@ format:
 tidy:
 	@tools/install_packages lint
 	tools/check_tidy $(BASE)
+
+share = $(DESTDIR)$(PREFIX)/share
+pages = $(share)/man/man1/bloomery.1 $(share)/bash-completion/completions/bloomery \
+  $(share)/zsh/site-functions/_bloomery $(share)/fish/vendor_completions.d/bloomery.fish
+
+install:
+	@test -x $(BINARY) || { echo "make: there is no $(BINARY) to install; run make first" >&2; exit 2; }
+	install -D -m 755 $(BINARY) $(DESTDIR)$(PREFIX)/bin/bloomery
+	mkdir -p $(dir $(pages))
+	$(BINARY) man > $(word 1,$(pages))
+	$(BINARY) completion bash > $(word 2,$(pages))
+	$(BINARY) completion zsh > $(word 3,$(pages))
+	$(BINARY) completion fish > $(word 4,$(pages))
+
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/bloomery $(pages)
 
 clean:
 	rm -rf build

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 #include <new>
 #include <stdexcept>
@@ -14,11 +15,13 @@
 #include "apps/doctor/doctor.h"
 #include "apps/evaluate/evaluate.h"
 #include "apps/generate/generate.h"
+#include "apps/help/help.h"
 #include "apps/preprocess/preprocess.h"
 #include "apps/pretrain/pretrain.h"
 #include "apps/report/report.h"
 #include "apps/tokenizer/tokenizer.h"
 #include "base/error.h"
+#include "base/terminal.h"
 #include "build_config.h"
 #include "tokenizer/utf8.h"
 
@@ -41,7 +44,10 @@ std::vector<Command> commands() {
       {"evaluate", "perplexity, WikiText, LAMBADA, raw logits of a model", evaluate},
       {"convert", "models between checkpoints and Hugging Face folders", convert},
       {"data", "look at, check, join and split tokenised corpora", data},
-      {"merge_datasets", "join corpora: another name of `data merge`", data_merge},
+      {"merge_datasets", "the same as `data merge`, under Megatron's name", data_merge},
+      {"help", "what a command does, and its options", help_command},
+      {"completion", "a script that completes words in bash, zsh or fish", completion},
+      {"man", "the manual page", man},
   };
 }
 
@@ -76,15 +82,35 @@ std::string printable(std::string_view text) {
   return shown;
 }
 
+// Takes -q and -v out of the arguments: they belong to the program, wherever they stand.
+LogLevel take_verbosity(Arguments& arguments) {
+  LogLevel level = LogLevel::info;
+  const auto end = std::find(arguments.begin(), arguments.end(), "--");
+  const auto kept = std::remove_if(arguments.begin(), end, [&](const std::string& argument) {
+    const bool quiet = argument == "-q" || argument == "--quiet";
+    const bool verbose = argument == "-v" || argument == "--verbose";
+    level = quiet ? LogLevel::warning : verbose ? LogLevel::debug : level;
+    return quiet || verbose;
+  });
+  arguments.erase(kept, end);
+  return level;
+}
+
 }  // namespace
 
-int run_bloomery(const Arguments& arguments, std::ostream& out, std::ostream& errors) noexcept {
+int dispatch_bloomery(const Arguments& arguments, std::ostream& out) {
+  return dispatch("bloomery", commands(), without_script_spelling(arguments), out);
+}
+
+int run_bloomery(const Arguments& given, std::ostream& out, std::ostream& errors) noexcept {
   try {
+    Arguments arguments = given;
+    const LogThreshold threshold(take_verbosity(arguments));
     if (!arguments.empty() && arguments[0] == "--version") {
       out << "bloomery " << build::version << (build::cuda ? " (CUDA and CPU)" : " (CPU)") << '\n';
       return kFinished;
     }
-    const int code = dispatch("bloomery", commands(), without_script_spelling(arguments), out);
+    const int code = dispatch_bloomery(arguments, out);
     if (!out.flush()) {
       throw std::runtime_error("the output could not be written: the disk or the reader is gone");
     }

@@ -14,6 +14,9 @@ enum ExitCode : int {
   kStoppedEarly = 75,  // with a good checkpoint: run again
 };
 
+// Runs a command; bad input is an Error.
+int dispatch_bloomery(const Arguments& arguments, std::ostream& out);
+
 // Runs `bloomery ARGUMENTS` and returns its exit code; never throws.
 int run_bloomery(const Arguments& arguments, std::ostream& out, std::ostream& errors) noexcept;
 

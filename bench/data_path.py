@@ -71,7 +71,7 @@ def preprocess(options, folder):
         while size < options.megabytes * 1_000_000:  # in another order each time round
             rng.shuffle(lines)
             size += file.write(b"".join(lines))
-    command = [options.bloomery, "preprocess", "--input", path, "--output-prefix", folder / "corpus", "--append-eod",
+    command = [options.bloomery, "preprocess", "--input", path, "--output-prefix", folder / "corpus", "--append-eod", "--overwrite",
                "--tokenizer-type", "GPT2BPETokenizer", "--vocab-file", options.data / "tokenizers/gpt2/gpt2-vocab.json",
                "--merge-file", options.data / "tokenizers/gpt2/gpt2-merges.txt", "--log-interval", "1000000000"]
     best, peak = float("inf"), 0

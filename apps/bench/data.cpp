@@ -5,11 +5,10 @@
 #include <iomanip>
 
 #include "apps/bench/bench.h"
+#include "apps/common/command_line.h"
 #include "base/error.h"
 #include "base/random.h"
 #include "base/temporary_folder.h"
-#include "config/option_table.h"
-#include "data/samples/cache_lock.h"
 #include "data/samples/gpt_index_cache.h"
 
 namespace bloomery {
@@ -59,12 +58,9 @@ int bench_data(const Arguments& arguments, std::ostream& out) {
   BenchDataOptions o;
   OptionTable table;
   describe(table, o);
-  if (wants_help(arguments)) {
-    out << "usage: bloomery bench data [OPTIONS]\n\n" << table.help();
+  if (!read_options(table, arguments, out, "usage: bloomery bench data [OPTIONS]\n")) {
     return 0;
   }
-  table.read_flags(arguments);
-  table.finish();
   const TemporaryFolder temporary;
   const std::filesystem::path folder =
       o.folder.empty() ? temporary.path() : std::filesystem::path(o.folder);

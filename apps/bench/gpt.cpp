@@ -8,9 +8,10 @@
 #include <optional>
 
 #include "apps/bench/bench.h"
+#include "apps/common/command_line.h"
 #include "apps/common/device_choice.h"
+#include "apps/common/progress_line.h"
 #include "base/file.h"
-#include "config/option_table.h"
 #include "ops/matmul/choices.h"
 #include "train/profile/step_profiler.h"
 #include "train/rank.h"
@@ -124,12 +125,15 @@ void warm_up(Rank& rank, const std::vector<Batch>& batches) {
 void measure(Rank& rank, const std::vector<Batch>& batches, const BenchGptOptions& o,
              std::ostream& out) {
   std::vector<double> times;
+  ProgressLine progress("steps");
   for (int step = 0; step < o.num_steps; ++step) {
     const auto start = std::chrono::steady_clock::now();
     run_step(rank, batches);
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     times.push_back(elapsed.count());
+    progress.at(step + 1, o.num_steps);
   }
+  progress.finish();
   const double seconds = median(times);
   const std::int64_t sequences = batches[0].num_sequences, length = batches[0].length;
   const auto tokens = static_cast<double>(sequences * length * o.num_micro_batches);
@@ -165,12 +169,9 @@ int bench_gpt(const Arguments& arguments, std::ostream& out) {
   BenchGptOptions o;
   OptionTable table;
   describe(table, o);
-  if (wants_help(arguments)) {
-    out << "usage: bloomery bench gpt [OPTIONS]\n\n" << table.help();
+  if (!read_options(table, arguments, out, "usage: bloomery bench gpt [OPTIONS]\n")) {
     return 0;
   }
-  table.read_flags(arguments);
-  table.finish();
   const DeviceOptions device = o.device.options();
   const bool on_cuda = device.kind == DeviceKind::cuda;
   const Size& size = sizes().at(o.size);

@@ -6,10 +6,11 @@
 
 #include "apps/bench/bench.h"
 #include "apps/bench/rows.h"
+#include "apps/common/command_line.h"
 #include "apps/common/device_choice.h"
+#include "apps/common/progress_line.h"
 #include "base/error.h"
 #include "config/nearest.h"
-#include "config/option_table.h"
 #include "ops/matmul/choices.h"
 
 namespace bloomery {
@@ -199,12 +200,10 @@ int bench_ops(const Arguments& arguments, std::ostream& out) {
   BenchOpsOptions options;
   OptionTable table;
   describe(table, options);
-  if (wants_help(arguments)) {
-    out << "usage: bloomery bench ops [OPTIONS]\n\n" << table.help();
+  if (!read_options(table, arguments, out, "usage: bloomery bench ops [OPTIONS]\n",
+                    [&] { return problems(options); })) {
     return 0;
   }
-  table.read_flags(arguments);
-  table.finish(problems(options));
 
   const DeviceOptions device_options = options.device.options();
   const bool on_cuda = device_options.kind == DeviceKind::cuda;
@@ -221,8 +220,12 @@ int bench_ops(const Arguments& arguments, std::ostream& out) {
               options.seconds),
       measure(stream, dtype, product_ceiling(options.product_size.value_or(on_cuda ? 8192 : 2048)),
               options.seconds));
-  for (const BenchRow& row : rows) {
-    report.print(measure(stream, dtype, row, options.seconds));
+  ProgressLine progress("rows");
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    progress.at(static_cast<std::int64_t>(i), static_cast<std::int64_t>(rows.size()));
+    const Result result = measure(stream, dtype, rows[i], options.seconds);
+    progress.finish();
+    report.print(result);
   }
   return 0;
 }

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/bench/bench.h"
+#include "apps/common/command_line.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "config/option_table.h"
 #include "tokenizer/load.h"
 #include "tokenizer/utf8.h"
 
@@ -63,13 +63,11 @@ int bench_tokenizer(const Arguments& arguments, std::ostream& out) {
   BenchTokenizerOptions options;
   OptionTable table;
   describe(table, options);
-  if (wants_help(arguments)) {
-    out << "usage: bloomery bench tokenizer --tokenizer PATH --input FILE... [OPTIONS]\n\n"
-        << table.help();
+  if (!read_options(
+          table, arguments, out,
+          "usage: bloomery bench tokenizer --tokenizer PATH --input FILE... [OPTIONS]\n")) {
     return 0;
   }
-  table.read_flags(arguments);
-  table.finish();
   const std::shared_ptr<const Tokenizer> tokenizer = load_tokenizer(options.tokenizer);
   if (!options.json) {
     out << std::left << std::setw(40) << "file" << std::right << std::setw(12) << "bytes"

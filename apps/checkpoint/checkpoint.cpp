@@ -6,12 +6,12 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/checkpoint/common.h"
+#include "apps/common/command_line.h"
 #include "base/error.h"
 #include "base/file_lock.h"
 #include "base/folder.h"
 #include "checkpoint/prune.h"
 #include "checkpoint/timeline.h"
-#include "config/option_table.h"
 
 namespace bloomery {
 
@@ -106,14 +106,12 @@ int checkpoint_list(const Arguments& arguments, std::ostream& out) {
       .positional()
       .required();
   table.add("json", json, "One JSON object per line.");
-  if (wants_help(arguments)) {
-    out << "usage: bloomery checkpoint list PATH [--json]\n\nManifests and sizes of files are "
-           "checked, not the contents: that is `verify`.\n\n"
-        << table.help();
+  if (!read_options(
+          table, arguments, out,
+          "usage: bloomery checkpoint list PATH [--json]\n\nManifests and sizes of files are "
+          "checked, not the contents: that is `verify`.\n")) {
     return 0;
   }
-  table.read_flags(arguments);
-  table.finish();
   for (const CheckpointEntry& entry : require_checkpoints(path)) {
     const nlohmann::ordered_json row = describe_checkpoint(entry);
     if (json) {
@@ -129,14 +127,12 @@ int checkpoint_prune(const Arguments& arguments, std::ostream& out) {
   PruneCommand options;
   OptionTable table;
   describe(table, options);
-  if (wants_help(arguments)) {
-    out << "usage: bloomery checkpoint prune FOLDER [OPTIONS]\n\nIt can be stopped at any moment: "
-           "each checkpoint is whole or gone.\n\n"
-        << table.help();
+  if (!read_options(
+          table, arguments, out,
+          "usage: bloomery checkpoint prune FOLDER [OPTIONS]\n\nIt can be stopped at any moment: "
+          "each checkpoint is whole or gone.\n")) {
     return 0;
   }
-  table.read_flags(arguments);
-  table.finish();
   check(!list_checkpoints(options.folder).empty(), "no checkpoint in ", options.folder);
   ThreadPool pool;
   for (const CheckpointEntry& entry : to_prune(options.folder, options.keep, &pool)) {

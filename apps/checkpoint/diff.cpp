@@ -6,9 +6,9 @@
 
 #include "apps/checkpoint/checkpoint.h"
 #include "apps/checkpoint/common.h"
+#include "apps/common/command_line.h"
 #include "base/error.h"
 #include "checkpoint/compare.h"
-#include "config/option_table.h"
 
 namespace bloomery {
 namespace {
@@ -111,14 +111,12 @@ int checkpoint_diff(const Arguments& arguments, std::ostream& out) {
   table.add("path", paths, "Two checkpoints, or folders of which the newest is taken.")
       .positional()
       .required();
-  if (wants_help(arguments)) {
-    out << "usage: bloomery checkpoint diff FIRST SECOND\n\nExit code 0 when state and tensors are "
-           "equal to the bit, 1 when they differ; options are\nshown and do not count.\n\n"
-        << table.help();
+  if (!read_options(
+          table, arguments, out,
+          "usage: bloomery checkpoint diff FIRST SECOND\n\nExit code 0 when state and tensors are "
+          "equal to the bit, 1 when they differ; options are\nshown and do not count.\n")) {
     return 0;
   }
-  table.read_flags(arguments);
-  table.finish();
   check(paths.size() == 2, "two checkpoints are compared, ", paths.size(), " were given");
   const CheckpointReader a = open_newest(paths[0]), b = open_newest(paths[1]);
   out << "comparing " << a.folder().string() << " | " << b.folder().string() << '\n';

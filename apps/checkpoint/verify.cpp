@@ -5,8 +5,8 @@
 
 #include "apps/checkpoint/checkpoint.h"
 #include "apps/checkpoint/common.h"
+#include "apps/common/command_line.h"
 #include "base/error.h"
-#include "config/option_table.h"
 
 namespace bloomery {
 namespace {
@@ -48,14 +48,12 @@ int checkpoint_verify(const Arguments& arguments, std::ostream& out) {
   VerifyCommand options;
   OptionTable table;
   describe(table, options);
-  if (wants_help(arguments)) {
-    out << "usage: bloomery checkpoint verify PATH... [OPTIONS]\n\nExit code 2 when one is "
-           "damaged, or when there is none.\n\n"
-        << table.help();
+  if (!read_options(
+          table, arguments, out,
+          "usage: bloomery checkpoint verify PATH... [OPTIONS]\n\nExit code 2 when one is "
+          "damaged, or when there is none.\n")) {
     return 0;
   }
-  table.read_flags(arguments);
-  table.finish();
   std::vector<CheckpointEntry> entries;
   for (const std::string& path : options.paths) {
     for (CheckpointEntry& entry : require_checkpoints(path)) {

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "config/nearest.h"
+#include "config/option_table.h"
 
 namespace bloomery {
 namespace {
@@ -27,6 +28,12 @@ int dispatch(const std::string& program, const std::vector<Command>& commands,
              const Arguments& arguments, std::ostream& out) {
   if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h") {
     list(program, commands, out);
+    return 0;
+  }
+  if (arguments[0] == kHelpAsList) {
+    for (const Command& command : commands) {
+      out << command.name << "\t\t" << command.summary << '\n';
+    }
     return 0;
   }
   const auto found = std::ranges::find(commands, arguments[0], &Command::name);

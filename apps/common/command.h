@@ -8,6 +8,9 @@
 
 namespace bloomery {
 
+// Starts lines of --help=list that are usage rather than a command or an option.
+inline constexpr const char* kUsageLine = "usage";
+
 using Arguments = std::vector<std::string>;
 
 // Where a command writes its results; messages and progress go to the log (standard error).
@@ -17,8 +20,9 @@ struct Command {
 };
 
 // Runs the command named by the first argument with the rest. `program` is what was typed so far
-// ("bloomery bench"). Without arguments, or with --help, lists the commands. An unknown name is an
-// Error that suggests the nearest.
+// ("bloomery bench"). Without arguments, or with --help, lists the commands; with --help=list a
+// line for each, name and summary with two tabs between. An unknown name is an Error that suggests
+// the nearest.
 int dispatch(const std::string& program, const std::vector<Command>& commands,
              const Arguments& arguments, std::ostream& out);
 

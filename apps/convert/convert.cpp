@@ -1,7 +1,7 @@
 #include "apps/convert/convert.h"
 
+#include "apps/common/command_line.h"
 #include "checkpoint/convert.h"
-#include "config/option_table.h"
 
 namespace bloomery {
 namespace {
@@ -32,15 +32,13 @@ int convert(const Arguments& arguments, std::ostream& out) {
   auto max_shard_bytes = static_cast<std::int64_t>(options.max_shard_bytes);
   OptionTable table;
   describe(table, input, output, options, max_shard_bytes);
-  if (wants_help(arguments)) {
-    out << "usage: bloomery convert --input DIR --output DIR --to hf|native [OPTIONS]\n\n"
-           "Numbers are never rounded. The tokenizer is the one that the model names; the options "
-           "below give another.\n\n"
-        << table.help();
+  if (!read_options(
+          table, arguments, out,
+          "usage: bloomery convert --input DIR --output DIR --to hf|native [OPTIONS]\n\n"
+          "Numbers are never rounded. The tokenizer is the one that the model names; the options "
+          "below give another.\n")) {
     return 0;
   }
-  table.read_flags(arguments);
-  table.finish();
   options.input = input;
   options.output = output;
   options.max_shard_bytes = static_cast<std::size_t>(max_shard_bytes);

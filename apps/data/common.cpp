@@ -6,16 +6,6 @@
 
 namespace bloomery {
 
-std::string grouped(std::int64_t number) {
-  std::string digits = std::to_string(number);
-  const std::size_t sign = number < 0 ? 1 : 0;
-  for (std::size_t at = digits.size(); at > 3 + sign;) {
-    at -= 3;
-    digits.insert(at, 1, ',');
-  }
-  return digits;
-}
-
 std::shared_ptr<const Tokenizer> optional_tokenizer(const TokenizerOptions& options) {
   return options.path.empty() && options.type.empty() ? nullptr : load_tokenizer(options);
 }

@@ -9,13 +9,11 @@
 #include <string>
 
 #include "base/log.h"
+#include "base/number_text.h"
 #include "data/corpus_scan.h"
 #include "tokenizer/load.h"
 
 namespace bloomery {
-
-// 1361845 as "1,361,845".
-std::string grouped(std::int64_t number);
 
 // The tokenizer of the options, or none when they name none.
 std::shared_ptr<const Tokenizer> optional_tokenizer(const TokenizerOptions& options);

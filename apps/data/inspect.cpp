@@ -3,10 +3,10 @@
 #include <iomanip>
 #include <nlohmann/json.hpp>
 
+#include "apps/common/command_line.h"
 #include "apps/data/common.h"
 #include "apps/data/data.h"
 #include "base/error.h"
-#include "config/option_table.h"
 #include "data/corpus_tools.h"
 
 namespace bloomery {
@@ -179,12 +179,9 @@ int data_inspect(const Arguments& arguments, std::ostream& out) {
   InspectOptions options;
   OptionTable table;
   describe(table, options);
-  if (wants_help(arguments)) {
-    out << "usage: bloomery data inspect PREFIX [OPTIONS]\n\n" << table.help();
+  if (!read_options(table, arguments, out, "usage: bloomery data inspect PREFIX [OPTIONS]\n")) {
     return 0;
   }
-  table.read_flags(arguments);
-  table.finish();
   const auto tokenizer = optional_tokenizer(options.tokenizer);
   const IndexedCorpus corpus(corpus_prefixes({options.input}).at(0));
   const Json all = inspect(corpus, options, tokenizer.get());

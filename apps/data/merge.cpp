@@ -1,9 +1,9 @@
 // `bloomery data merge`, and Megatron's name of it, `merge_datasets`.
+#include "apps/common/command_line.h"
 #include "apps/data/common.h"
 #include "apps/data/data.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "config/option_table.h"
 #include "data/corpus_scan.h"
 #include "data/corpus_tools.h"
 
@@ -54,13 +54,10 @@ int data_merge(const Arguments& arguments, std::ostream& out) {
   MergeOptions options;
   OptionTable table;
   describe(table, options);
-  if (wants_help(arguments)) {
-    out << "usage: bloomery data merge PREFIX... --output-prefix PREFIX [OPTIONS]\n\n"
-        << table.help();
+  if (!read_options(table, arguments, out,
+                    "usage: bloomery data merge PREFIX... --output-prefix PREFIX [OPTIONS]\n")) {
     return 0;
   }
-  table.read_flags(arguments);
-  table.finish();
   const Log log;
   std::vector<IndexedCorpus> corpora;
   for (const std::filesystem::path& prefix : corpus_prefixes(options.input)) {

@@ -2,9 +2,9 @@
 #include <charconv>
 #include <string>
 
+#include "apps/common/command_line.h"
 #include "apps/data/data.h"
 #include "base/error.h"
-#include "config/option_table.h"
 #include "data/samples/gpt_dataset.h"
 #include "data/samples/sentence_dataset.h"
 #include "tokenizer/load.h"
@@ -109,17 +109,12 @@ int data_samples(const Arguments& arguments, std::ostream& out) {
   DataSamplesOptions o;
   OptionTable table;
   describe(table, o);
-  if (wants_help(arguments)) {
-    out << "usage: bloomery data samples --data-path PREFIX --seq-length N [OPTIONS]\n\n"
-        << table.help();
+  if (!read_options(table, arguments, out,
+                    "usage: bloomery data samples --data-path PREFIX --seq-length N [OPTIONS]\n",
+                    [&] { return problems(o.data); })) {
     return 0;
   }
-  table.read_flags(arguments);
-  table.finish(problems(o.data));
   const Log log;
-  for (const std::string& note : table.notes()) {
-    log.info(note);
-  }
   const std::unique_ptr<Dataset> source =
       DatasetBuilder(o.data, make_dataset(o), log).build(o.which, o.num_samples);
   check(!o.data.paths(o.which).empty(), "no data for the ", name(o.which), " split: give --",

@@ -4,11 +4,11 @@
 #include <charconv>
 #include <optional>
 
+#include "apps/common/command_line.h"
 #include "apps/data/common.h"
 #include "apps/data/data.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "config/option_table.h"
 #include "data/corpus_tools.h"
 
 namespace bloomery {
@@ -102,12 +102,11 @@ int data_split(const Arguments& arguments, std::ostream& out) {
   SplitOptions options;
   OptionTable table;
   describe(table, options);
-  if (wants_help(arguments)) {
-    out << "usage: bloomery data split PREFIX --output-prefix PREFIX [OPTIONS]\n\n" << table.help();
+  if (!read_options(table, arguments, out,
+                    "usage: bloomery data split PREFIX --output-prefix PREFIX [OPTIONS]\n",
+                    [&] { return problems(options); })) {
     return 0;
   }
-  table.read_flags(arguments);
-  table.finish(problems(options));
   const IndexedCorpus corpus(corpus_prefixes({options.input}).at(0));
   if (corpus.num_uncounted_tokens() > 0) {
     Log().warning(options.input, ": ", corpus.num_uncounted_tokens(),

@@ -7,11 +7,11 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "apps/common/command_line.h"
 #include "apps/data/common.h"
 #include "apps/data/data.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "config/option_table.h"
 #include "data/input/json_line.h"
 #include "data/input/line_format.h"
 #include "data/input/line_reader.h"
@@ -161,13 +161,12 @@ int data_stories(const Arguments& arguments, std::ostream& out) {
   StoriesOptions options;
   OptionTable table;
   describe(table, options);
-  if (wants_help(arguments)) {
-    out << "usage: bloomery data stories [--output FILE --count N | --score FILE] [OPTIONS]\n\n"
-        << table.help();
+  if (!read_options(
+          table, arguments, out,
+          "usage: bloomery data stories [--output FILE --count N | --score FILE] [OPTIONS]\n",
+          [&] { return problems(options); })) {
     return 0;
   }
-  table.read_flags(arguments);
-  table.finish(problems(options));
   const StoryTeller teller;
   const bool scores = !options.score.empty();
   const Json result = scores ? score(teller, options) : tell(teller, options, out);

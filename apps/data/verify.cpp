@@ -1,8 +1,8 @@
 // `bloomery data verify`: every field of the index and every token.
+#include "apps/common/command_line.h"
 #include "apps/data/common.h"
 #include "apps/data/data.h"
 #include "base/error.h"
-#include "config/option_table.h"
 #include "data/corpus_tools.h"
 
 namespace bloomery {
@@ -79,12 +79,9 @@ int data_verify(const Arguments& arguments, std::ostream& out) {
   VerifyOptions options;
   OptionTable table;
   describe(table, options);
-  if (wants_help(arguments)) {
-    out << "usage: bloomery data verify PREFIX... [OPTIONS]\n\n" << table.help();
+  if (!read_options(table, arguments, out, "usage: bloomery data verify PREFIX... [OPTIONS]\n")) {
     return 0;
   }
-  table.read_flags(arguments);
-  table.finish();
   const std::int64_t limit = id_limit(options);
   ThreadPool pool(options.threads);
   for (const std::filesystem::path& prefix : corpus_prefixes(options.input)) {

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/bloomery.h"
+#include "apps/common/command_line.h"
 #include "apps/doctor/findings.h"
 #include "build_config.h"
-#include "config/option_table.h"
 
 namespace bloomery {
 namespace {
@@ -70,15 +70,13 @@ int doctor(const Arguments& arguments, std::ostream& out) {
   DoctorOptions options;
   OptionTable table;
   describe(table, options);
-  if (wants_help(arguments)) {
-    out << "usage: bloomery doctor [OPTIONS]\n\n"
-        << "What this machine has for training, what it lacks, and the command that installs it.\n"
-        << "Exit code 0: everything this build needs is there; 1: something is wrong.\n\n"
-        << table.help();
+  if (!read_options(
+          table, arguments, out,
+          "usage: bloomery doctor [OPTIONS]\n\nWhat this machine has for training, what it lacks, "
+          "and the command that installs it.\n"
+          "Exit code 0: everything this build needs is there; 1: something is wrong.\n")) {
     return kFinished;
   }
-  table.read_flags(arguments);
-  table.finish();
   Findings findings, gpus;
   const bool gpu_present = examine_gpus(gpus);
   examine_machine(findings);

@@ -4,7 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "apps/common/command_line.h"
 #include "apps/common/model_choice.h"
+#include "apps/common/progress_line.h"
 #include "tasks/lambada.h"
 #include "tasks/logits.h"
 #include "tasks/perplexity.h"
@@ -96,16 +98,25 @@ void print_results(std::ostream& out, const char* task, const std::string& resul
   out << rule << '\n' << line << '\n' << rule << '\n';
 }
 
-std::function<void()> progress_lines(std::int64_t interval) {
-  return [interval, count = std::int64_t{0}, log = Log()]() mutable {
-    if (interval > 0 && count++ % interval == 0 && count > 1) {
-      log.info("> working on iteration: ", count - 1);
+// Calls body(progress) and shows that progress: on a terminal a line that is redrawn and cleared at
+// the end, else Megatron's lines.
+template <class Body>
+auto with_progress(std::int64_t interval, const char* unit, const Body& body) {
+  ProgressLine line(unit);
+  std::int64_t count = 0;
+  return body([&](std::int64_t done, std::int64_t total) {
+    if (messages_on_terminal()) {
+      line.at(done, total);
+    } else if (interval > 0 && count++ % interval == 0 && count > 1) {
+      Log().info("> working on iteration: ", count - 1);
     }
-  };
+  });
 }
 
 Json run_perplexity(const EvaluateOptions& o, LoadedModel& model, std::ostream& out) {
-  const PerplexityResult result = evaluate_perplexity(model, o.perplexity);
+  const auto result = with_progress(o.log_interval, "tokens", [&](const auto& progress) {
+    return evaluate_perplexity(model, o.perplexity, progress);
+  });
   if (!o.json) {
     const std::string words = result.words ? std::to_string(*result.words) : "unknown";
     print_results(out, "PERPLEXITY",
@@ -119,7 +130,9 @@ Json run_perplexity(const EvaluateOptions& o, LoadedModel& model, std::ostream& 
 }
 
 Json run_wikitext(const EvaluateOptions& o, LoadedModel& model, std::ostream& out) {
-  const WikitextResult result = evaluate_wikitext(model, o.perplexity);
+  const auto result = with_progress(o.log_interval, "tokens", [&](const auto& progress) {
+    return evaluate_wikitext(model, o.perplexity, progress);
+  });
   if (!o.json) {
     out << fmt::format(" > number of original tokens: {}, number of detokenized tokens: {}\n",
                        result.original_tokens, result.tokens);
@@ -133,12 +146,13 @@ Json run_wikitext(const EvaluateOptions& o, LoadedModel& model, std::ostream& ou
 }
 
 Json run_lambada(const EvaluateOptions& o, LoadedModel& model, std::ostream& out) {
-  const LambadaResult result =
-      evaluate_lambada(model, {.data = o.valid_data,
+  const LambadaOptions lambada{.data = o.valid_data,
                                .strict = o.strict_lambada,
                                .seq_length = o.perplexity.seq_length,
-                               .micro_batch_size = o.perplexity.micro_batch_size,
-                               .progress = o.perplexity.progress});
+                               .micro_batch_size = o.perplexity.micro_batch_size};
+  const auto result = with_progress(o.log_interval, "passages", [&](const auto& progress) {
+    return evaluate_lambada(model, lambada, progress);
+  });
   if (result.cut > 0) {
     Log().warning(result.cut, " of ", result.total,
                   " passages are longer than the model can see; their beginnings were cut");
@@ -168,20 +182,15 @@ int evaluate(const Arguments& arguments, std::ostream& out) {
   EvaluateOptions options;
   OptionTable table;
   describe(table, options);
-  if (wants_help(arguments)) {
-    out << "usage: bloomery evaluate --task TASK --load DIR --valid-data FILE [OPTIONS]\n"
-           "       bloomery evaluate --task LOGITS --load DIR --ids FILE --output FILE.npy\n\n"
-        << table.help();
+  ignore_training_flags(table, arguments);
+  if (!read_options(
+          table, arguments, out,
+          "usage: bloomery evaluate --task TASK --load DIR --valid-data FILE [OPTIONS]\n"
+          "       bloomery evaluate --task LOGITS --load DIR --ids FILE --output FILE.npy\n",
+          [&] { return problems(options); })) {
     return 0;
   }
-  ignore_training_flags(table, arguments);
-  table.read_flags(arguments);
-  table.finish(table.problems().empty() ? problems(options) : std::vector<std::string>());
-  for (const std::string& note : table.notes()) {
-    Log().info(note);
-  }
   options.perplexity.data = options.valid_data;
-  options.perplexity.progress = progress_lines(options.log_interval);
   LoadedModel model(options.model.options());
   options.model.require_agreement(model);
   Json result;

@@ -1,14 +1,20 @@
 #include "apps/generate/generate.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <functional>
 #include <iostream>
+#include <memory>
 #include <optional>
 
+#include "apps/common/command_line.h"
+#include "apps/generate/line_editor.h"
 #include "apps/generate/output.h"
 #include "base/file.h"
 #include "base/stop_signals.h"
+#include "base/terminal.h"
 #include "tokenizer/utf8.h"
 
 namespace bloomery {
@@ -29,6 +35,23 @@ std::vector<std::string> read_prompts(const std::string& path) {
   }
   check(!prompts.empty(), path, " has no prompt: write one per line");
   return prompts;
+}
+
+using NextLine = std::function<std::optional<std::string>()>;
+
+// A person at a terminal is asked, on the terminal even when the texts go elsewhere, and can edit
+// the line; other input is read as it is.
+NextLine dialogue_lines() {
+  const int terminal = is_terminal(STDOUT_FILENO) ? STDOUT_FILENO : STDERR_FILENO;
+  if (!is_terminal(STDIN_FILENO) || !is_terminal(terminal)) {
+    return []() -> std::optional<std::string> {
+      std::string line;
+      return std::getline(std::cin, line) ? std::optional(line) : std::nullopt;
+    };
+  }
+  return [editor = std::make_shared<LineEditor>(STDIN_FILENO, terminal)] {
+    return editor->read("Context prompt (stop to exit) >>> ");
+  };
 }
 
 class GenerateRun {
@@ -59,29 +82,21 @@ class GenerateRun {
                            seconds.count(), static_cast<double>(num_tokens) / seconds.count()));
   }
 
-  // A prompt per line until the input ends or says "stop".
-  void dialogue(std::istream& in, std::ostream& out) {
+  // A prompt per line until there are no more or one says "stop".
+  void dialogue(const NextLine& next_line, std::ostream& out) {
     GenerateOutput output(command_, out, false);
     std::vector<std::string> prompts;
-    while (true) {
-      if (!command_.json) {
-        out << "Context prompt (stop to exit) >>> " << std::flush;
-      }
-      std::string line;
-      if (!std::getline(in, line)) {
-        out << (command_.json ? "" : "\n");  // what comes next starts a line of its own
+    while (const std::optional<std::string> line = next_line()) {
+      if (*line == "stop") {
         return;
       }
-      if (line == "stop") {
-        return;
-      }
-      if (line.empty()) {
+      if (line->empty()) {
         continue;
       }
       const auto number = static_cast<std::int64_t>(prompts.size());
-      prompts.push_back(line);
+      prompts.push_back(*line);
       try {
-        const std::vector<Request> one = {{number, 0, encode(line, number)}};
+        const std::vector<Request> one = {{number, 0, encode(*line, number)}};
         batch(one, prompts, output);
       } catch (const Error& error) {  // of this prompt; the next may be better
         Log().error(error.what());
@@ -180,17 +195,16 @@ int generate(const Arguments& arguments, std::ostream& out) {
   GenerateCommand command;
   OptionTable table;
   describe(table, command);
-  if (wants_help(arguments)) {
-    out << "usage: bloomery generate --load DIR --prompt TEXT [OPTIONS]\n"
-           "       bloomery generate --load DIR --prompt-file FILE --json [OPTIONS]\n"
-           "       bloomery generate --load DIR --num-samples N [OPTIONS]\n"
-           "       bloomery generate --load DIR [OPTIONS]\n\n"
-        << table.help();
+  ignore_training_flags(table, arguments);
+  if (!read_options(table, arguments, out,
+                    "usage: bloomery generate --load DIR --prompt TEXT [OPTIONS]\n"
+                    "       bloomery generate --load DIR --prompt-file FILE --json [OPTIONS]\n"
+                    "       bloomery generate --load DIR --num-samples N [OPTIONS]\n"
+                    "       bloomery generate --load DIR [OPTIONS]\n",
+                    [&] { return contradictions(table, command); })) {
     return 0;
   }
-  for (const std::string& note : read_generate(table, command, arguments)) {
-    Log().info(note);
-  }
+  command.generate.sampling.seed = static_cast<std::uint64_t>(command.seed);
   const std::vector<std::string> prompts = !command.prompt_file.empty()
                                                ? read_prompts(command.prompt_file)
                                            : command.prompts.empty() ? std::vector<std::string>{""}
@@ -203,7 +217,7 @@ int generate(const Arguments& arguments, std::ostream& out) {
   command.model.require_agreement(model);
   GenerateRun run(command, model);
   if (command.interactive()) {
-    run.dialogue(std::cin, out);
+    run.dialogue(dialogue_lines(), out);
     return 0;
   }
   try {

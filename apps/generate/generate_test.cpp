@@ -1,6 +1,8 @@
 #include "apps/generate/generate.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <iostream>
@@ -237,24 +239,43 @@ TEST_F(GenerateCommandTest, Beams) {
   run({"--prompt", "a", "--num-beams", "2", "--num-samples", "3"}, 2);
 }
 
-TEST_F(GenerateCommandTest, Dialogue) {
-  std::istringstream typed("abc\n\nde\nstop\nnot read\n");
-  std::streambuf* const before = std::cin.rdbuf(typed.rdbuf());
-  const std::string shown = run({"--greedy", "--out-seq-length", "4"});
-  std::cin.rdbuf(before);
-  const std::string first =
-      rows({"--prompt", "abc", "--greedy", "--out-seq-length", "4"})[0]["text"];
-  const std::string second =
-      rows({"--prompt", "de", "--greedy", "--out-seq-length", "4"})[0]["text"];
-  const std::string ask = "Context prompt (stop to exit) >>> ";
-  EXPECT_EQ(shown, ask + "abc" + first + "\n" + ask + ask + "de" + second + "\n" + ask);
+// While it lives, standard input is no terminal and std::cin says these lines.
+class TypedLines {
+ public:
+  explicit TypedLines(const std::string& lines)
+      : lines_(lines), buffer_(std::cin.rdbuf(lines_.rdbuf())), input_(dup(STDIN_FILENO)) {
+    const int nothing = open("/dev/null", O_RDONLY);
+    dup2(nothing, STDIN_FILENO);
+    close(nothing);
+  }
+  ~TypedLines() {
+    dup2(input_, STDIN_FILENO);
+    close(input_);
+    std::cin.rdbuf(buffer_);
+    std::cin.clear();
+  }
+  TypedLines(const TypedLines&) = delete;
+  TypedLines& operator=(const TypedLines&) = delete;
 
-  std::istringstream nothing("");
-  std::cin.rdbuf(nothing.rdbuf());
-  std::cin.clear();
-  EXPECT_EQ(run({"--greedy"}), ask + "\n");  // the shell's prompt starts a line of its own
-  std::cin.rdbuf(before);
-  std::cin.clear();
+ private:
+  std::istringstream lines_;
+  std::streambuf* buffer_;
+  int input_;
+};
+
+TEST_F(GenerateCommandTest, DialogueWithAProgramHasNoPrompts) {
+  const Arguments options = {"--greedy", "--out-seq-length", "4"};
+  const auto text = [&](const std::string& prompt) -> std::string {
+    Arguments arguments = options;
+    arguments.insert(arguments.end(), {"--prompt", prompt});
+    return rows(arguments)[0]["text"];
+  };
+  {
+    const TypedLines typed("abc\n\nde\nstop\nnot read\n");
+    EXPECT_EQ(run(options), "abc" + text("abc") + "\nde" + text("de") + "\n");
+  }
+  const TypedLines nothing("");
+  EXPECT_EQ(run(options), "");
 }
 
 TEST_F(GenerateCommandTest, NativeCheckpoints) {

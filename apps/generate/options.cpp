@@ -43,6 +43,27 @@ void describe_choice(OptionTable& t, GenerateOptions& o, std::int64_t& seed) {
   t.add("stop", o.stops, "Texts that end generation; they are not part of the result.");
 }
 
+}  // namespace
+
+void describe(OptionTable& t, GenerateCommand& o) {
+  describe_prompts(t, o);
+  describe_choice(t, o.generate, o.seed);
+  t.section("output");
+  t.add("json", o.json,
+        "One JSON object per line: prompt, text, ids, logprobs (of the model, for each id), "
+        "finish (eod, stop, length or positions) and more.");
+  t.add("genfile", o.genfile, "Write these objects to a file instead of texts to the terminal.");
+  t.add("sample-output-file", o.sample_output_file,
+        "Write prompts and texts to a file, in blocks as Megatron does.");
+  t.section("computation");
+  t.add("batch-size", o.batch_size, "Texts made together.", between(1, 65536))
+      .alias("micro-batch-size");
+  t.add("recompute", o.generate.recompute,
+        "Compute whole texts for every token instead of keeping keys and values: slower, the same "
+        "result.");
+  describe(t, o.model);
+}
+
 std::vector<std::string> contradictions(const OptionTable& table, const GenerateCommand& o) {
   std::vector<std::string> found;
   const bool beams = o.generate.num_beams > 1;
@@ -69,36 +90,6 @@ std::vector<std::string> contradictions(const OptionTable& table, const Generate
         "terminal");
   }
   return found;
-}
-
-}  // namespace
-
-void describe(OptionTable& t, GenerateCommand& o) {
-  describe_prompts(t, o);
-  describe_choice(t, o.generate, o.seed);
-  t.section("output");
-  t.add("json", o.json,
-        "One JSON object per line: prompt, text, ids, logprobs (of the model, for each id), "
-        "finish (eod, stop, length or positions) and more.");
-  t.add("genfile", o.genfile, "Write these objects to a file instead of texts to the terminal.");
-  t.add("sample-output-file", o.sample_output_file,
-        "Write prompts and texts to a file, in blocks as Megatron does.");
-  t.section("computation");
-  t.add("batch-size", o.batch_size, "Texts made together.", between(1, 65536))
-      .alias("micro-batch-size");
-  t.add("recompute", o.generate.recompute,
-        "Compute whole texts for every token instead of keeping keys and values: slower, the same "
-        "result.");
-  describe(t, o.model);
-}
-
-std::vector<std::string> read_generate(OptionTable& table, GenerateCommand& command,
-                                       const Arguments& arguments) {
-  ignore_training_flags(table, arguments);
-  table.read_flags(arguments);
-  table.finish(contradictions(table, command));
-  command.generate.sampling.seed = static_cast<std::uint64_t>(command.seed);
-  return table.notes();
 }
 
 }  // namespace bloomery

@@ -28,9 +28,7 @@ struct GenerateCommand {
 
 void describe(OptionTable& table, GenerateCommand& command);
 
-// Reads the arguments; everything wrong is one Error. What training scripts say besides is accepted
-// and has no meaning. Returns one line for each such flag.
-std::vector<std::string> read_generate(OptionTable& table, GenerateCommand& command,
-                                       const Arguments& arguments);
+// What contradicts what, in options that were read from the table.
+std::vector<std::string> contradictions(const OptionTable& table, const GenerateCommand& command);
 
 }  // namespace bloomery

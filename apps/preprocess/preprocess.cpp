@@ -1,14 +1,12 @@
 #include "apps/preprocess/preprocess.h"
 
-#include <unistd.h>
-
 #include <chrono>
 #include <iostream>
 
+#include "apps/common/command_line.h"
+#include "base/number_text.h"
 #include "base/stop_signals.h"
-#include "config/option_table.h"
 #include "data/preprocess/preprocess.h"
-#include "data/preprocess/progress.h"
 #include "tokenizer/load.h"
 
 namespace bloomery {
@@ -16,16 +14,17 @@ namespace {
 
 void print_summary(const PreprocessSummary& summary, double seconds) {
   for (const PreprocessOutput& output : summary.outputs) {
-    std::cerr << "Wrote " << output.prefix << ".bin and .idx: " << output.documents
-              << " documents, " << output.tokens << " tokens of " << name(summary.type) << '\n';
+    messages() << "Wrote " << output.prefix << ".bin and .idx: " << output.documents
+               << " documents, " << output.tokens << " tokens of " << name(summary.type) << '\n';
     if (output.documents == 0) {
-      std::cerr << "warning: " << output.prefix << " has no document" << '\n';
+      messages() << "warning: " << output.prefix << " has no document" << '\n';
     }
   }
-  std::cerr << "Read " << size_text(static_cast<double>(summary.bytes)) << " in " << seconds
-            << " s (" << size_text(static_cast<double>(summary.bytes) / seconds)
-            << "/s): " << summary.lines << " good lines, " << summary.bad_lines
-            << " bad lines skipped, " << summary.empty_texts << " empty texts skipped" << std::endl;
+  messages() << "Read " << size_text(static_cast<double>(summary.bytes)) << " in " << seconds
+             << " s (" << size_text(static_cast<double>(summary.bytes) / seconds)
+             << "/s): " << summary.lines << " good lines, " << summary.bad_lines
+             << " bad lines skipped, " << summary.empty_texts << " empty texts skipped"
+             << std::endl;
 }
 
 }  // namespace
@@ -36,23 +35,24 @@ int preprocess_command(const Arguments& arguments, std::ostream& out) {
   OptionTable table;
   describe(table, options);
   describe(table, tokenizer_options);
-  if (wants_help(arguments)) {
-    out << "usage: bloomery preprocess --input FILE... --output-prefix PREFIX [OPTIONS]\n\n"
-        << table.help();
+  if (!read_options(table, arguments, out,
+                    "usage: bloomery preprocess --input FILE... --output-prefix PREFIX [OPTIONS]\n",
+                    [&] { return problems(options); })) {
     return 0;
   }
-  table.read_flags(arguments);
-  table.finish(problems(options));
-  for (const std::string& note : table.notes()) {
-    std::cerr << "note: " << note << '\n';
-  }
 
+  if (!options.overwrite) {
+    for (const std::string& key : options.json_keys) {
+      refuse_to_overwrite(
+          {corpus_prefix(options, key) + ".bin", corpus_prefix(options, key) + ".idx"});
+    }
+  }
   const auto start = std::chrono::steady_clock::now();
   const auto tokenizer = load_tokenizer(tokenizer_options);
   const StopSignals signals("stops and removes what it wrote");
   const PreprocessSummary summary =
       preprocess(options, encode_options(options, tokenizer_options.type), *tokenizer,
-                 {.messages = std::cerr, .terminal = isatty(STDERR_FILENO) == 1, .go_on = [] {
+                 {.messages = messages(), .terminal = messages_on_terminal(), .go_on = [] {
                     return !StopSignals::came();
                   }});
   if (summary.interrupted) {

@@ -46,13 +46,32 @@ class PreprocessCommand : public ::testing::Test {
 
 TEST_F(PreprocessCommand, EveryNameOfIt) {
   for (const char* name : {"preprocess", "preprocess_data", "tools/preprocess_data.py"}) {
-    std::filesystem::remove(folder_ / "out_text_document.idx");
-    EXPECT_EQ(run(name), kFinished) << errors_;
+    EXPECT_EQ(run(name, {"--overwrite"}), kFinished) << errors_;
     const IndexedCorpus corpus(folder_ / "out_text_document");
     EXPECT_EQ(corpus.num_documents(), 2);
     std::vector<TokenId> ids(4);
     corpus.read(0, 0, ids);
     EXPECT_EQ(ids, (std::vector<TokenId>{1, 2, 3, 100}));
+  }
+}
+
+TEST_F(PreprocessCommand, AnExistingCorpusStaysUnlessAskedFor) {
+  EXPECT_EQ(run("preprocess"), kFinished) << errors_;
+  std::ofstream(folder_ / "in.jsonl") << "{\"text\":\"7\"}\n";
+  EXPECT_EQ(run("preprocess"), kBadInput);
+  EXPECT_NE(errors_.find("--overwrite"), std::string::npos) << errors_;
+  EXPECT_EQ(IndexedCorpus(folder_ / "out_text_document").num_documents(), 2);
+  EXPECT_EQ(run("preprocess", {"--overwrite"}), kFinished) << errors_;
+  EXPECT_EQ(IndexedCorpus(folder_ / "out_text_document").num_documents(), 1);
+}
+
+TEST_F(PreprocessCommand, AnInputWithoutDocumentsIsCodeTwo) {
+  for (const char* input :
+       {"", "\n\n", "bad\n{}\n", "{\"text\":\"\"}\n", "{\"title\":\"1 2\"}\n"}) {
+    std::ofstream(folder_ / "in.jsonl") << input;
+    EXPECT_EQ(run("preprocess"), kBadInput) << input;
+    EXPECT_NE(errors_.find("no document in the input"), std::string::npos) << errors_;
+    EXPECT_EQ(files(), 1) << input;
   }
 }
 

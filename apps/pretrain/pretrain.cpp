@@ -1,6 +1,7 @@
 #include "apps/pretrain/pretrain.h"
 
 #include "apps/bloomery.h"
+#include "apps/common/command_line.h"
 #include "apps/common/device_choice.h"
 #include "apps/report/report.h"
 #include "base/log.h"
@@ -37,23 +38,30 @@ int pretrain_command(const Arguments& arguments, std::ostream& out) {
   OptionTable table;
   describe(table, options);
   describe(table, device);
-  if (wants_help(arguments)) {
-    out << "usage: bloomery pretrain [OPTIONS]\n\nTrains a model. docs/options.md has every option "
-           "of Megatron-DeepSpeed.\n\n"
-        << table.help();
+  table.take_config_files();
+  if (print_help(table, arguments, out,
+                 "usage: bloomery pretrain [OPTIONS]\n\nTrains a model. docs/options.md has every "
+                 "option of Megatron-DeepSpeed.\n")) {
     return kFinished;
   }
-  const std::vector<std::string> notes =
-      read_pretrain(table, options, arguments, read_environment());
+  std::vector<std::string> notes = read_pretrain(table, options, arguments, read_environment());
+  for (std::string& line : corpora_shorter_than_a_sequence(options.data)) {
+    notes.push_back(std::move(line));
+  }
   if (options.dry_run) {
     print_dry_run(table, options, notes, out);
     return kFinished;
   }
+  Arguments command = {"bloomery", "pretrain"};
+  command.insert(command.end(), arguments.begin(), arguments.end());
   RunEnd end = RunEnd::finished;
   {
     const StopSignals signals("a checkpoint comes after this step, then the end");
     end = pretrain(options, table, notes,
-                   {.device = device.options(), .stop_requested = StopSignals::came, .out = out});
+                   {.device = device.options(),
+                    .stop_requested = StopSignals::came,
+                    .out = out,
+                    .command = command});
   }
   if (end == RunEnd::finished) {
     show_samples(options, device);

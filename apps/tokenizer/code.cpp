@@ -2,11 +2,11 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "apps/common/command_line.h"
 #include "apps/tokenizer/line_batches.h"
 #include "apps/tokenizer/tokenizer.h"
 #include "base/error.h"
 #include "base/thread_pool.h"
-#include "config/option_table.h"
 #include "tokenizer/load.h"
 #include "tokenizer/utf8.h"
 
@@ -42,18 +42,15 @@ void describe(OptionTable& t, CodeOptions& o, bool encode) {
 }
 
 // True when the command is done: help was asked for.
-bool read_options(const Arguments& arguments, bool encode, CodeOptions& options,
-                  std::ostream& out) {
+bool read_code_options(const Arguments& arguments, bool encode, CodeOptions& options,
+                       std::ostream& out) {
   OptionTable table;
   describe(table, options, encode);
-  if (wants_help(arguments)) {
-    out << "usage: bloomery tokenizer " << (encode ? "encode" : "decode")
-        << " --tokenizer PATH [OPTIONS]\n\n"
-        << table.help();
+  if (!read_options(table, arguments, out,
+                    concat("usage: bloomery tokenizer ", encode ? "encode" : "decode",
+                           " --tokenizer PATH [OPTIONS]\n"))) {
     return true;
   }
-  table.read_flags(arguments);
-  table.finish();
   if (options.workers == 0) options.workers = ThreadPool().num_threads();
   return false;
 }
@@ -139,7 +136,7 @@ void encode_lines(const CodeOptions& options, const Tokenizer& tokenizer, const 
 
 int tokenizer_encode(const Arguments& arguments, std::ostream& out) {
   CodeOptions options;
-  if (read_options(arguments, true, options, out)) return 0;
+  if (read_code_options(arguments, true, options, out)) return 0;
   const std::shared_ptr<const Tokenizer> tokenizer = load_tokenizer(options.tokenizer);
   const EncodeOptions how{.add_special_tokens = options.add_special_tokens,
                           .parse_special = !options.no_parse_special};
@@ -163,7 +160,7 @@ int tokenizer_encode(const Arguments& arguments, std::ostream& out) {
 
 int tokenizer_decode(const Arguments& arguments, std::ostream& out) {
   CodeOptions options;
-  if (read_options(arguments, false, options, out)) return 0;
+  if (read_code_options(arguments, false, options, out)) return 0;
   const std::shared_ptr<const Tokenizer> tokenizer = load_tokenizer(options.tokenizer);
   if (!options.jsonl) {
     out << tokenizer->decode(ids_of_words(read_whole(options.inputs)));

@@ -1,6 +1,6 @@
 #include "apps/tokenizer/tokenizer.h"
 
-#include "config/option_table.h"
+#include "apps/common/command_line.h"
 #include "tokenizer/load.h"
 
 namespace bloomery {
@@ -28,12 +28,9 @@ int tokenizer_info(const Arguments& arguments, std::ostream& out) {
   TokenizerOptions options;
   OptionTable table;
   describe(table, options);
-  if (wants_help(arguments)) {
-    out << "usage: bloomery tokenizer info --tokenizer PATH\n\n" << table.help();
+  if (!read_options(table, arguments, out, "usage: bloomery tokenizer info --tokenizer PATH\n")) {
     return 0;
   }
-  table.read_flags(arguments);
-  table.finish();
   const std::shared_ptr<const Tokenizer> loaded = load_tokenizer(options);
   const SpecialTokens& special = loaded->special();
   out << "vocabulary: " << loaded->vocab_size() << '\n';

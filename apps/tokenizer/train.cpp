@@ -1,14 +1,13 @@
 // `bloomery tokenizer train`.
-#include <unistd.h>
-
 #include <chrono>
 #include <iostream>
 
+#include "apps/common/command_line.h"
+#include "apps/common/progress_line.h"
 #include "apps/tokenizer/tokenizer.h"
 #include "base/error.h"
+#include "base/number_text.h"
 #include "base/stop_signals.h"
-#include "config/option_table.h"
-#include "data/preprocess/progress.h"
 #include "data/words/count_words.h"
 #include "tokenizer/train/tokenizer_files.h"
 
@@ -22,6 +21,7 @@ struct TrainOptions {
   BpeTrainingOptions training;
   SplitPattern pattern = SplitPattern::gpt2;
   std::string output;
+  bool overwrite = false;
 };
 
 void describe(OptionTable& t, TrainOptions& o) {
@@ -42,32 +42,12 @@ void describe(OptionTable& t, TrainOptions& o) {
   t.add("output", o.output,
         "A folder, made if need be, for tokenizer.json, vocab.json and merges.txt.")
       .required();
+  t.add("overwrite", o.overwrite, "Replace a tokenizer that is there already.");
 }
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
-
-// On a terminal one line that counts up.
-class MergeProgress {
- public:
-  explicit MergeProgress(std::int64_t vocab_size)
-      : terminal_(isatty(STDERR_FILENO) == 1), vocab_size_(vocab_size) {}
-
-  void at(std::size_t tokens) {
-    if (!terminal_ || tokens % 64 != 0 || seconds_since(drawn_) < 0.2) return;
-    drawn_ = Clock::now();
-    std::cerr << "\r" << tokens << " of " << vocab_size_ << " tokens\x1B[K" << std::flush;
-  }
-  void finish() const {
-    if (terminal_) std::cerr << "\r\x1B[K";
-  }
-
- private:
-  const bool terminal_;
-  const std::int64_t vocab_size_;
-  Clock::time_point drawn_ = Clock::now();
-};
 
 int stopped() {
   std::cerr << "bloomery: stopped by a signal; nothing was written" << std::endl;
@@ -75,14 +55,14 @@ int stopped() {
 }
 
 void report_words(const WordInputSummary& input, const WordInputOptions& options, double seconds) {
-  std::cerr << "Read " << size_text(static_cast<double>(input.bytes)) << " in " << seconds << " s ("
-            << size_text(static_cast<double>(input.bytes) / seconds) << "/s): " << input.lines
-            << " good lines, " << input.bad_lines << " bad lines skipped, " << input.words.size()
-            << " different words" << std::endl;
+  messages() << "Read " << size_text(static_cast<double>(input.bytes)) << " in " << seconds
+             << " s (" << size_text(static_cast<double>(input.bytes) / seconds)
+             << "/s): " << input.lines << " good lines, " << input.bad_lines
+             << " bad lines skipped, " << input.words.size() << " different words" << std::endl;
   if (input.forgotten_up_to > 0) {
-    std::cerr << "note: there were more than --max-words " << options.max_words
-              << " words; those that came up to " << input.forgotten_up_to
-              << " times were forgotten on the way" << std::endl;
+    messages() << "note: there were more than --max-words " << options.max_words
+               << " words; those that came up to " << input.forgotten_up_to
+               << " times were forgotten on the way" << std::endl;
   }
   check(input.words.size() > 0, "the input has no text to learn from");
 }
@@ -93,13 +73,15 @@ int tokenizer_train(const Arguments& arguments, std::ostream& out) {
   TrainOptions options;
   OptionTable table;
   describe(table, options);
-  if (wants_help(arguments)) {
-    out << "usage: bloomery tokenizer train --input FILE... --output FOLDER [OPTIONS]\n\n"
-        << table.help();
+  if (!read_options(table, arguments, out,
+                    "usage: bloomery tokenizer train --input FILE... --output FOLDER [OPTIONS]\n",
+                    [&] { return problems(options.training); })) {
     return 0;
   }
-  table.read_flags(arguments);
-  table.finish(problems(options.training));
+  if (!options.overwrite) {
+    const std::filesystem::path folder = options.output;
+    refuse_to_overwrite({folder / "tokenizer.json", folder / "vocab.json", folder / "merges.txt"});
+  }
   prepare_folder(options.output);
 
   const StopSignals signals("stops without a tokenizer");
@@ -107,27 +89,28 @@ int tokenizer_train(const Arguments& arguments, std::ostream& out) {
   const Clock::time_point start = Clock::now();
   WordInputSummary input =
       count_words(options.input, options.pattern,
-                  {.messages = std::cerr, .terminal = isatty(STDERR_FILENO) == 1, .go_on = go_on});
+                  {.messages = messages(), .terminal = messages_on_terminal(), .go_on = go_on});
   if (input.interrupted) return stopped();
   report_words(input, options.input, seconds_since(start));
 
   const Clock::time_point counted = Clock::now();
-  MergeProgress progress(options.training.vocab_size);
+  ProgressLine progress("tokens");
   const TrainedBpe trained = train_bpe(input.words, options.training, [&](std::size_t tokens) {
-    progress.at(tokens);
+    progress.at(static_cast<std::int64_t>(tokens), options.training.vocab_size);
     return go_on();
   });
   progress.finish();
   if (!go_on()) return stopped();
-  std::cerr << "Learnt " << trained.merges.size() << " merges in " << seconds_since(counted)
-            << " s: " << trained.tokens.size() << " tokens" << std::endl;
+  messages() << "Learnt " << trained.merges.size() << " merges in " << seconds_since(counted)
+             << " s: " << trained.tokens.size() << " tokens" << std::endl;
   if (static_cast<std::int64_t>(trained.tokens.size()) < options.training.vocab_size) {
-    std::cerr << "note: no further pair comes --min-frequency " << options.training.min_frequency
-              << " times; the vocabulary is smaller than --vocab-size "
-              << options.training.vocab_size << std::endl;
+    messages() << "note: no further pair comes --min-frequency " << options.training.min_frequency
+               << " times; the vocabulary is smaller than --vocab-size "
+               << options.training.vocab_size << std::endl;
   }
   write_tokenizer(options.output, trained, options.pattern);
-  std::cerr << "Wrote tokenizer.json, vocab.json and merges.txt to " << options.output << std::endl;
+  messages() << "Wrote tokenizer.json, vocab.json and merges.txt to " << options.output
+             << std::endl;
   return 0;
 }
 

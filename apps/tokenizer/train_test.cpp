@@ -73,8 +73,8 @@ TEST_F(TokenizerTrain, Gpt2FilesGiveTheSameIds) {
 TEST_F(TokenizerTrain, WorkersAndFormatsDoNotMatter) {
   ASSERT_EQ(train("in.txt", "one", {"--workers", "1"}), kFinished) << errors_;
   for (const char* workers : {"2", "7"}) {
-    ASSERT_EQ(train("in.txt", "more", {"--num-threads", workers}), kFinished) << errors_;
-    ASSERT_EQ(train("in.jsonl", "lines", {"--workers", workers}), kFinished) << errors_;
+    ASSERT_EQ(train("in.txt", "more", {"--num-threads", workers, "--overwrite"}), kFinished);
+    ASSERT_EQ(train("in.jsonl", "lines", {"--workers", workers, "--overwrite"}), kFinished);
     for (const char* name : {"tokenizer.json", "vocab.json", "merges.txt"}) {
       EXPECT_EQ(file("one", name), file("more", name));
       EXPECT_EQ(file("one", name), file("lines", name));
@@ -92,6 +92,16 @@ TEST_F(TokenizerTrain, LimitsTakeTheBeginning) {
   const auto bytes = std::filesystem::file_size(folder_ / "head.txt");
   ASSERT_EQ(train("in.txt", "bytes", {"--limit-bytes", std::to_string(bytes + 5)}), kFinished);
   EXPECT_EQ(file("bytes", "tokenizer.json"), file("head", "tokenizer.json"));
+}
+
+TEST_F(TokenizerTrain, AnExistingTokenizerStaysUnlessAskedFor) {
+  ASSERT_EQ(train("in.txt", "out"), kFinished) << errors_;
+  const std::string before = file("out", "tokenizer.json");
+  EXPECT_EQ(train("in.txt", "out", {"--vocab-size", "700"}), kBadInput);
+  EXPECT_NE(errors_.find("--overwrite"), std::string::npos) << errors_;
+  EXPECT_EQ(file("out", "tokenizer.json"), before);
+  EXPECT_EQ(train("in.txt", "out", {"--vocab-size", "700", "--overwrite"}), kFinished) << errors_;
+  EXPECT_NE(file("out", "tokenizer.json"), before);
 }
 
 TEST_F(TokenizerTrain, FaultsOfTheUserAreCodeTwo) {

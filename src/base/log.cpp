@@ -3,6 +3,8 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "base/terminal.h"
+
 namespace bloomery {
 namespace {
 
@@ -23,16 +25,34 @@ spdlog::level::level_enum translate(LogLevel level) {
 // One sink for the process: lines of different ranks never interleave.
 spdlog::logger& stderr_logger() {
   static const std::shared_ptr<spdlog::logger> logger = [] {
+    const auto colours = wants_colour() ? spdlog::color_mode::automatic : spdlog::color_mode::never;
     auto made = std::make_shared<spdlog::logger>(
-        "bloomery", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+        "bloomery", std::make_shared<spdlog::sinks::stderr_color_sink_mt>(colours));
     made->set_pattern("%^%L%$ %H:%M:%S %v");
-    made->set_level(spdlog::level::debug);
+    made->set_level(spdlog::level::info);
     return made;
   }();
   return *logger;
 }
 
+LogLevel translate(spdlog::level::level_enum level) {
+  for (const LogLevel ours : {LogLevel::debug, LogLevel::info, LogLevel::warning}) {
+    if (translate(ours) == level) {
+      return ours;
+    }
+  }
+  return LogLevel::error;
+}
+
 }  // namespace
+
+LogThreshold::LogThreshold(LogLevel least) : before_(least_logged()) {
+  stderr_logger().set_level(translate(least));
+}
+
+LogThreshold::~LogThreshold() { stderr_logger().set_level(translate(before_)); }
+
+LogLevel least_logged() { return translate(stderr_logger().level()); }
 
 Log::Log(int rank, int num_ranks, LogLevel threshold)
     : tag_(num_ranks > 1 ? concat("[rank ", rank, "] ") : ""), threshold_(threshold) {}

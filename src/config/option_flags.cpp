@@ -1,27 +1,60 @@
-// Reading the command line. CLI11 takes the arguments apart; which names exist, what they mean and
-// what is wrong with them is the table's business, so that all problems are found in one pass.
-#include <CLI/CLI.hpp>
+// Reading the command line: which words belong to which option, in the order in which they stand.
 #include <algorithm>
+#include <cctype>
 #include <map>
-#include <set>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "config/nearest.h"
 #include "config/option_table.h"
 
 namespace bloomery {
+namespace {
+
+// --name or --name=value.
+bool is_name(const std::string& argument) {
+  return argument.size() > 2 && argument.starts_with("--");
+}
+
+// What cannot be a value unless it stands behind `=`: names, `--` and -x. A number may be negative,
+// and `-` alone is a file.
+bool looks_like_flag(const std::string& argument) {
+  if (argument.size() < 2 || argument[0] != '-') {
+    return false;
+  }
+  const auto second = static_cast<unsigned char>(argument[1]);
+  return second > ' ' && std::isdigit(second) == 0 && second != '.';
+}
+
+}  // namespace
 
 struct FlagReader {
   using Spelling = OptionRow::Spelling;
   enum class Arity { none, one, many, any };
+  // An option as it was written, with its values.
+  struct Occurrence {
+    OptionRow* row;
+    const Spelling* spelling;
+    std::vector<std::string> words;
 
-  explicit FlagReader(OptionTable& to_fill) : table(to_fill) {}
+    std::string place() const { return "--" + spelling->text; }
+  };
 
   OptionTable& table;
-  CLI::App app;
-  // One CLI11 option per spelling in use, so that messages say what was written.
-  std::map<std::string, CLI::Option*> options;
   std::map<std::string, std::pair<OptionRow*, const Spelling*>> known;
+  std::vector<Occurrence> occurrences;
+  std::vector<std::string> arguments_alone;
+
+  explicit FlagReader(OptionTable& to_fill) : table(to_fill) {
+    for (OptionRow& row : table.rows_) {
+      for (const Spelling& spelling : row.flags) {
+        check(known.emplace(spelling.text, std::pair{&row, &spelling}).second,
+              "two options are spelled --", spelling.text);
+      }
+    }
+  }
+
+  void problem(const std::string& text) { table.problems_.push_back(text); }
 
   static Arity arity(const OptionRow& row, const Spelling& spelling) {
     if (!row.has_meaning()) {
@@ -33,147 +66,110 @@ struct FlagReader {
     return is_list(row.field) ? Arity::many : Arity::one;
   }
 
-  void index_spellings() {
-    for (OptionRow& row : table.rows_) {
-      for (const Spelling& spelling : row.flags) {
-        check(known.emplace(spelling.text, std::pair{&row, &spelling}).second,
-              "two options are spelled --", spelling.text);
+  // Takes the arguments apart.
+  void divide(const std::vector<std::string>& arguments) {
+    for (std::size_t i = 0; i < arguments.size();) {
+      const std::string& argument = arguments[i++];
+      if (argument == "--") {
+        arguments_alone.insert(arguments_alone.end(),
+                               arguments.begin() + static_cast<std::ptrdiff_t>(i), arguments.end());
+        return;
+      }
+      if (is_name(argument)) {
+        take_option(argument, arguments, i);
+      } else if (looks_like_flag(argument)) {
+        problem(concat("unexpected argument '", argument, "'"));
+      } else {
+        arguments_alone.push_back(argument);
       }
     }
   }
 
-  void declare(const std::string& name, Arity how_many) {
-    if (options.contains(name)) {
+  // `next` is the place of the first argument behind the name, and then behind the values.
+  void take_option(const std::string& argument, const std::vector<std::string>& arguments,
+                   std::size_t& next) {
+    const std::size_t equals = std::min(argument.find('='), argument.size());
+    const std::string written = argument.substr(2, equals - 2);
+    const auto found = known.find(canonical_option(written));
+    const bool is_known = found != known.end();
+    const Arity how_many =
+        is_known ? arity(*found->second.first, *found->second.second) : Arity::any;
+    std::vector<std::string> words;
+    if (equals < argument.size()) {
+      words.push_back(argument.substr(equals + 1));
+    }
+    const std::size_t most = how_many == Arity::none  ? 0
+                             : how_many == Arity::one ? 1
+                                                      : arguments.size();
+    while (next < arguments.size() && words.size() < most && !looks_like_flag(arguments[next])) {
+      words.push_back(arguments[next++]);
+    }
+    if (!is_known) {
+      const std::string guess = nearest(canonical_option(written), table.flag_spellings());
+      problem(concat("unknown option --", written,
+                     guess.empty() ? "" : "; did you mean --" + guess + "?"));
       return;
     }
-    CLI::Option* option =
-        how_many == Arity::none ? app.add_flag("--" + name) : app.add_option("--" + name);
-    constexpr int kMany = CLI::detail::expected_max_vector_size;
-    if (how_many != Arity::none) {
-      option->expected(how_many == Arity::any ? 0 : 1, how_many == Arity::one ? 1 : kMany);
-      option->allow_extra_args(how_many != Arity::one);
+    const auto& [row, spelling] = found->second;
+    if (words.empty() && row->alone_word && how_many != Arity::none) {
+      words.push_back(*row->alone_word);
     }
-    option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    options[name] = option;
-  }
-
-  static bool is_name(const std::string& argument) {
-    return argument.size() > 2 && argument.starts_with("--");
-  }
-
-  // The arguments with canonical names; those that cannot be given to CLI11 become problems.
-  std::vector<std::string> accepted(const std::vector<std::string>& arguments) {
-    std::vector<std::string> result;
-    std::set<std::string> lists;
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-      const std::string& argument = arguments[i];
-      if (!is_name(argument)) {
-        result.push_back(argument);
-        continue;
-      }
-      const std::size_t equals = std::min(argument.find('='), argument.size());
-      const std::string written = argument.substr(2, equals - 2);
-      const std::string name = canonical_option(written);
-      const bool value_follows = i + 1 < arguments.size() && !is_name(arguments[i + 1]);
-      const auto found = known.find(name);
-      if (found == known.end()) {
-        const std::string guess = nearest(name, table.flag_spellings());
-        table.problems_.push_back(concat("unknown option --", written,
-                                         guess.empty() ? "" : "; did you mean --" + guess + "?"));
-        while (i + 1 < arguments.size() && !is_name(arguments[i + 1])) {
-          ++i;  // its values
-        }
-        continue;
-      }
-      const Arity how_many = arity(*found->second.first, *found->second.second);
-      const bool lacks_value = (how_many == Arity::one || how_many == Arity::many) &&
-                               equals == argument.size() && !value_follows;
-      if (const auto& alone = found->second.first->alone_word; lacks_value && alone) {
-        declare(name, how_many);
-        result.insert(result.end(), {"--" + name, *alone});
-        continue;
-      }
-      if (lacks_value) {
-        table.problems_.push_back(concat("--", name, " needs a value"));
-        continue;
-      }
-      if (how_many == Arity::many && !lists.insert(name).second) {
-        table.problems_.push_back(
-            concat("--", name, " is given twice: write all values after one"));
-      }
-      declare(name, how_many);
-      if (equals < argument.size() && how_many != Arity::none) {
-        result.push_back("--" + name);  // apart, because CLI11 takes an empty value for none
-        result.push_back(argument.substr(equals + 1));
-      } else {
-        result.push_back("--" + name + argument.substr(equals));
-      }
+    if (words.empty() && (how_many == Arity::one || how_many == Arity::many)) {
+      problem(concat("--", spelling->text, " needs a value"));
+      return;
     }
-    return result;
+    occurrences.push_back({row, spelling, std::move(words)});
   }
 
-  void parse(std::vector<std::string> arguments) {
-    app.set_help_flag();
-    app.allow_extras();
-    std::ranges::reverse(arguments);  // CLI11 takes them from the back
-    try {
-      app.parse(std::move(arguments));
-    } catch (const CLI::ParseError& error) {
-      table.problems_.push_back(error.what());
+  void set(const Occurrence& given) {
+    OptionRow& row = *given.row;
+    std::vector<std::string> words = given.words;
+    if (given.spelling->implies) {
+      if (!words.empty() && words[0] != "true") {
+        return problem(concat(given.place(), " takes no value"));
+      }
+      words = {*given.spelling->implies};
+    } else if (words.empty() && kind(row.field) == FieldKind::boolean) {
+      words = {"true"};
     }
-    set_positional(app.remaining());
+    table.set(row, words, given.place(), OptionRow::Source::flag);
   }
 
-  void set_positional(const std::vector<std::string>& extras) {
+  void set_positional() {
     const auto row = std::ranges::find_if(table.rows_, &OptionRow::takes_arguments);
     std::vector<std::string> words;
-    for (const std::string& extra : extras) {
-      const bool looks_like_flag = extra.size() > 1 && extra.starts_with('-');
-      if (row == table.rows_.end() || looks_like_flag || (!is_list(row->field) && !words.empty())) {
-        table.problems_.push_back(concat("unexpected argument '", extra, "'"));
+    for (const std::string& word : arguments_alone) {
+      if (row == table.rows_.end() || (!is_list(row->field) && !words.empty())) {
+        problem(concat("unexpected argument '", word, "'"));
       } else {
-        words.push_back(extra);
+        words.push_back(word);
       }
     }
     if (!words.empty()) {
-      table.set(*row, words, concat("'", words[0], words.size() > 1 ? "' ..." : "'"));
+      table.set(*row, words, concat("'", words[0], words.size() > 1 ? "' ..." : "'"),
+                OptionRow::Source::argument);
     }
   }
 
-  void set(OptionRow& row, const Spelling& spelling, const std::vector<std::string>& results) {
-    const std::string place = "--" + spelling.text;
-    if (!row.has_meaning()) {
-      std::vector<std::string> words = results;
-      std::erase(words, "");  // what CLI11 says of a flag without value
-      table.set(row, words, place);
-      return;
-    }
-    if (is_list(row.field)) {
-      table.set(row, results, place);
-      return;
-    }
-    for (const std::string& word : results) {
-      if (!spelling.implies) {
-        table.set(row, std::vector{word}, place);
-      } else if (word == "true") {
-        table.set(row, std::vector{*spelling.implies}, place);
-      } else {
-        table.problems_.push_back(concat(place, " takes no value"));
-      }
-    }
-  }
-
+  // Files of options come first, so that flags win over them. Of an option without meaning only
+  // the last word counts, as of the others.
   void read(const std::vector<std::string>& arguments) {
-    index_spellings();
-    parse(accepted(arguments));
-    for (OptionRow& row : table.rows_) {
-      for (const Spelling& spelling : row.flags) {
-        const auto found = options.find(spelling.text);
-        if (found != options.end()) {
-          set(row, spelling, found->second->results());
+    divide(arguments);
+    std::map<const OptionRow*, const Occurrence*> last;
+    for (const Occurrence& given : occurrences) {
+      last[given.row] = &given;
+      if (given.row->names_config_files) {
+        for (const std::string& file : given.words) {
+          table.read_config(file);
         }
       }
     }
+    for (const Occurrence& given : occurrences) {
+      if (given.row->has_meaning() || last[given.row] == &given) {
+        set(given);
+      }
+    }
+    set_positional();
   }
 };
 
@@ -181,12 +177,28 @@ void OptionTable::read_flags(const std::vector<std::string>& arguments) {
   FlagReader(*this).read(arguments);
 }
 
+void OptionTable::read_config(const std::string& path) {
+  std::string text;
+  try {
+    text = read_file(path);
+  } catch (const Error& error) {
+    problems_.push_back(concat("--config: ", error.what()));
+    return;
+  }
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first != text.npos && (text[first] == '{' || text.substr(first, 2) == "//")) {
+    read_flat(text, path, OptionRow::Source::config);
+  } else {
+    read_yaml(text, path);
+  }
+}
+
 bool wants_help(const std::vector<std::string>& arguments) {
   for (const std::string& argument : arguments) {
     if (argument == "--") {
       return false;
     }
-    if (argument == "--help" || argument == "-h") {
+    if (argument == "--help" || argument == "-h" || argument == kHelpAsList) {
       return true;
     }
   }

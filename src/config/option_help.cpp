@@ -25,6 +25,16 @@ const char* placeholder(const OptionRow& row) {
   return "";
 }
 
+// What stands behind the flag: "INTEGER", or all words, "gelu|relu".
+std::string value_form(const OptionRow& row) {
+  std::string words;
+  for (const auto& [word, value] : row.rules.choices) {
+    words += (words.empty() ? "" : "|") + word;
+  }
+  const std::string_view form = placeholder(row);
+  return !words.empty() || form.empty() ? words : std::string(form.substr(1));
+}
+
 // "at least 0; default 1; also --learning-rate"
 std::string facts(const OptionRow& row) {
   std::string text;
@@ -114,6 +124,20 @@ std::string OptionTable::help() const {
     return wrapped("  --" + row.name + placeholder(row), row.help + " (" + facts(row) + ")",
                    kHelpColumn);
   });
+}
+
+std::string OptionTable::list() const {
+  std::string lines;
+  for (const OptionRow& row : rows_) {
+    if (!row.has_meaning()) {
+      continue;
+    }
+    for (const OptionRow::Spelling& flag : row.flags) {
+      lines += "--" + flag.text + "\t" + (flag.implies ? "" : value_form(row)) + "\t" + row.help +
+               " (" + facts(row) + ")\n";
+    }
+  }
+  return lines;
 }
 
 std::string OptionTable::text() const {

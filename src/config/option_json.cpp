@@ -62,7 +62,7 @@ Json scalar(const OptionRow& row, const std::string& text) {
 struct JsonReader {
   OptionTable& table;
   const std::string& source;  // for messages
-  bool from_deepspeed;
+  OptionRow::Source from;
 
   void problem(const std::string& text) { table.problems_.push_back(text); }
 
@@ -98,7 +98,7 @@ struct JsonReader {
       return set_implied(row, *spelling.implies, value, place);
     }
     if (value.is_null() && (is_optional(row.field) || !row.has_meaning())) {
-      return table.set(row, std::nullopt, place, from_deepspeed);
+      return table.set(row, std::nullopt, place, from);
     }
     const bool list = value.is_array() && is_list(row.field);
     std::vector<std::string> words;
@@ -109,7 +109,7 @@ struct JsonReader {
       }
       words.push_back(word(element));
     }
-    table.set(row, words, place, from_deepspeed);
+    table.set(row, words, place, from);
   }
 
   // "bf16": true says as much as --bf16; false is the opposite of a yes/no option, and of other
@@ -120,10 +120,9 @@ struct JsonReader {
       return problem(concat(place, " must be true or false, not ", value.dump()));
     }
     if (value.get<bool>()) {
-      table.set(row, std::vector{implied}, place, from_deepspeed);
+      table.set(row, std::vector{implied}, place, from);
     } else if (kind(row.field) == FieldKind::boolean) {
-      table.set(row, std::vector<std::string>{implied == "true" ? "false" : "true"}, place,
-                from_deepspeed);
+      table.set(row, std::vector<std::string>{implied == "true" ? "false" : "true"}, place, from);
     } else if (row.given && row.value_text() == implied) {
       problem(concat(row.given->place, " and ", place,
                      " = false contradict each other: keep one of them"));
@@ -209,17 +208,25 @@ struct JsonReader {
 };
 
 void OptionTable::read_json(const std::string& text, const std::string& place) {
-  JsonReader{*this, place, false}.read_flat(text);
+  read_flat(text, place, OptionRow::Source::record);
+}
+
+void OptionTable::read_flat(const std::string& json, const std::string& place,
+                            OptionRow::Source source) {
+  JsonReader{*this, place, source}.read_flat(json);
 }
 
 void OptionTable::read_deepspeed(const std::string& text, const std::string& place) {
-  JsonReader{*this, place, true}.read_deepspeed(text);
+  JsonReader{*this, place, OptionRow::Source::deepspeed}.read_deepspeed(text);
 }
 
-std::string OptionTable::json() const {
+namespace {
+
+template <class Chosen>
+std::string json_of(const std::deque<OptionRow>& rows, const Chosen& chosen) {
   Json all = Json::object();
-  for (const OptionRow& row : rows_) {
-    if (!row.has_meaning()) {
+  for (const OptionRow& row : rows) {
+    if (!row.has_meaning() || row.names_config_files || !chosen(row)) {
       continue;
     }
     const auto found = words(row.field, row.rules);
@@ -234,6 +241,18 @@ std::string OptionTable::json() const {
     }
   }
   return all.dump(2) + "\n";
+}
+
+}  // namespace
+
+std::string OptionTable::json() const {
+  return json_of(rows_, [](const OptionRow&) { return true; });
+}
+
+std::string OptionTable::given_json() const {
+  return json_of(rows_, [](const OptionRow& row) {
+    return row.given && row.given->source < OptionRow::Source::record;
+  });
 }
 
 }  // namespace bloomery

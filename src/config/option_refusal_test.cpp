@@ -19,6 +19,7 @@ struct Fixture : testing::Test {
         .add("precision", precision, "Type of the parameters.",
              {{"fp32", Precision::fp32}, {"fp16", Precision::fp16}})
         .shorthand("fp16", "fp16")
+        .shorthand("fp32", "fp32")
         .deepspeed("fp16.enabled", "fp16");
     table.add_choice("profile", profile, "Trace.", {"pt", "pt-full"}).alone("pt");
     table.refuse("num-experts", {"1"}, "mixtures of experts do not exist yet");
@@ -40,6 +41,11 @@ struct Fixture : testing::Test {
 TEST_F(Fixture, RefusedFlagsAreNamedWithTheReason) {
   table.read_flags({"--num-experts", "64", "32"});
   EXPECT_EQ(error(), "--num-experts 64 32 is refused: mixtures of experts do not exist yet");
+}
+
+TEST_F(Fixture, ShorthandsOfDifferentWordsContradictEachOther) {
+  table.read_flags({"--fp16", "--fp32"});
+  EXPECT_TRUE(error().find("--fp16 = fp16 and --fp32 = fp32 contradict") != std::string::npos);
 }
 
 TEST_F(Fixture, BareRefusedFlag) {

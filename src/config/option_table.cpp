@@ -154,7 +154,7 @@ std::vector<std::string> OptionTable::flag_spellings() const {
 }
 
 void OptionTable::set(OptionRow& row, const std::optional<std::vector<std::string>>& words,
-                      const std::string& place, bool from_deepspeed) {
+                      const std::string& place, OptionRow::Source source) {
   if (!row.ignored_because.empty()) {
     notes_.push_back(concat(place, " is ignored: ", row.ignored_because));
     return;
@@ -181,23 +181,56 @@ void OptionTable::set(OptionRow& row, const std::optional<std::vector<std::strin
     problems_.push_back(concat(place, ": ", problem));
     return;
   }
-  const OptionRow::Given now{place, row.value_text(), from_deepspeed};
-  if (earlier && earlier->value != now.value) {
-    if (!row.deepspeed_overrules || earlier->from_deepspeed == from_deepspeed) {
-      problems_.push_back(concat(earlier->place, " = ", earlier->value, " and ", place, " = ",
-                                 now.value, " contradict each other: keep one of them"));
-      return;
-    }
-    const OptionRow::Given& winner = from_deepspeed ? now : *earlier;
-    const OptionRow::Given& loser = from_deepspeed ? *earlier : now;
-    notes_.push_back(
-        concat(winner.place, " = ", winner.value, " overrules ", loser.place, " = ", loser.value));
-    if (!from_deepspeed) {
-      kept ? static_cast<void>(assign(row.field, row.rules, *kept)) : reset(row.field);
-      return;
-    }
+  const OptionRow::Given now{place, row.value_text(), source};
+  if (!earlier || earlier->value == now.value || replaces(row, *earlier, now)) {
+    row.given = now;
+  } else {
+    kept ? static_cast<void>(assign(row.field, row.rules, *kept)) : reset(row.field);
   }
-  row.given = now;
+}
+
+bool OptionTable::replaces(const OptionRow& row, const OptionRow::Given& earlier,
+                           const OptionRow::Given& now) {
+  using Source = OptionRow::Source;
+  const auto text = [](const OptionRow::Given& given) {
+    return concat(given.place, " = ", given.value);
+  };
+  const auto is_shorthand = [&](const OptionRow::Given& given) {
+    return kind(row.field) != FieldKind::boolean &&
+           std::ranges::any_of(row.flags, [&](const OptionRow::Spelling& flag) {
+             return flag.implies && "--" + flag.text == given.place;
+           });
+  };
+  const bool from_user = now.source == Source::flag || now.source == Source::config;
+  if (earlier.source == now.source && from_user && !(is_shorthand(earlier) && is_shorthand(now))) {
+    notes_.push_back(concat(text(now), " counts, because it comes after ", text(earlier)));
+    return true;
+  }
+  const auto is_typed = [](const OptionRow::Given& given) {
+    return given.source == Source::flag || given.source == Source::argument;
+  };
+  if (earlier.source == Source::config && is_typed(now)) {
+    return true;
+  }
+  if (is_typed(earlier) && now.source == Source::config) {
+    return false;
+  }
+  const bool from_deepspeed = now.source == Source::deepspeed;
+  if (row.deepspeed_overrules && (from_deepspeed || earlier.source == Source::deepspeed)) {
+    notes_.push_back(concat(text(from_deepspeed ? now : earlier), " overrules ",
+                            text(from_deepspeed ? earlier : now)));
+    return from_deepspeed;
+  }
+  problems_.push_back(
+      concat(text(earlier), " and ", text(now), " contradict each other: keep one of them"));
+  return false;
+}
+
+void OptionTable::take_config_files() {
+  section("files of options");
+  add("config", config_files_,
+      "Options from files, JSON or YAML, with the names that flags have; flags count more.")
+      .names_config_files = true;
 }
 
 void OptionTable::finish(const std::vector<std::string>& further) {

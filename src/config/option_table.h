@@ -31,11 +31,13 @@ struct OptionRow {
     std::string text;
     std::optional<std::string> implies;
   };
+  // argument: a word without a flag. config: a file of options. record: what a program stored.
+  enum class Source { flag, argument, config, record, deepspeed };
   // Who set the option, and to what.
   struct Given {
     std::string place;  // "--lr", "lr in run.json"
     std::string value;
-    bool from_deepspeed = false;
+    Source source = Source::flag;
   };
 
   // Further spellings of flags and of JSON keys.
@@ -65,6 +67,7 @@ struct OptionRow {
   std::vector<Spelling> deepspeeds;  // paths
   std::string default_text;
   bool must_be_given = false, deepspeed_overrules = false, takes_arguments = false;
+  bool names_config_files = false;
   std::optional<Given> given;
   std::optional<std::string> alone_word;
   std::string ignored_because;              // of an option that is accepted without meaning
@@ -74,6 +77,10 @@ struct OptionRow {
 
 class OptionTable {
  public:
+  OptionTable() = default;
+  OptionTable(const OptionTable&) = delete;  // rows may refer to the table itself
+  OptionTable& operator=(const OptionTable&) = delete;
+
   // Title of the rows that follow.
   void section(std::string title) { section_ = std::move(title); }
 
@@ -111,8 +118,15 @@ class OptionTable {
   void refuse_deepspeed(std::string path, std::string switch_key, std::vector<std::string> harmless,
                         std::string because);
 
+  // Adds --config: files of options, JSON or simple YAML, that read_flags() reads before the flags.
+  void take_config_files();
+
   // Each sets fields at once and collects what is wrong. `place` names the source in messages.
+  // A flag, or an entry of a file of options, that comes again: the last counts, with a note, as in
+  // Python's argparse; two shorthands for different words of an option contradict each other, as
+  // two flags do there. Flags count more than files of options.
   void read_flags(const std::vector<std::string>& arguments);
+  // What json() wrote. A value that was given differently before is a contradiction.
   void read_json(const std::string& text, const std::string& place);
   void read_deepspeed(const std::string& text, const std::string& place);
   // Throws one Error with all problems of reading and of `further` (rules across fields).
@@ -129,8 +143,12 @@ class OptionTable {
 
   std::vector<std::string> names() const;  // in order of declaration, of those with a meaning
   std::string help() const;                // by section
-  std::string text() const;                // effective values by section; given ones say by whom
-  std::string json() const;                // every value; read_json gives the same bits back
+  // One line per spelling, for programs: --name, what it takes, and the help, with tabs between.
+  std::string list() const;
+  std::string text() const;  // effective values by section; given ones say by whom
+  std::string json() const;  // every value; read_json gives the same bits back
+  // The values that flags and files of options gave: with --config, the same command again.
+  std::string given_json() const;
 
  private:
   friend struct FlagReader;
@@ -141,7 +159,12 @@ class OptionTable {
   std::vector<std::string> flag_spellings() const;
   // Sets a row from words (none: empty an optional), noting problems and contradictions.
   void set(OptionRow& row, const std::optional<std::vector<std::string>>& words,
-           const std::string& place, bool from_deepspeed = false);
+           const std::string& place, OptionRow::Source source);
+  // True when the value that was just set replaces an earlier, different one.
+  bool replaces(const OptionRow& row, const OptionRow::Given& earlier, const OptionRow::Given& now);
+  void read_config(const std::string& path);
+  void read_yaml(const std::string& text, const std::string& place);
+  void read_flat(const std::string& json, const std::string& place, OptionRow::Source source);
 
   std::string section_;
   std::deque<OptionRow> rows_;  // references stay valid while rows are added
@@ -152,7 +175,7 @@ class OptionTable {
   };
   std::vector<std::pair<std::string, std::string>> ignored_paths_;
   std::vector<RefusedPath> refused_paths_;
-  std::vector<std::string> problems_, notes_;
+  std::vector<std::string> problems_, notes_, config_files_;
 };
 
 // An option whose value differs between two tables; "(no such option)" where one lacks it.
@@ -161,7 +184,9 @@ struct OptionDifference {
 };
 std::vector<OptionDifference> differences(const OptionTable& before, const OptionTable& after);
 
-// True when the arguments ask for help: --help or -h before any `--`.
+// Asks for OptionTable::list() instead of help for people.
+inline constexpr const char* kHelpAsList = "--help=list";
+// True when the arguments ask for help: --help, -h or kHelpAsList before any `--`.
 bool wants_help(const std::vector<std::string>& arguments);
 
 // True when both words say the same: the same number, or the same text in any case.

@@ -188,20 +188,42 @@ TEST(OptionFlags, BadNumbers) {
   }
 }
 
-TEST(OptionFlags, Contradictions) {
+TEST(OptionFlags, TheLastCountsWithANote) {
   Fixture f;
-  EXPECT_EQ(f.error({"--lr", "0.1", "--learning-rate", "0.2"}),
-            "--lr = 0.1 and --learning-rate = 0.2 contradict each other: keep one of them");
+  f.flags({"--lr", "0.1", "--bf16", "--learning-rate", "0.2", "--sizes", "1", "2", "--sizes", "3",
+           "--precision", "fp32", "--add-bias-linear", "--disable-bias-linear", "--lr", "0.3"});
+  EXPECT_EQ(f.options.lr, 0.3f);
+  EXPECT_EQ(f.options.sizes, std::vector<int>{3});
+  EXPECT_EQ(f.options.precision, Precision::fp32);
+  EXPECT_FALSE(f.options.bias);
+  const std::vector<std::string> notes = {
+      "--learning-rate = 0.2 counts, because it comes after --lr = 0.1",
+      "--sizes = 3 counts, because it comes after --sizes = 1 2",
+      "--precision = fp32 counts, because it comes after --bf16 = bf16",
+      "--disable-bias-linear = false counts, because it comes after --add-bias-linear = true",
+      "--lr = 0.3 counts, because it comes after --learning-rate = 0.2"};
+  EXPECT_EQ(f.table.notes(), notes);
+
+  Fixture same;
+  same.flags({"--lr", "0.1", "--learning-rate", "1e-1"});
+  EXPECT_TRUE(same.table.notes().empty());
+  Fixture value;
+  EXPECT_TRUE(contains(value.error({"--bf16=fp8"}), "takes no value"));
+  Fixture bad;  // as in argparse, every value must be one
+  EXPECT_TRUE(contains(bad.error({"--lr", "fast", "--lr", "0.1"}), "'fast'"));
+}
+
+TEST(OptionFlags, WhatCanBeAValue) {
+  Fixture f;
+  f.flags({"--save", "-", "--sizes", "-3", "--lr", ".5", "--data-path", "- a", "b"});
+  EXPECT_EQ(f.options.save, "-");
+  EXPECT_EQ(f.options.data_path, (std::vector<std::string>{"- a", "b"}));
   Fixture g;
-  EXPECT_EQ(g.error({"--lr", "0.1", "--learning-rate", "1e-1"}), "");
+  EXPECT_EQ(g.error({"--save", "-x"}),
+            "2 problems with the options:\n  --save needs a value\n  unexpected argument '-x'");
   Fixture h;
-  EXPECT_TRUE(contains(h.error({"--add-bias-linear", "--disable-bias-linear"}), "contradict"));
-  Fixture i;
-  EXPECT_TRUE(contains(i.error({"--lr", "0.1", "--lr", "0.2"}), "contradict"));
-  Fixture j;
-  EXPECT_TRUE(contains(j.error({"--sizes", "1", "--sizes", "2"}), "given twice"));
-  Fixture k;
-  EXPECT_TRUE(contains(k.error({"--bf16=fp8"}), "takes no value"));
+  h.flags({"--save=-x"});
+  EXPECT_EQ(h.options.save, "-x");
 }
 
 TEST(OptionFlags, IgnoredOptionsSaySo) {
@@ -283,13 +305,14 @@ TEST(OptionJson, RoundTripKeepsEveryBit) {
   EXPECT_FALSE(copy.options.kv_channels.has_value());
 }
 
-TEST(OptionJson, FlagAgainstFile) {
+TEST(OptionJson, AStoredValueAgainstAFlag) {
   Fixture f;
   f.table.read_flags({"--lr", "0.1", "--num-layers", "3"});
   f.table.read_json(R"({"learning_rate": 0.2, "num-layers": 3})", "run.json");
   EXPECT_EQ(f.error(),
             "--lr = 0.1 and learning-rate in run.json = 0.2 contradict each other: keep one of "
             "them");
+  EXPECT_EQ(f.options.lr, 0.1f);
 }
 
 TEST(OptionJson, Problems) {

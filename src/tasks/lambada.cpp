@@ -109,7 +109,8 @@ Passage make_passage(Encoder& encoder, std::string_view text, bool strict) {
   return passage;
 }
 
-LambadaResult evaluate_lambada(LoadedModel& model, const LambadaOptions& options) {
+LambadaResult evaluate_lambada(LoadedModel& model, const LambadaOptions& options,
+                               const ScoringProgress& progress) {
   LambadaResult result;
   std::vector<Passage> passages = read_passages(model, options, result.cut);
   check(!passages.empty(), options.data, " holds no passage");
@@ -124,8 +125,8 @@ LambadaResult evaluate_lambada(LoadedModel& model, const LambadaOptions& options
     const std::size_t count = std::min(passages.size() - begin, static_cast<std::size_t>(fitting));
     result.correct += count_correct(model, std::span(passages).subspan(begin, count));
     begin += count;
-    if (options.progress) {
-      options.progress();
+    if (progress) {
+      progress(static_cast<std::int64_t>(begin), result.total);
     }
   }
   return result;

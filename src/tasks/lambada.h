@@ -1,11 +1,11 @@
 // LAMBADA: does the model predict how a passage ends? As Megatron defines it.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
 
 #include "generate/loaded_model.h"
+#include "tasks/scorer.h"
 
 namespace bloomery {
 
@@ -15,7 +15,6 @@ struct LambadaOptions {
   bool strict = false;
   std::int64_t seq_length = 0;  // the longest passage, whose beginning is cut; 0: all positions
   std::int64_t micro_batch_size = 8;  // passages
-  std::function<void()> progress;     // hears of each micro-batch
 };
 
 struct LambadaResult {
@@ -26,7 +25,9 @@ struct LambadaResult {
 
 // A passage is correct when each of its label tokens is the most probable one, given all tokens
 // before it. A label that is the first token of all has nothing before it and is not asked for.
-LambadaResult evaluate_lambada(LoadedModel& model, const LambadaOptions& options);
+// `progress` hears of the passages.
+LambadaResult evaluate_lambada(LoadedModel& model, const LambadaOptions& options,
+                               const ScoringProgress& progress = {});
 
 // A passage as tokens, of which the last `num_labels` are to be predicted.
 struct Passage {

@@ -28,11 +28,12 @@ void add_windows(Scorer& scorer, std::span<const TokenId> tokens, std::int64_t s
 // The documents of any kind of data, one after another.
 class DocumentScorer {
  public:
-  DocumentScorer(LoadedModel& model, const PerplexityOptions& options)
+  DocumentScorer(LoadedModel& model, const PerplexityOptions& options,
+                 const ScoringProgress& progress)
       : model_(model),
         options_(options),
         seq_length_(checked_seq_length(model.options(), options.seq_length)),
-        scorer_(model, options.micro_batch_size, options.progress) {
+        scorer_(model, options.micro_batch_size, progress) {
     if (options.prepend_eod || options.append_eod) {
       const auto end = model.end_of_document();
       check(end.has_value(), "the model's tokenizer names no end-of-document token");
@@ -57,6 +58,7 @@ class DocumentScorer {
     const IndexedCorpus corpus(prefix);
     const Tokenizer* tokenizer = model_.has_tokenizer() ? &model_.tokenizer() : nullptr;
     words_known_ = tokenizer != nullptr;
+    scorer_.expect(corpus.num_tokens());
     for (std::int64_t document = 0; document < corpus.num_documents(); ++document) {
       start();
       const std::size_t first = tokens_.size();
@@ -128,8 +130,9 @@ class DocumentScorer {
 
 double PerplexityResult::ppl() const { return std::exp(nll / static_cast<double>(tokens)); }
 
-PerplexityResult evaluate_perplexity(LoadedModel& model, const PerplexityOptions& options) {
-  DocumentScorer scorer(model, options);
+PerplexityResult evaluate_perplexity(LoadedModel& model, const PerplexityOptions& options,
+                                     const ScoringProgress& progress) {
+  DocumentScorer scorer(model, options, progress);
   if (const std::string prefix = corpus_prefix(options.data); !prefix.empty()) {
     check(!options.append_eod, "--append-eod is for texts; ", prefix,
           " has its end-of-document tokens, or none, from preprocessing");
@@ -153,7 +156,8 @@ double WikitextResult::token_ratio() const {
   return static_cast<double>(tokens - 1) / static_cast<double>(original_tokens - 1);
 }
 
-WikitextResult evaluate_wikitext(LoadedModel& model, const PerplexityOptions& options) {
+WikitextResult evaluate_wikitext(LoadedModel& model, const PerplexityOptions& options,
+                                 const ScoringProgress& progress) {
   const std::string text = read_text(options.data);
   WikitextResult result{.original_tokens = count_pieces(strip(text))};
   std::vector<TokenId> tokens;
@@ -164,7 +168,8 @@ WikitextResult evaluate_wikitext(LoadedModel& model, const PerplexityOptions& op
   result.tokens = static_cast<std::int64_t>(tokens.size());
   check(result.tokens >= 2 && result.original_tokens >= 2, options.data,
         ": too short to be scored: ", result.tokens, " tokens, ", result.original_tokens, " words");
-  Scorer scorer(model, options.micro_batch_size, options.progress);
+  Scorer scorer(model, options.micro_batch_size, progress);
+  scorer.expect(result.tokens - 1);
   const std::int64_t seq_length = checked_seq_length(model.options(), options.seq_length);
   add_windows(scorer, tokens, seq_length,
               options.overlapping_eval.value_or(std::min(kWikitextStride, seq_length)));

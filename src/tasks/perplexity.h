@@ -2,11 +2,11 @@
 // defines it.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 
 #include "generate/loaded_model.h"
+#include "tasks/scorer.h"
 
 namespace bloomery {
 
@@ -21,7 +21,6 @@ struct PerplexityOptions {
   // An end-of-document token before each document, so that its first token is scored too, and one
   // behind it, so that its end is (a tokenised corpus has it already).
   bool prepend_eod = false, append_eod = false;
-  std::function<void()> progress;  // hears of each micro-batch
 };
 
 struct PerplexityResult {
@@ -34,7 +33,9 @@ struct PerplexityResult {
 };
 
 // Documents are scored one by one, none sees another. An Error when nothing can be scored.
-PerplexityResult evaluate_perplexity(LoadedModel& model, const PerplexityOptions& options);
+// `progress` hears of the tokens.
+PerplexityResult evaluate_perplexity(LoadedModel& model, const PerplexityOptions& options,
+                                     const ScoringProgress& progress = {});
 
 struct WikitextResult {
   double loss = 0;                   // mean of -ln p per token
@@ -47,6 +48,7 @@ struct WikitextResult {
 };
 
 // The whole file is one text, detokenized (tasks/detokenize.h).
-WikitextResult evaluate_wikitext(LoadedModel& model, const PerplexityOptions& options);
+WikitextResult evaluate_wikitext(LoadedModel& model, const PerplexityOptions& options,
+                                 const ScoringProgress& progress = {});
 
 }  // namespace bloomery

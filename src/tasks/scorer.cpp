@@ -68,7 +68,7 @@ Batch upload_tokens(Stream& stream, std::span<const std::span<const TokenId>> se
   return batch;
 }
 
-Scorer::Scorer(LoadedModel& model, std::int64_t micro_batch_size, std::function<void()> progress)
+Scorer::Scorer(LoadedModel& model, std::int64_t micro_batch_size, ScoringProgress progress)
     : model_(model), micro_batch_size_(micro_batch_size), progress_(std::move(progress)) {
   check(micro_batch_size >= 1, "a micro-batch of ", micro_batch_size, " sequences");
 }
@@ -101,10 +101,14 @@ void Scorer::flush() {
   for (std::size_t begin = 0; begin < order.size();) {
     const std::size_t count =
         std::min(order.size() - begin, static_cast<std::size_t>(micro_batch_size_));
-    compute(std::span(order).subspan(begin, count));
+    const auto items = std::span(order).subspan(begin, count);
+    compute(items);
+    for (const Item* item : items) {
+      num_computed_ += item->scored;
+    }
     begin += count;
     if (progress_) {
-      progress_();
+      progress_(num_computed_, num_expected_);
     }
   }
   for (const Item& item : items_) {

@@ -27,11 +27,16 @@ std::vector<Window> windows_over(std::int64_t num_tokens, std::int64_t seq_lengt
 Batch upload_tokens(Stream& stream, std::span<const std::span<const TokenId>> sequences,
                     std::span<const std::span<const TokenId>> labels = {});
 
+// So many are done of so many, or of 0 when that is not known.
+using ScoringProgress = std::function<void(std::int64_t done, std::int64_t total)>;
+
 // Adds up what it is given. The sum does not depend on how sequences fall into micro-batches.
 class Scorer {
  public:
-  // `progress` hears of each micro-batch that was computed.
-  Scorer(LoadedModel& model, std::int64_t micro_batch_size, std::function<void()> progress = {});
+  // `progress` hears after each micro-batch how many tokens were scored, of how many.
+  Scorer(LoadedModel& model, std::int64_t micro_batch_size, ScoringProgress progress = {});
+  // How many tokens will be scored in all, for the progress.
+  void expect(std::int64_t num_tokens) { num_expected_ = num_tokens; }
 
   // Tokens that the model reads and, at the end, the one to predict last: scored + 1 at least.
   void add(std::span<const TokenId> tokens, std::int64_t scored);
@@ -50,11 +55,11 @@ class Scorer {
 
   LoadedModel& model_;
   std::int64_t micro_batch_size_;
-  std::function<void()> progress_;
+  ScoringProgress progress_;
   std::vector<TokenId> tokens_;
   std::vector<Item> items_;
   double sum_ = 0;
-  std::int64_t num_scored_ = 0;
+  std::int64_t num_scored_ = 0, num_computed_ = 0, num_expected_ = 0;
 };
 
 // An Error when a token is not in the model's vocabulary; `place` says where it comes from.

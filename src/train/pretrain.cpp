@@ -6,8 +6,10 @@
 #include <filesystem>
 
 #include "checkpoint/folder.h"
+#include "base/hash.h"
 #include "comm/threads.h"
-#include "train/schedule_record.h"
+#include "train/choose_schedule.h"
+#include "train/run_command.h"
 
 namespace bloomery {
 namespace {
@@ -106,32 +108,22 @@ std::int64_t claim_save_folder(const PretrainOptions& options,
   return own;
 }
 
-// Which schedule counts when the checkpoint has another one than the flags, by Megatron's rule.
-ScheduleOptions choose_schedule(const PretrainOptions& options, const Plan& plan,
-                                const std::optional<CheckpointReader>& checkpoint) {
-  const ScheduleOptions& here = plan.optimizer.schedule;
-  const bool loads = checkpoint && !options.checkpoint.finetune &&
-                     !options.checkpoint.no_load_optim && !options.evaluation.skip_train;
-  const auto& extra = loads ? checkpoint->state().extra : std::map<std::string, std::string>{};
-  const auto found = extra.find("schedule");
-  if (!loads || found == extra.end() || options.rate.override_scheduler) {
-    return here;
+// What the first samples hold: the same as long as their order is, however many are asked for.
+std::string sample_order(const Dataset& samples) {
+  constexpr std::int64_t kSamples = 16;
+  HostBatch sample(DeviceKind::cpu, samples.fields(), 1);
+  std::string bytes;
+  for (std::int64_t k = 0; k < std::min(kSamples, samples.size()); ++k) {
+    samples.read(k, Sample(sample, 0));
+    for (const SampleField& field : samples.fields()) {
+      bytes.append(static_cast<const char*>(sample.data(field)),
+                   static_cast<std::size_t>(field.shape.numel()) * size_of(field.dtype));
+    }
   }
-  const std::string place = checkpoint->folder().string();
-  const ScheduleOptions stored = schedule_from_json(found->second, place);
-  if (options.rate.use_checkpoint_scheduler) {
-    return stored;
-  }
-  std::string lines;
-  for (const std::string& line : schedule_differences(here, stored)) {
-    lines += "\n  " + line;
-  }
-  check(lines.empty(), "the schedule of ", place,
-        " is not that of the flags; give --override-opt_param-scheduler to use the flags', or "
-        "--use-checkpoint-opt_param-scheduler to use the checkpoint's:",
-        lines);
-  return stored;
+  return hash_text(xxh3(bytes));
 }
+
+constexpr const char* kOrder = "training order";
 
 void note_other_data(const std::map<std::string, std::string>& here,
                      const std::optional<CheckpointReader>& checkpoint, RunLog& log) {
@@ -139,7 +131,8 @@ void note_other_data(const std::map<std::string, std::string>& here,
     return;
   }
   const auto& stored = checkpoint->state().data_indices;
-  const auto before = stored.find("training"), after = here.find("training");
+  const char* key = stored.contains(kOrder) ? kOrder : "training";
+  const auto before = stored.find(key), after = here.find(key);
   if (before != stored.end() && after != here.end() && before->second != after->second) {
     log.warning(
         "the training samples are not those of the checkpoint (other corpora, --split, --seed, "
@@ -166,19 +159,38 @@ DeviceOptions rank_device(DeviceOptions device, std::int64_t ranks) {
   return device;
 }
 
-// All but the data's.
+// All but the data's and the schedule.
 RunFacts run_facts(const PretrainOptions& options, const OptionTable& table, const Plan& plan,
                    const std::optional<CheckpointReader>& checkpoint) {
   RunFacts facts;
   facts.own_step = claim_save_folder(options, checkpoint);
   facts.model = {.model = plan.model, .tokenizer = options.tokenizer, .dtype = plan.dtype};
-  facts.schedule = choose_schedule(options, plan, checkpoint);
   facts.options = table.json();
   facts.tokenizer_files = read_tokenizer_files(options.tokenizer);
   if (checkpoint && !options.checkpoint.finetune) {
     require_same_tokenizer(*checkpoint, *facts.tokenizer_files);
   }
   return facts;
+}
+
+// Ranks are threads; only the first has a log that says something.
+RunEnd run_trainers(const RunInputs& inputs, const OptionTable& table, RunLog& log) {
+  const std::int64_t ranks = inputs.options.batch.ranks_as_threads;
+  RunEnd end = RunEnd::finished;
+  const auto run_rank = [&](int rank, std::unique_ptr<Communicator> world) {
+    RunLog silent(nullptr, inputs.options, table);
+    Trainer trainer(inputs, std::move(world), rank == 0 ? log : silent);
+    const RunEnd mine = trainer.run();
+    if (rank == 0) {
+      end = mine;
+    }
+  };
+  if (ranks == 1) {
+    run_rank(0, make_self_communicator());
+  } else {
+    run_ranks(static_cast<int>(ranks), run_rank);
+  }
+  return end;
 }
 
 }  // namespace
@@ -196,6 +208,11 @@ RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
 
   const std::optional<CheckpointReader> checkpoint = open_checkpoint(options.checkpoint);
   RunFacts facts = run_facts(options, table, plan, checkpoint);
+  const ScheduleChoice choice = choose_schedule(options, plan, checkpoint ? &*checkpoint : nullptr);
+  for (const std::string& note : choice.notes) {
+    log.warning(note);
+  }
+  facts.schedule = choice.schedule;
   std::unique_ptr<const TrainingData> data;
   const auto get_data = [&](RunLog& to) -> const TrainingData& {
     if (!data) {
@@ -205,36 +222,28 @@ RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
       data = std::make_unique<const TrainingData>(options.data, options.seed, requested,
                                                   tokenizer->special().eod, Log());
       facts.data_indices = data->index_hashes();
+      if (const Dataset* samples = data->source(Split::train)) {
+        facts.data_indices[kOrder] = sample_order(*samples);
+      }
+      if (!options.checkpoint.save.empty() && !options.evaluation.skip_train) {
+        store_command(options.checkpoint.save, table, setting.command, Log());
+      }
       if (!options.checkpoint.finetune) {
         note_other_data(facts.data_indices, checkpoint, to);
       }
     }
     return *data;
   };
-  const std::int64_t ranks = options.batch.ranks_as_threads;
   const RunInputs inputs{.options = options,
                          .plan = plan,
                          .facts = facts,
-                         .device = rank_device(setting.device, ranks),
+                         .device = rank_device(setting.device, options.batch.ranks_as_threads),
                          .checkpoint = checkpoint ? &*checkpoint : nullptr,
+                         .schedule_refusal = choice.refusal,
                          .data = get_data,
                          .stop_requested = setting.stop_requested,
                          .start = start};
-  RunEnd end = RunEnd::finished;
-  const auto run_rank = [&](int rank, std::unique_ptr<Communicator> world) {
-    RunLog silent(nullptr, options, table);
-    Trainer trainer(inputs, std::move(world), rank == 0 ? log : silent);
-    const RunEnd mine = trainer.run();
-    if (rank == 0) {
-      end = mine;
-    }
-  };
-  if (ranks == 1) {
-    run_rank(0, make_self_communicator());
-  } else {
-    run_ranks(static_cast<int>(ranks), run_rank);
-  }
-  return end;
+  return run_trainers(inputs, table, log);
 }
 
 }  // namespace bloomery

@@ -15,6 +15,7 @@ struct PretrainSetting {
   DeviceOptions device;
   std::function<bool()> stop_requested;  // asked by every rank in every step
   std::ostream& out;                     // Megatron's lines
+  std::vector<std::string> command;      // as typed, for the run's folder
 };
 
 // The options were read (read_pretrain.h) from the table. Runs --ranks-as-threads ranks.

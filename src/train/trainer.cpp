@@ -93,6 +93,7 @@ void Trainer::load() {
   for (const std::string& note : loaded.notes) {
     log_.warning(note);
   }
+  check(inputs_.schedule_refusal.empty(), inputs_.schedule_refusal);
   const auto home = std::filesystem::absolute(reader.folder()).parent_path();
   if (std::filesystem::exists(options_.checkpoint.save) &&
       std::filesystem::equivalent(home, options_.checkpoint.save)) {

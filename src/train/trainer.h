@@ -23,6 +23,7 @@ struct RunInputs {
   const RunFacts& facts;
   DeviceOptions device;                          // of each rank
   const CheckpointReader* checkpoint = nullptr;  // to start from; null: random values
+  std::string schedule_refusal;                  // why the checkpoint's schedule does not do; empty
   // The data, made by the first rank that asks; the others wait for it.
   std::function<const TrainingData&(RunLog&)> data;
   std::function<bool()> stop_requested;  // a signal came

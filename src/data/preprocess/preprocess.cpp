@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/number_text.h"
 #include "base/thread_pool.h"
 #include "data/input/byte_source.h"
 #include "data/input/input_files.h"
@@ -66,6 +67,7 @@ class Run {
     progress_.finish();
     summary_.interrupted = !complete;
     if (complete) {
+      check_something_was_read();
       for (std::size_t key = 0; key < writers_.size(); ++key) {
         summary_.outputs[key].documents = writers_[key]->num_documents();
         summary_.outputs[key].tokens = writers_[key]->num_tokens();
@@ -94,6 +96,13 @@ class Run {
                                       static_cast<std::uint64_t>(bytes), " bytes (",
                                       size_text(bytes), ")"));
     }
+  }
+
+  void check_something_was_read() const {
+    check(std::ranges::any_of(writers_, [](const auto& w) { return w->num_documents() > 0; }),
+          "no document in the input (", summary_.bad_lines, " bad lines, ", summary_.empty_texts,
+          " empty texts); nothing was written. A document is a line of text, or of JSON with ",
+          "--json-keys in it");
   }
 
   void report_bad_lines(const EncodedChunk& chunk) {

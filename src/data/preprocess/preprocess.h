@@ -27,6 +27,7 @@ struct PreprocessOptions {
   bool add_special_tokens = false, no_parse_special = false;
 
   std::string output_prefix;
+  bool overwrite = false;  // the command asks before it replaces a corpus
   CorpusFormat dataset_impl = CorpusFormat::mmap;
   int workers = 0, partitions = 1;
   std::int64_t log_interval = 1000;

@@ -46,6 +46,7 @@ void describe_output(OptionTable& t, PreprocessOptions& o) {
   t.add("output-prefix", o.output_prefix,
         "Writes PREFIX_KEY_document.bin and .idx, or _sentence with --split-sentences.")
       .required();
+  t.add("overwrite", o.overwrite, "Replace a corpus that is there already.");
   t.add("dataset-impl", o.dataset_impl, "Format of the corpus; training wants mmap.",
         {{"mmap", CorpusFormat::mmap},
          {"cached", CorpusFormat::cached},

@@ -123,7 +123,7 @@ TEST_F(PreprocessTest, TenBadLinesAreReported) {
   for (int i = 0; i < 25; ++i) {
     lines += "bad\n";
   }
-  options_.input = {write("in.jsonl", lines), write("again.jsonl", lines)};
+  options_.input = {write("in.jsonl", lines), write("again.jsonl", lines + "{\"text\":\"a\"}\n")};
   EXPECT_EQ(run().bad_lines, 50);
   const std::string messages = messages_.str();
   std::size_t count = 0;

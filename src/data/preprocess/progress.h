@@ -44,9 +44,4 @@ class PreprocessProgress {
   bool started_ = false, bar_shown_ = false;
 };
 
-// 75 -> "1:15", 3675 -> "1:01:15".
-std::string clock_text(double seconds);
-// 1536000 -> "1.5 MB"; decimal units.
-std::string size_text(double bytes);
-
 }  // namespace bloomery

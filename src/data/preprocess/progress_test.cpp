@@ -43,13 +43,5 @@ TEST(Progress, UnknownTotalHasNoBar) {
   EXPECT_EQ(out.str(), "\r3 documents  3.0 kB  3.0 kB/s  3 docs/s\x1B[K");
 }
 
-TEST(Progress, Texts) {
-  EXPECT_EQ(clock_text(75), "1:15");
-  EXPECT_EQ(clock_text(3675), "1:01:15");
-  EXPECT_EQ(size_text(999), "999 B");
-  EXPECT_EQ(size_text(1536000), "1.5 MB");
-  EXPECT_EQ(size_text(123456789), "123 MB");
-}
-
 }  // namespace
 }  // namespace bloomery

@@ -4,7 +4,7 @@
 namespace bloomery {
 namespace {
 
-constexpr std::string_view kFamily = "--model-family";
+constexpr const char* kFamily = "model-family";
 
 std::vector<std::string> family_names() {
   std::vector<std::string> names;
@@ -18,17 +18,10 @@ std::vector<std::string> family_names() {
 
 PretrainOptions pretrain_defaults(const std::vector<std::string>& arguments) {
   PretrainOptions options;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::string name = canonical_option(arguments[i].substr(0, arguments[i].find('=')));
-    if (name != kFamily) {
-      continue;
-    }
-    if (arguments[i].size() > kFamily.size()) {
-      options.model.family = arguments[i].substr(kFamily.size() + 1);
-    } else if (i + 1 < arguments.size()) {
-      options.model.family = arguments[i + 1];
-    }
-  }
+  OptionTable family;  // that of flags and --config files; other options are read later
+  family.add(kFamily, options.model.family, "");
+  family.take_config_files();
+  family.read_flags(arguments);
   if (const auto defaults = find_family(options.model.family).defaults) {
     defaults(options.model);
   }
@@ -37,7 +30,7 @@ PretrainOptions pretrain_defaults(const std::vector<std::string>& arguments) {
 
 void describe_network(OptionTable& t, PretrainOptions& o) {
   t.section("network size");
-  t.add_choice(std::string(kFamily.substr(2)), o.model.family,
+  t.add_choice(kFamily, o.model.family,
                "Which models' defaults and options; gpt takes Megatron's flags for all decoders.",
                family_names());
   t.add("model-size", o.model_size,

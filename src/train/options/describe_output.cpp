@@ -9,7 +9,8 @@ void describe_checkpoint(OptionTable& t, CheckpointFlags& o) {
   t.add("save", o.save, "Folder for checkpoints.");
   t.add("load", o.load,
         "Folder to resume from, or a Hugging Face model to start from; an empty one starts anew.");
-  t.add("save-interval", o.save_interval, "Steps between checkpoints.", at_least(1))
+  t.add("save-interval", o.save_interval, "Steps between checkpoints; none: one at the end.",
+        at_least(1))
       .alias("persistent-save-interval");
   t.add("no-save-optim", o.no_save_optim, "Leave the optimizer's state out.");
   t.add("no-save-rng", o.no_save_rng, "Nothing to leave out: randomness has no state here.");
@@ -99,8 +100,9 @@ void describe_output(OptionTable& t, PretrainOptions& o) {
       .deepspeed("zero_optimization.stage");
   t.section("this program");
   t.add("dry-run", o.dry_run,
-        "Check all options, print what follows from them, and stop: neither data nor device are "
-        "touched.");
+        "Check all options, print what follows from them, and stop: nothing is written and no "
+        "device is touched.");
+  t.add("json", o.dry_run_json, "With --dry-run: print one JSON object.");
 }
 
 void describe(OptionTable& table, PretrainOptions& options) {

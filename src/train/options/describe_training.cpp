@@ -66,6 +66,12 @@ void describe_rate(OptionTable& t, RateOptions& o) {
   t.add("use-checkpoint-opt_param-scheduler", o.use_checkpoint_scheduler,
         "On resuming, the schedule of the checkpoint replaces the flags'.")
       .alias("use-checkpoint-lr-scheduler");
+  t.add("extend", o.extend,
+        "Train a run further than it was started for, with a larger --train-iters (or samples, "
+        "tokens). stretch: the schedule reaches to the new end; hold: the checkpoint's schedule "
+        "stays, and its lowest rate after its end.",
+        {{"no", Extend::no}, {"stretch", Extend::stretch}, {"hold", Extend::hold}})
+      .alone("stretch");
 }
 
 void describe_update(OptionTable& t, UpdateOptions& o) {

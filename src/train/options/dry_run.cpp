@@ -2,8 +2,10 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "data/indexed_corpus.h"
 
 namespace bloomery {
 namespace {
@@ -14,6 +16,18 @@ bool is_number(const std::string& word) {
   char* end = nullptr;
   std::strtod(word.c_str(), &end);
   return !word.empty() && *end == '\0';
+}
+
+// The prefixes of a list that may have weights between them.
+std::vector<std::string> corpora(const std::vector<std::string>& words) {
+  std::vector<std::string> prefixes;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const bool weight = words.size() > 1 && i % 2 == 0 && is_number(words[i]);
+    if (!weight) {
+      prefixes.push_back(words[i]);
+    }
+  }
+  return prefixes;
 }
 
 bool has_files(const TokenizerOptions& o) {
@@ -48,12 +62,9 @@ std::vector<std::string> missing_paths(const PretrainOptions& o) {
     }
   };
   const auto look_at_corpora = [&](const char* flag, const std::vector<std::string>& words) {
-    for (std::size_t i = 0; i < words.size(); ++i) {
-      const bool weight = words.size() > 1 && i % 2 == 0 && is_number(words[i]);
-      if (!weight) {
-        look(flag, words[i], ".bin");
-        look(flag, words[i], ".idx");
-      }
+    for (const std::string& prefix : corpora(words)) {
+      look(flag, prefix, ".bin");
+      look(flag, prefix, ".idx");
     }
   };
   look_at_corpora("--data-path", o.data.data_path);
@@ -68,16 +79,47 @@ std::vector<std::string> missing_paths(const PretrainOptions& o) {
   return lines;
 }
 
+std::vector<std::string> corpora_shorter_than_a_sequence(const DataOptions& o) {
+  std::vector<std::string> lines;
+  for (const std::vector<std::string>* words :
+       {&o.data_path, &o.train_data_path, &o.valid_data_path, &o.test_data_path}) {
+    for (const std::string& prefix : corpora(*words)) {
+      if (!std::filesystem::exists(prefix + ".idx") || !std::filesystem::exists(prefix + ".bin")) {
+        continue;  // another message's matter
+      }
+      const std::int64_t tokens = IndexedCorpus(prefix).num_tokens();
+      if (tokens <= o.seq_length) {
+        lines.push_back(concat(prefix, " has ", tokens, " tokens, fewer than one sample of ",
+                               "--seq-length ", o.seq_length, " needs (", o.seq_length + 1,
+                               "): each sample repeats the whole corpus. Give a shorter ",
+                               "--seq-length or more text"));
+      }
+    }
+  }
+  return lines;
+}
+
 void print_dry_run(const OptionTable& table, const PretrainOptions& options,
                    const std::vector<std::string>& notes, std::ostream& out) {
   const VocabularySize vocabulary = vocabulary_size(options.tokenizer);
-  out << table.text() << '\n' << to_text(make_plan(options, vocabulary.size));
+  const Plan plan = make_plan(options, vocabulary.size);
   std::vector<std::string> warnings = missing_paths(options);
   if (vocabulary.assumed) {
     warnings.push_back(concat("the tokenizer's files are not here: a vocabulary of ",
                               vocabulary.size, " tokens is assumed"));
   }
-  for (const auto& [title, lines] : {std::pair{"notes", notes}, std::pair{"warnings", warnings}}) {
+  if (options.dry_run_json) {
+    using Json = nlohmann::ordered_json;
+    out << Json{{"plan", Json::parse(to_json(plan))},
+                {"warnings", warnings},
+                {"notes", notes},
+                {"options", Json::parse(table.json())}}
+               .dump(2)
+        << '\n';
+    return;
+  }
+  out << to_text(plan);
+  for (const auto& [title, lines] : {std::pair{"warnings", warnings}, std::pair{"notes", notes}}) {
     if (!lines.empty()) {
       out << '\n' << title << ":\n";
     }
@@ -85,6 +127,7 @@ void print_dry_run(const OptionTable& table, const PretrainOptions& options,
       out << "  " << line << '\n';
     }
   }
+  out << '\n' << table.text();
 }
 
 }  // namespace bloomery

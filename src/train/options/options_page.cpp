@@ -38,7 +38,9 @@ constexpr const char* kHead =
     "**works**: the option means what it means in Megatron-DeepSpeed. **no effect**: accepted with "
     "a note, because leaving it out\ncannot change results. **refused**: an error that says why, "
     "except with the value that asks for nothing.\n"
-    "`-` and `_` are the same letter in names.\n";
+    "`-` and `_` are the same letter in names. Of an option given twice the last counts, with a "
+    "note. `--config FILE` reads options from\nJSON (`{\"num-layers\": 12}`) or YAML "
+    "(`num-layers: 12`); flags count more.\n";
 
 }  // namespace
 

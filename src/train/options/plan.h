@@ -55,7 +55,7 @@ Plan make_plan(const PretrainOptions& options, std::int64_t vocabulary);
 std::int64_t global_batch_size(const BatchOptions& options);
 std::optional<Rampup> rampup(const BatchOptions& options);
 
-// Lines for people.
-std::string to_text(const Plan& plan);
+std::string to_text(const Plan& plan);  // lines for people
+std::string to_json(const Plan& plan);
 
 }  // namespace bloomery

@@ -2,20 +2,11 @@
 #include <cstdio>
 
 #include "base/error.h"
+#include "base/number_text.h"
 #include "train/options/plan.h"
 
 namespace bloomery {
 namespace {
-
-// 124439808 as 124,439,808.
-std::string grouped(std::int64_t value) {
-  std::string digits = std::to_string(value);
-  for (std::int64_t i = static_cast<std::int64_t>(digits.size()) - 3; i > (value < 0 ? 1 : 0);
-       i -= 3) {
-    digits.insert(static_cast<std::size_t>(i), ",");
-  }
-  return digits;
-}
 
 std::string gibibytes(std::int64_t bytes) {
   char text[64];

@@ -39,6 +39,13 @@ struct LengthOptions {
   std::optional<std::int64_t> iterations, samples, tokens;
 };
 
+// How a run goes on beyond the end that it was started with.
+enum class Extend {
+  no,
+  stretch,  // the schedule reaches to the new end
+  hold,     // the checkpoint's schedule, then its lowest rate
+};
+
 struct RateOptions {
   std::optional<double> rate;  // required unless only evaluating
   double min_rate = 0;
@@ -48,6 +55,7 @@ struct RateOptions {
   std::int64_t warmup_iterations = 0, warmup_samples = 0;
   std::optional<std::int64_t> warmup_tokens;
   bool override_scheduler = false, use_checkpoint_scheduler = false;
+  Extend extend = Extend::no;
 };
 
 struct UpdateOptions {
@@ -136,7 +144,7 @@ struct PretrainOptions {
   std::optional<std::int64_t> zero_stage;
   std::int64_t seed = 1234;
   bool allow_nondeterministic = false;
-  bool dry_run = false;
+  bool dry_run = false, dry_run_json = false;
 };
 
 // The options before any was read: the defaults of the family that the arguments name, which also

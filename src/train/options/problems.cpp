@@ -127,8 +127,12 @@ std::vector<std::string> problems(const PretrainOptions& o) {
   check_length(o, f);
   check_magnitudes(o, f);
   f.add(problems(o.data));
-  f.require(o.checkpoint.save.empty() || o.checkpoint.save_interval,
-            "--save needs --save-interval");
+  f.require(!(o.rate.extend != Extend::no &&
+              (o.rate.override_scheduler || o.rate.use_checkpoint_scheduler)),
+            "--extend says which schedule counts; leave out the options that do so as well");
+  f.require(o.rate.extend == Extend::no || !o.checkpoint.load.empty(),
+            "--extend needs --load: the folder of the run that goes on");
+  f.require(!o.dry_run_json || o.dry_run, "--json is for --dry-run");
   f.require(o.checkpoint.keep_last != 1,
             "--keep-last 1 would delete the last good checkpoint while the next is new: keep 2");
   f.require(o.logging.profile_steps.size() == 2 &&

@@ -42,7 +42,7 @@ template <class T>
 void take_deepspeed_default(const OptionTable& table, const char* name, T& field, T value,
                             const std::string& meaning, Notes& notes) {
   const std::optional<OptionRow::Given>& given = table.row(name).given;
-  if (given && given->from_deepspeed) {
+  if (given && given->source == OptionRow::Source::deepspeed) {
     return;
   }
   if (field != value) {

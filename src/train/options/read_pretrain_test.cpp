@@ -134,7 +134,10 @@ TEST(ReadPretrain, RulesAcrossOptions) {
         "as a fraction");
   fails({"--train-iters", "9", "--global-batch-size", "3"}, "not a multiple of 2");
   fails({"--train-iters", "9", "--max-position-embeddings", "16"}, "is less than --seq-length 32");
-  fails({"--train-iters", "9", "--save", "x"}, "--save needs --save-interval");
+  fails({"--train-iters", "9", "--extend"}, "--extend needs --load");
+  fails({"--train-iters", "9", "--extend", "--load", "x", "--override-opt_param-scheduler"},
+        "--extend says which schedule counts");
+  fails({"--train-iters", "9", "--json"}, "--json is for --dry-run");
   fails({"--train-iters", "9", "--lr-warmup-iters", "9"}, "must be shorter than the decay");
   fails({"--train-iters", "9", "--swiglu", "--squared-relu"}, "contradict each other");
   fails({"--train-iters", "9", "--hiden-size", "3"}, "did you mean --hidden-size?");

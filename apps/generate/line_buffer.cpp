@@ -1,0 +1,221 @@
+#include <algorithm>
+#include <cstdint>
+
+#include "apps/generate/line_editor.h"
+
+namespace bloomery {
+namespace {
+
+enum Key : char {
+  kHome = 1,    // Ctrl-A
+  kLeft = 2,    // Ctrl-B
+  kCancel = 3,  // Ctrl-C
+  kEnd = 4,     // Ctrl-D
+  kToEnd = 5,   // Ctrl-E
+  kRight = 6,   // Ctrl-F
+  kBackspace = 8,
+  kCutEnd = 11,    // Ctrl-K
+  kNext = 14,      // Ctrl-N
+  kPrevious = 16,  // Ctrl-P
+  kCutStart = 21,  // Ctrl-U
+  kCutWord = 23,   // Ctrl-W
+  kEscape = 27,
+  kDelete = 127
+};
+
+bool continues(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
+
+// Columns of the character at a place: ideographs, Hangul, full-width forms and emoji take two.
+std::size_t columns_at(const std::string& text, std::size_t place) {
+  const auto byte = [&](std::size_t i) {
+    return place + i < text.size()
+               ? static_cast<std::uint32_t>(static_cast<unsigned char>(text[place + i]))
+               : 0;
+  };
+  const std::uint32_t lead = byte(0);
+  const std::uint32_t code =
+      lead >= 0xF0 ? (lead & 7) << 18 | (byte(1) & 63) << 12 | (byte(2) & 63) << 6 | (byte(3) & 63)
+      : lead >= 0xE0 ? (lead & 15) << 12 | (byte(1) & 63) << 6 | (byte(2) & 63)
+                     : 0;
+  const bool wide = (code >= 0x1100 && code <= 0x115F) || (code >= 0x2E80 && code <= 0xA4CF) ||
+                    (code >= 0xAC00 && code <= 0xD7A3) || (code >= 0xF900 && code <= 0xFAFF) ||
+                    (code >= 0xFE30 && code <= 0xFE6F) || (code >= 0xFF00 && code <= 0xFF60) ||
+                    (code >= 0x1F300 && code <= 0x1FAFF) || (code >= 0x20000 && code <= 0x3FFFD);
+  return wide ? 2 : 1;
+}
+
+std::size_t next_place(const std::string& text, std::size_t place) {
+  do {
+    ++place;
+  } while (place < text.size() && continues(text[place]));
+  return std::min(place, text.size());
+}
+
+std::size_t width(const std::string& text, std::size_t begin, std::size_t end) {
+  std::size_t columns = 0;
+  for (std::size_t at = begin; at < end; at = next_place(text, at)) {
+    columns += columns_at(text, at);
+  }
+  return columns;
+}
+
+}  // namespace
+
+LineBuffer::LineBuffer(const std::vector<std::string>& history)
+    : history_(history), line_(history.size()) {}
+
+LineBuffer::State LineBuffer::take(char byte) {
+  if (state_ != State::typing) {
+    return state_;
+  }
+  if (!escape_.empty()) {
+    escape(byte);
+  } else if (byte == '\n' || byte == '\r') {
+    state_ = State::entered;
+  } else if (static_cast<unsigned char>(byte) < ' ' || byte == kDelete) {
+    control(byte);
+  } else {
+    text_.insert(cursor_++, 1, byte);
+  }
+  return state_;
+}
+
+void LineBuffer::control(char byte) {
+  switch (byte) {
+    case kHome:
+      cursor_ = 0;
+      break;
+    case kLeft:
+      cursor_ = before(cursor_);
+      break;
+    case kCancel:
+      state_ = State::cancelled;
+      break;
+    case kEnd:
+      if (text_.empty()) {
+        state_ = State::ended;
+      }
+      erase(cursor_, after(cursor_));
+      break;
+    case kToEnd:
+      cursor_ = text_.size();
+      break;
+    case kRight:
+      cursor_ = after(cursor_);
+      break;
+    case kBackspace:
+    case kDelete:
+      erase(before(cursor_), cursor_);
+      break;
+    case kCutEnd:
+      erase(cursor_, text_.size());
+      break;
+    case kNext:
+      show(line_ + 1);
+      break;
+    case kPrevious:
+      show(line_ == 0 ? 0 : line_ - 1);
+      break;
+    case kCutStart:
+      erase(0, cursor_);
+      break;
+    case kCutWord:
+      erase(word_before(cursor_), cursor_);
+      break;
+    case kEscape:
+      escape_ = byte;
+      break;
+    default:
+      break;
+  }
+}
+
+// ESC [ or ESC O, parameters, and a letter or ~ at the end.
+void LineBuffer::escape(char byte) {
+  escape_ += byte;
+  const bool opened = escape_.size() == 2 && (byte == '[' || byte == 'O');
+  const bool parameter = escape_.size() > 2 && byte >= ' ' && byte < '@';
+  if (!opened && !parameter) {
+    const std::string keys = std::move(escape_);
+    escape_.clear();
+    sequence(keys);
+  }
+}
+
+void LineBuffer::sequence(const std::string& keys) {
+  const char last = keys.back();
+  const std::string inside = keys.size() > 3 ? keys.substr(2, keys.size() - 3) : "";
+  const bool by_word = inside.ends_with(";5") || inside.ends_with(";3");
+  if (last == 'A') {
+    control(kPrevious);
+  } else if (last == 'B') {
+    control(kNext);
+  } else if (last == 'C') {
+    cursor_ = after(cursor_);
+    while (by_word && cursor_ < text_.size() && text_[cursor_] != ' ') {
+      cursor_ = after(cursor_);
+    }
+  } else if (last == 'D') {
+    cursor_ = by_word ? word_before(cursor_) : before(cursor_);
+  } else if (last == 'H' || inside == "1" || inside == "7") {
+    control(kHome);
+  } else if (last == 'F' || inside == "4" || inside == "8") {
+    control(kToEnd);
+  } else if (last == '~' && inside == "3") {
+    erase(cursor_, after(cursor_));
+  }
+}
+
+void LineBuffer::show(std::size_t line) {
+  if (line > history_.size()) {
+    return;
+  }
+  if (line_ == history_.size()) {
+    unfinished_ = text_;
+  }
+  line_ = line;
+  text_ = line < history_.size() ? history_[line] : unfinished_;
+  cursor_ = text_.size();
+}
+
+void LineBuffer::erase(std::size_t begin, std::size_t end) {
+  text_.erase(begin, end - begin);
+  cursor_ = begin;
+}
+
+std::size_t LineBuffer::before(std::size_t place) const {
+  while (place > 0 && continues(text_[--place])) {
+  }
+  return place;
+}
+
+std::size_t LineBuffer::after(std::size_t place) const {
+  return place < text_.size() ? next_place(text_, place) : place;
+}
+
+std::size_t LineBuffer::word_before(std::size_t place) const {
+  while (place > 0 && text_[place - 1] == ' ') {
+    --place;
+  }
+  while (place > 0 && text_[place - 1] != ' ') {
+    --place;
+  }
+  return place;
+}
+
+VisibleLine visible_line(const std::string& text, std::size_t cursor, std::size_t columns) {
+  std::size_t first = 0;
+  while (width(text, first, cursor) >= columns && first < cursor) {
+    first = next_place(text, first);
+  }
+  std::size_t last = first;
+  for (std::size_t used = 0; last < text.size(); last = next_place(text, last)) {
+    used += columns_at(text, last);
+    if (used > columns) {
+      break;
+    }
+  }
+  return {text.substr(first, last - first), width(text, first, cursor)};
+}
+
+}  // namespace bloomery

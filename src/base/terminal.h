@@ -1,0 +1,27 @@
+// Standard error as a person sees it: how much is said there, and whether a terminal shows it.
+#pragma once
+
+#include "base/log.h"
+
+namespace bloomery {
+
+// While it lives, the log writes lines of this level and above: -q and -v of the program. There is
+// one standard error, so there is one such setting in a process.
+class LogThreshold {
+ public:
+  explicit LogThreshold(LogLevel least);
+  ~LogThreshold();
+  LogThreshold(const LogThreshold&) = delete;
+  LogThreshold& operator=(const LogThreshold&) = delete;
+
+ private:
+  LogLevel before_;
+};
+LogLevel least_logged();
+
+// A terminal that can redraw a line; `dumb` ones cannot.
+bool is_terminal(int descriptor);
+// False when the environment asks for none (https://no-color.org).
+bool wants_colour();
+
+}  // namespace bloomery

@@ -1,0 +1,37 @@
+#include <nlohmann/json.hpp>
+
+#include "train/options/plan.h"
+
+namespace bloomery {
+
+std::string to_json(const Plan& plan) {
+  const MemoryEstimate& m = plan.memory;
+  return nlohmann::ordered_json{
+      {"vocabulary", plan.model.vocabulary.size},
+      {"padded_vocabulary", plan.padded_vocabulary},
+      {"parameters", plan.parameters.total},
+      {"parameters_per_layer", plan.parameters.per_layer},
+      {"micro_batch", plan.micro_batch},
+      {"global_batch", plan.batch.global()},
+      {"data_ranks", plan.data_ranks},
+      {"seq_length", plan.seq_length},
+      {"iterations", plan.last_iteration},
+      {"samples", plan.train_samples},
+      {"tokens", plan.train_tokens},
+      {"max_learning_rate", plan.schedule.max_rate},
+      {"min_learning_rate", plan.schedule.min_rate},
+      {"warmup", plan.schedule.warmup},
+      {"decay", plan.schedule.decay},
+      {"schedule_unit", plan.schedule_units_per_sample == 1 ? "samples" : "tokens"},
+      {"evaluations", plan.num_evaluations},
+      {"requested_samples", plan.requested_samples},
+      {"memory_bytes",
+       {{"parameters", m.parameters},
+        {"gradients", m.gradients},
+        {"optimizer", m.optimizer},
+        {"activations", m.activations},
+        {"total", m.total()}}}}
+      .dump(2);
+}
+
+}  // namespace bloomery
