@@ -14,13 +14,6 @@
 namespace bloomery {
 namespace {
 
-// Makes the folder if need be. False when nothing can be written there.
-bool is_writable_folder(const std::filesystem::path& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  return std::filesystem::is_directory(folder, error) && access(folder.c_str(), W_OK | X_OK) == 0;
-}
-
 namespace fs = std::filesystem;
 
 bool is_file(const fs::path& path) {
@@ -204,6 +197,12 @@ std::vector<fs::path> index_places(const fs::path& beside, const std::string& ca
     }
   }
   return places;
+}
+
+bool is_writable_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  return std::filesystem::is_directory(folder, error) && access(folder.c_str(), W_OK | X_OK) == 0;
 }
 
 void open_or_build(const IndexFiles& files, const std::function<void(const fs::path&)>& build,

@@ -43,4 +43,7 @@ std::filesystem::path with_suffix(const std::filesystem::path& stem, const std::
 std::vector<std::filesystem::path> index_places(const std::filesystem::path& beside,
                                                 const std::string& cache_folder);
 
+// Makes the folder if need be. False when nothing can be written there.
+bool is_writable_folder(const std::filesystem::path& folder);
+
 }  // namespace bloomery
