@@ -57,9 +57,10 @@ Training train(const RankOptions& options) {
       mine.steps.push_back(rank.step(step_batches(step, data, ranks)));
     }
     const auto batches = step_batches(99, data, ranks);
-    const Rank::Losses losses = rank.evaluate(
-        static_cast<std::int64_t>(batches.size()),
-        [&](std::int64_t m) { return upload(batches[static_cast<std::size_t>(m)], rank.stream()); });
+    const Rank::Losses losses =
+        rank.evaluate(static_cast<std::int64_t>(batches.size()), [&](std::int64_t m) {
+          return upload(batches[static_cast<std::size_t>(m)], rank.stream());
+        });
     ASSERT_EQ(losses.size(), 1u);
     EXPECT_EQ(losses[0].name, "lm loss");
     mine.evaluation = losses[0].value;

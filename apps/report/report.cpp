@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "apps/bloomery.h"
+#include "apps/common/command_line.h"
 #include "apps/generate/generate.h"
 #include "base/error.h"
 #include "checkpoint/folder.h"
@@ -72,14 +73,11 @@ int report(const Arguments& arguments, std::ostream& out) {
             "Prompts from which the newest checkpoint of the folder writes on.");
   table.add("sample-tokens", samples.tokens, "How many tokens of each.", at_least(1));
   describe(table, device);
-  if (wants_help(arguments)) {
-    out << "usage: bloomery report FOLDER [OPTIONS]\n\nDraws FOLDER/report.html from the "
-           "metrics.jsonl in it.\n\n"
-        << table.help();
+  if (!read_options(table, arguments, out,
+                    "usage: bloomery report FOLDER [OPTIONS]\n\nDraws FOLDER/report.html from the "
+                    "metrics.jsonl in it.\n")) {
     return kFinished;
   }
-  table.read_flags(arguments);
-  table.finish();
   if (!samples.prompts.empty()) {
     add_samples(folder, samples, device);
   }

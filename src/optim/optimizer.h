@@ -25,7 +25,8 @@ struct OptimizerOptions {
   LossScaleOptions loss_scale;
 };
 
-// A range of the flat buffers (zero/parameter_store.h makes them), one-dimensional, starting at a unit.
+// A range of the flat buffers (zero/parameter_store.h makes them), one-dimensional, starting at a
+// unit.
 struct FlatShard {
   Tensor value;       // bf16 or fp16, written after each step; null: master is the value
   Tensor master;      // fp32 (fp64 for oracles)

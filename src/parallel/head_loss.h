@@ -31,8 +31,8 @@ struct HeadLoss {
 //
 // With a tape the gradients are computed in this forward pass, where the logits exist, for an
 // upstream gradient of batch.grad_scale: that of `weight` is written at once, that of x is kept
-// and handed over in the backward pass, when it also counts as a contribution to `weight`. The op must
-// therefore not stand inside a recomputed segment.
+// and handed over in the backward pass, when it also counts as a contribution to `weight`. The op
+// must therefore not stand inside a recomputed segment.
 HeadLoss head_loss(Context& context, const Value& x, Parameter& weight, const HeadOptions& options);
 
 // [tokens, columns held here] without gradients; padding columns are -inf unless they count in the

@@ -5,8 +5,8 @@
 #include <ctime>
 #include <filesystem>
 
-#include "checkpoint/folder.h"
 #include "base/hash.h"
+#include "checkpoint/folder.h"
 #include "comm/threads.h"
 #include "train/choose_schedule.h"
 #include "train/run_command.h"

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "train/executor.h"
-#include "train/batch_upload.h"
-#include "train/log/iteration_line.h"
 #include "tensor/readback.h"
+#include "train/batch_upload.h"
+#include "train/executor.h"
+#include "train/log/iteration_line.h"
 
 namespace bloomery {
 
