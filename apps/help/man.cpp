@@ -9,6 +9,14 @@
 namespace bloomery {
 namespace {
 
+// Long lists of words may be cut behind a bar.
+std::string breakable(std::string text) {
+  for (std::size_t at = 0; (at = text.find('|', at)) != text.npos; at += 3) {
+    text.insert(at + 1, "\\:");
+  }
+  return text;
+}
+
 // A text as roff prints it: hyphens that can be copied, no control lines.
 std::string roff(const std::string& text) {
   std::string safe = text.starts_with('.') || text.starts_with('\'') ? "\\&" : "";
@@ -39,7 +47,7 @@ void write_command(const CommandPage& page, std::ostream& out) {
     }
     before = option.help;
     out << ".TP\n.B " << roff(option.flag) << (option.takes.empty() ? "" : " \\fI")
-        << roff(option.takes) << (option.takes.empty() ? "" : "\\fR") << '\n'
+        << breakable(roff(option.takes)) << (option.takes.empty() ? "" : "\\fR") << '\n'
         << roff(option.help) << '\n';
   }
 }

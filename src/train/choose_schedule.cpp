@@ -62,7 +62,8 @@ ScheduleChoice choose_schedule(const PretrainOptions& options, const Plan& plan,
                                const CheckpointReader* checkpoint) {
   const ScheduleOptions& here = plan.optimizer.schedule;
   const bool loads = checkpoint != nullptr && !options.checkpoint.finetune &&
-                     !options.checkpoint.no_load_optim && !options.evaluation.skip_train;
+                     !options.checkpoint.reset_iteration && !options.checkpoint.no_load_optim &&
+                     !options.evaluation.skip_train;
   if (!loads || options.rate.override_scheduler ||
       !checkpoint->state().extra.contains("schedule")) {
     return {here, "", {}};

@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "checkpoint/folder.h"
+#include "checkpoint/stored_model.h"
 #include "comm/threads.h"
 #include "train/choose_schedule.h"
 #include "train/run_command.h"
@@ -63,10 +64,6 @@ void make_event_folder(const LoggingOptions& logging) {
 // Models that are not ours: a run that was told to load one must not start from random values.
 void refuse_other_models(const std::filesystem::path& folder) {
   const auto has = [&folder](const char* name) { return std::filesystem::exists(folder / name); };
-  check(!has("config.json"), folder.string(),
-        " is a Hugging Face model, not a checkpoint of ours; convert it first: bloomery convert "
-        "--to native --input ",
-        folder.string(), " --output FOLDER, then --load FOLDER --finetune");
   check(
       !has("latest_checkpointed_iteration.txt") && !has("latest"), folder.string(),
       " holds checkpoints of Megatron or DeepSpeed, which cannot be read yet; give another --load");
@@ -206,7 +203,10 @@ RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
   print_plan(log, options, plan,
              options.tokenizer.type.empty() ? "Bloomery" : options.tokenizer.type, start);
 
-  const std::optional<CheckpointReader> checkpoint = open_checkpoint(options.checkpoint);
+  const std::string& load = options.checkpoint.load;
+  const bool foreign = !load.empty() && is_hf_folder(load);
+  const std::optional<CheckpointReader> checkpoint =
+      foreign ? std::nullopt : open_checkpoint(options.checkpoint);
   RunFacts facts = run_facts(options, table, plan, checkpoint);
   const ScheduleChoice choice = choose_schedule(options, plan, checkpoint ? &*checkpoint : nullptr);
   for (const std::string& note : choice.notes) {
@@ -239,6 +239,7 @@ RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
                          .facts = facts,
                          .device = rank_device(setting.device, options.batch.ranks_as_threads),
                          .checkpoint = checkpoint ? &*checkpoint : nullptr,
+                         .foreign_model = foreign ? load : "",
                          .schedule_refusal = choice.refusal,
                          .data = get_data,
                          .stop_requested = setting.stop_requested,

@@ -1,10 +1,12 @@
 #include "train/run_checkpoints.h"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 #include <sstream>
 
 #include "checkpoint/boxes.h"
+#include "checkpoint/model_source.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/matmul/choices.h"
 #include "train/loaded_libraries.h"
@@ -45,16 +47,15 @@ std::int64_t stored_number(const CheckpointReader& reader, const char* name) {
   return number;
 }
 
-// Reads a part of a tensor of any dtype into `to`.
-void load_tensor(Rank& rank, const CheckpointReader& reader, const std::string& name,
-                 const Part& part, const Tensor& to) {
+// Fills `to` with a part of a tensor of any dtype, of which `read` gives boxes.
+using ReadBox = std::function<void(const Box&, std::span<std::byte>)>;
+void load_boxes(Rank& rank, DType dtype, const Part& part, const Tensor& to, const ReadBox& read) {
   Stream& stream = rank.stream();
-  const DType dtype = reader.tensor(name).dtype;
   std::int64_t at = 0;
   for (const Box& box : boxes_of_range(part.box, part.first, part.count)) {
     const std::int64_t count = box.extent.numel();
     std::vector<std::byte> bytes(static_cast<std::size_t>(count) * size_of(dtype));
-    reader.read(name, box, bytes);
+    read(box, bytes);
     const Tensor place = to.range(at, {count});
     if (dtype == to.dtype()) {
       stream.copy(place.data(), bytes.data(), bytes.size());
@@ -66,6 +67,12 @@ void load_tensor(Rank& rank, const CheckpointReader& reader, const std::string& 
     stream.synchronize();  // the host bytes end here
     at += count;
   }
+}
+
+void load_tensor(Rank& rank, const CheckpointReader& reader, const std::string& name,
+                 const Part& part, const Tensor& to) {
+  load_boxes(rank, reader.tensor(name).dtype, part, to,
+             [&](const Box& box, std::span<std::byte> bytes) { reader.read(name, box, bytes); });
 }
 
 void check_fits(const Rank& rank, const CheckpointReader& reader, bool optimizer) {
@@ -215,6 +222,36 @@ LoadedProgress load_checkpoint(Rank& rank, const CheckpointReader& reader, LoadS
   load_choices(rank, reader.state().choices);
   loaded.progress = {reader.state().step, reader.state().consumed_samples};
   return loaded;
+}
+
+void load_model(Rank& rank, const std::filesystem::path& folder) {
+  Device host(DeviceOptions{});
+  Stream stream(host);
+  const std::unique_ptr<ModelSource> source = open_model(stream, folder, Log());
+  std::string wrong;
+  for (const std::string& line : model_differences(rank.options().model, source->record().model)) {
+    wrong += "\n  " + line;
+  }
+  check(wrong.empty(), folder.string(), " holds another model than the flags ask for:", wrong);
+  for (const Part& part : rank.store().parts()) {
+    if (part.is_padding) {
+      continue;
+    }
+    const Tensor whole = source->read(part.parameter->name);
+    const auto* numbers = static_cast<const std::byte*>(whole.data());
+    const std::size_t size = size_of(whole.dtype());
+    const auto read = [&](const Box& box, std::span<std::byte> bytes) {
+      for_each_run(box, Box::whole(whole.shape()), box,
+                   [&](std::int64_t from, std::int64_t to, std::int64_t count) {
+                     std::memcpy(bytes.data() + static_cast<std::size_t>(to) * size,
+                                 numbers + static_cast<std::size_t>(from) * size,
+                                 static_cast<std::size_t>(count) * size);
+                   });
+    };
+    load_boxes(rank, whole.dtype(), part, part.weights, read);
+  }
+  rank.store().take_over_master();
+  rank.stream().synchronize();
 }
 
 RunCheckpoints::RunCheckpoints(Rank& rank, const CheckpointFlags& flags, const RunFacts& facts)

@@ -47,6 +47,10 @@ struct LoadedProgress {
 // what does not fit.
 LoadedProgress load_checkpoint(Rank& rank, const CheckpointReader& reader, LoadScope scope);
 
+// The weights of a model in any form that we read, rounded as the rank computes; an Error says how
+// it differs from the rank's.
+void load_model(Rank& rank, const std::filesystem::path& folder);
+
 class RunCheckpoints {
  public:
   // The rank and the facts must outlive it. Makes the folder and the host memory of the snapshots.

@@ -68,6 +68,8 @@ void Trainer::setup(std::unique_ptr<Communicator> world) {
   }
   if (inputs_.checkpoint != nullptr) {
     load();
+  } else if (!inputs_.foreign_model.empty()) {
+    load_foreign();
   } else if (const std::string& folder = options_.checkpoint.load; !folder.empty()) {
     log_.line(no_checkpoint_lines(
         (std::filesystem::path(folder) / "latest_checkpointed_iteration.txt").string()));
@@ -89,7 +91,13 @@ void Trainer::load() {
                           : no_optimizer               ? LoadScope::without_optimizer
                                                        : LoadScope::everything;
   const LoadedProgress loaded = load_checkpoint(*rank_, reader, scope);
-  progress_ = loaded.progress;
+  if (options_.checkpoint.reset_iteration) {
+    StepState state = rank_->optimizer().state();
+    state.num_samples = 0;  // the schedule starts anew
+    rank_->optimizer().set_state(state);
+  } else {
+    progress_ = loaded.progress;
+  }
   for (const std::string& note : loaded.notes) {
     log_.warning(note);
   }
@@ -101,6 +109,15 @@ void Trainer::load() {
   }
   log_.line(checkpoint_version_line());
   log_.line(loaded_line(folder, progress_.iteration));
+  timers_->add("load-checkpoint", seconds_since(start));
+  log_.timers(timers_->collect({"load-checkpoint"}, 1, rank_->mesh().host()));
+}
+
+// Another program's weights: the run starts at iteration 0.
+void Trainer::load_foreign() {
+  const Clock::time_point start = Clock::now();
+  load_model(*rank_, inputs_.foreign_model);
+  log_.line(concat(" the weights are those of the Hugging Face model ", inputs_.foreign_model));
   timers_->add("load-checkpoint", seconds_since(start));
   log_.timers(timers_->collect({"load-checkpoint"}, 1, rank_->mesh().host()));
 }

@@ -23,6 +23,7 @@ struct RunInputs {
   const RunFacts& facts;
   DeviceOptions device;                          // of each rank
   const CheckpointReader* checkpoint = nullptr;  // to start from; null: random values
+  std::string foreign_model;                     // or a Hugging Face folder; empty: none
   std::string schedule_refusal;                  // why the checkpoint's schedule does not do; empty
   // The data, made by the first rank that asks; the others wait for it.
   std::function<const TrainingData&(RunLog&)> data;
@@ -52,6 +53,7 @@ class Trainer {
 
   void setup(std::unique_ptr<Communicator> world);
   void load();
+  void load_foreign();
   void open_data();
 
   FeedOptions feed_options(std::int64_t first_sample) const;
