@@ -44,20 +44,21 @@ struct Exponential {
 // What the probabilities of one head and block of queries are multiplied by: 0 or 1 / (1 - p).
 struct DropoutTile {
   const AttentionProblem& problem;
-  std::uint32_t head = 0;
   const std::int32_t* key_places = nullptr;  // null: their indices
-  std::array<std::int64_t, kQueryBlock> samples{};
-  std::array<std::int32_t, kQueryBlock> places{};
+  // The words of each query's counters, but for the block.
+  std::array<std::array<std::uint32_t, kQueryBlock>, 3> counters{};
 
   DropoutTile(const AttentionProblem& p, std::int64_t sequence, std::int64_t head_here,
               std::int64_t query, std::int64_t rows)
-      : problem(p),
-        head(static_cast<std::uint32_t>(p.first_head + head_here)),
-        key_places(p.places_of_keys(sequence)) {
+      : problem(p), key_places(p.places_of_keys(sequence)) {
+    const auto head = static_cast<std::uint32_t>(p.first_head + head_here);
     for (std::int64_t i = 0; p.dropout_threshold > 0 && i < rows; ++i) {
       const std::int64_t token = sequence * p.query_length + query + i;
-      samples[i] = p.places.sample(token);
-      places[i] = p.places.place(token);
+      const RandomBlock counter =
+          dropout_counter(p.places.sample(token), p.places.place(token), head, 0);
+      for (int word = 0; word < 3; ++word) {
+        counters[word][i] = counter[word];
+      }
     }
   }
 
@@ -83,6 +84,11 @@ struct DropoutTile {
   }
 
  private:
+  [[gnu::always_inline]] RandomBlock bits_of(std::int64_t query, std::uint32_t block) const {
+    return philox<kDropoutRounds>(
+        problem.dropout_key, {counters[0][query], counters[1][query], counters[2][query], block});
+  }
+
   // Whether `count` places follow each other from a multiple of 32, as where keys are cut into
   // chunks: their bits are then drawn together.
   static bool is_aligned_run(const std::int32_t* from, std::int64_t count) {
@@ -102,8 +108,7 @@ struct DropoutTile {
     for (std::uint32_t b = 0; b < 4; ++b) {
       const auto block = static_cast<std::uint32_t>(first / kKeyAlignment) * 4 + b;
       for (std::int64_t i = 0; i < kQueryBlock; ++i) {
-        const RandomBlock bits =
-            dropout_block(problem.dropout_key, samples[i], places[i], head, block);
+        const RandomBlock bits = bits_of(i, block);
         for (int word = 0; word < 4; ++word) {
           words[word][i] = bits[word];
         }
@@ -126,8 +131,7 @@ struct DropoutTile {
     const auto kept = static_cast<Real>(dropout_scale(problem.dropout_threshold));
     const auto key = static_cast<std::uint32_t>(place);
     for (std::int64_t i = 0; i < kQueryBlock; ++i) {
-      const RandomBlock bits = dropout_block(problem.dropout_key, samples[i], places[i], head,
-                                             attention_dropout_block(key));
+      const RandomBlock bits = bits_of(i, attention_dropout_block(key));
       to[i] = dropout_keeps(bits, attention_dropout_lane(key), problem.dropout_threshold) ? kept
                                                                                           : Real(0);
     }

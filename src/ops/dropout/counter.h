@@ -40,14 +40,19 @@ constexpr float dropout_scale(std::uint32_t threshold) {
   return threshold < 65536u ? 65536.0f / static_cast<float>(65536u - threshold) : 0.0f;
 }
 
-// The random bits of eight elements. `head` is the global head of attention, else 0.
+// Of a block of eight elements, which is the last word. `head` is the global head of attention,
+// else 0.
+constexpr RandomBlock dropout_counter(std::int64_t sample, std::int32_t place, std::uint32_t head,
+                                      std::uint32_t block) {
+  const auto bits = static_cast<std::uint64_t>(sample);
+  return {static_cast<std::uint32_t>(bits),
+          (static_cast<std::uint32_t>(bits >> 32) & 0xFFFFu) | (head << 16),
+          static_cast<std::uint32_t>(place), block};
+}
+// The random bits of eight elements.
 constexpr RandomBlock dropout_block(RandomKey key, std::int64_t sample, std::int32_t place,
                                     std::uint32_t head, std::uint32_t block) {
-  const auto bits = static_cast<std::uint64_t>(sample);
-  return philox<kDropoutRounds>(key,
-                                {static_cast<std::uint32_t>(bits),
-                                 (static_cast<std::uint32_t>(bits >> 32) & 0xFFFFu) | (head << 16),
-                                 static_cast<std::uint32_t>(place), block});
+  return philox<kDropoutRounds>(key, dropout_counter(sample, place, head, block));
 }
 
 // Lane 0..7 of a block.
