@@ -54,11 +54,35 @@ FreeSpace free_space(const fs::path& folder) {
           .files = status.f_files == 0 ? kMany : status.f_favail};
 }
 
+std::vector<std::string> remove_temporaries(const fs::path& folder,
+                                            const std::function<bool(std::string_view)>& is_final) {
+  std::vector<fs::path> rubbish;
+  std::vector<std::string> kept;
+  for (const auto& item : fs::directory_iterator(folder)) {
+    const std::string name = item.path().filename().string();
+    const std::string_view final_name = final_name_of(name);
+    if (final_name.empty() || !is_final(final_name)) {
+      continue;
+    }
+    if (writer_has_ended(name)) {
+      rubbish.push_back(item.path());
+    } else {
+      kept.push_back(name);
+    }
+  }
+  for (const fs::path& path : rubbish) {
+    fs::remove_all(path);
+  }
+  return kept;
+}
+
 StagedFolder::StagedFolder(const fs::path& final_name)
     : final_(final_name), path_(temporary_name(final_name)) {
   std::error_code error;
   fs::create_directories(path_, error);
   check(!error, "cannot create ", final_.string(), ": ", error.message());
+  const std::string wanted = final_.filename().string();
+  remove_temporaries(folder_of(final_), [&](std::string_view name) { return name == wanted; });
 }
 
 StagedFolder::~StagedFolder() {

@@ -3,6 +3,10 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace bloomery {
 
@@ -17,12 +21,18 @@ struct FreeSpace {
 };
 FreeSpace free_space(const std::filesystem::path& folder);
 
+// Deletes what processes that have ended left in a folder under temporary names for final names
+// that `is_final` accepts. The names of those that stay, because their writers may be alive.
+std::vector<std::string> remove_temporaries(const std::filesystem::path& folder,
+                                            const std::function<bool(std::string_view)>& is_final);
+
 // A folder under a temporary name beside its final one. commit() makes its names durable and gives
 // it the final one; without that nothing of it remains. Files are to be durable when it is called:
 // AtomicFile makes them so.
 class StagedFolder {
  public:
-  // Makes the folder, and those above it. An Error when that is impossible.
+  // Makes the folder, and those above it, and removes what earlier processes left of the same name.
+  // An Error when that is impossible.
   explicit StagedFolder(const std::filesystem::path& final_name);
   ~StagedFolder();
   StagedFolder(const StagedFolder&) = delete;

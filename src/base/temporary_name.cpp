@@ -80,8 +80,8 @@ std::filesystem::path temporary_name(const std::filesystem::path& path) {
   return name += concat(kMark, getpid(), "-", token(), "-", count++, "-", machine());
 }
 
-bool is_temporary_of(std::string_view name, bool (*is_final)(std::string_view)) {
-  return !writer_of(name).token.empty() && is_final(name.substr(0, name.rfind(kMark)));
+std::string_view final_name_of(std::string_view name) {
+  return writer_of(name).token.empty() ? "" : name.substr(0, name.rfind(kMark));
 }
 
 bool writer_has_ended(std::string_view name) {

@@ -12,8 +12,8 @@ namespace bloomery {
 // folders, containers have equal process numbers, and a process has several threads.
 std::filesystem::path temporary_name(const std::filesystem::path& path);
 
-// Whether a name was made by temporary_name() for a final name that `is_final` accepts.
-bool is_temporary_of(std::string_view name, bool (*is_final)(std::string_view));
+// NAME of a name that temporary_name() made; empty for every other.
+std::string_view final_name_of(std::string_view name);
 
 // Whether a temporary name's writer has surely ended: a process of this machine that is no more.
 // One of another machine may be alive.

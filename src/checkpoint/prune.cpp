@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/temporary_name.h"
+#include "base/folder.h"
 
 namespace bloomery {
 namespace {
@@ -53,24 +53,8 @@ std::vector<CheckpointEntry> to_prune(const std::filesystem::path& folder,
 }
 
 std::vector<std::string> remove_leftovers(const std::filesystem::path& folder) {
-  const auto is_step = [](std::string_view name) { return step_of_name(name).has_value(); };
-  std::vector<std::filesystem::path> leftovers;
-  std::vector<std::string> kept;
-  for (const auto& item : std::filesystem::directory_iterator(folder)) {
-    const std::string name = item.path().filename().string();
-    if (!is_temporary_of(name, is_step)) {
-      continue;
-    }
-    if (writer_has_ended(name)) {
-      leftovers.push_back(item.path());
-    } else {
-      kept.push_back(name);
-    }
-  }
-  for (const std::filesystem::path& path : leftovers) {
-    std::filesystem::remove_all(path);
-  }
-  return kept;
+  return remove_temporaries(folder,
+                            [](std::string_view name) { return step_of_name(name).has_value(); });
 }
 
 }  // namespace bloomery
