@@ -125,7 +125,8 @@ TEST(StagedFolder, AppearsWholeOrNotAtAll) {
   // A process that was killed leaves the temporary folder; the next one takes it away.
   EXPECT_EQ(in_child([&] { return (new StagedFolder(name))->path().empty() ? 1 : 7; }), 7);
   EXPECT_EQ(visible_names(name.parent_path()).size(), 2u);
-  EXPECT_EQ(visible_names((StagedFolder(name), name.parent_path())).size(), 1u);
+  { const StagedFolder next(name); }
+  EXPECT_EQ(visible_names(name.parent_path()).size(), 1u);
   remove_folder(name);
   remove_folder(name);
   EXPECT_TRUE(fs::is_empty(name.parent_path()));
