@@ -34,7 +34,7 @@ std::vector<Command> commands() {
       {"bench", "measure this machine and the kernels on it", bench},
       {"preprocess", "turn text into tokenised corpora", preprocess_command},
       {"preprocess_data", "the same, under Megatron's name", preprocess_command},
-      {"pretrain", "train a GPT", pretrain_command},
+      {"pretrain", "train a model", pretrain_command},
       {"pretrain_gpt", "the same, under Megatron's name", pretrain_command},
       {"generate", "text from a model", generate},
       {"generate_samples_gpt", "the same, under Megatron's name", generate},

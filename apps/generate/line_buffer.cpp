@@ -7,12 +7,13 @@ namespace bloomery {
 namespace {
 
 enum Key : char {
-  kHome = 1,    // Ctrl-A
-  kLeft = 2,    // Ctrl-B
-  kCancel = 3,  // Ctrl-C
-  kEnd = 4,     // Ctrl-D
-  kToEnd = 5,   // Ctrl-E
-  kRight = 6,   // Ctrl-F
+  kEndTypedAhead = 0,  // what a terminal makes of Ctrl-D while nobody reads
+  kHome = 1,           // Ctrl-A
+  kLeft = 2,           // Ctrl-B
+  kCancel = 3,         // Ctrl-C
+  kEnd = 4,            // Ctrl-D
+  kToEnd = 5,          // Ctrl-E
+  kRight = 6,          // Ctrl-F
   kBackspace = 8,
   kCutEnd = 11,    // Ctrl-K
   kNext = 14,      // Ctrl-N
@@ -92,6 +93,7 @@ void LineBuffer::control(char byte) {
       state_ = State::cancelled;
       break;
     case kEnd:
+    case kEndTypedAhead:
       if (text_.empty()) {
         state_ = State::ended;
       }
