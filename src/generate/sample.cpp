@@ -10,7 +10,7 @@ namespace {
 struct Running {
   std::size_t index = 0;  // of its request
   std::int64_t room = 0;  // for new tokens
-  Sampler sampler;
+  TokenSampler sampler;
   StopText text;
   Choice choice{};
 

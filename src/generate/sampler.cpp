@@ -37,11 +37,11 @@ void penalize(std::span<float> scores, std::span<const TokenId> occurred, double
   }
 }
 
-Sampler::Sampler(const SamplingOptions& options, std::int64_t prompt, std::int64_t sample)
+TokenSampler::TokenSampler(const SamplingOptions& options, std::int64_t prompt, std::int64_t sample)
     : options_(options),
       key_(random_key(options.seed, concat("generate/prompt ", prompt, "/sample ", sample))) {}
 
-void Sampler::occurred(TokenId token) {
+void TokenSampler::occurred(TokenId token) {
   const auto index = static_cast<std::size_t>(token);
   if (index >= has_occurred_.size()) {
     has_occurred_.resize(index + 1, false);
@@ -52,7 +52,7 @@ void Sampler::occurred(TokenId token) {
   }
 }
 
-Choice Sampler::choose(std::span<const float> logits) {
+Choice TokenSampler::choose(std::span<const float> logits) {
   const double total = log_sum_exp(logits);
   std::span<const float> scores = logits;
   if (options_.repetition_penalty != 1) {
@@ -74,7 +74,7 @@ Choice Sampler::choose(std::span<const float> logits) {
   return choice;
 }
 
-TokenId Sampler::draw(std::span<const float> scores) {
+TokenId TokenSampler::draw(std::span<const float> scores) {
   const float largest = *std::max_element(scores.begin(), scores.end());
   const auto temperature = static_cast<float>(options_.temperature);
   candidates_.resize(scores.size());
@@ -93,7 +93,7 @@ TokenId Sampler::draw(std::span<const float> scores) {
   return candidates_.front().token;  // rounding: the random number was nearly 1
 }
 
-double Sampler::mass() const {
+double TokenSampler::mass() const {
   double sum = 0;
   for (const Candidate& each : candidates_) {
     sum += fast_exp(each.score);
@@ -106,7 +106,7 @@ constexpr auto kLikelier = [](const auto& a, const auto& b) {
   return a.score != b.score ? a.score > b.score : a.token < b.token;
 };
 
-void Sampler::keep_top_k() {
+void TokenSampler::keep_top_k() {
   const auto k = static_cast<std::size_t>(options_.top_k);
   if (k == 0 || k >= candidates_.size()) {
     return;
@@ -120,7 +120,7 @@ void Sampler::keep_top_k() {
 
 // A token is kept if those likelier than it have less than top_p of the mass. Only as many are
 // sorted as are needed.
-void Sampler::keep_top_p() {
+void TokenSampler::keep_top_p() {
   if (options_.top_p <= 0 || options_.top_p >= 1) {
     return;
   }

@@ -33,9 +33,9 @@ void penalize(std::span<float> scores, std::span<const TokenId> occurred, double
 
 // The sampler of one sequence. What it draws depends on the seed, the numbers of prompt and sample
 // and the count of tokens drawn before, and on nothing else.
-class Sampler {
+class TokenSampler {
  public:
-  Sampler(const SamplingOptions& options, std::int64_t prompt, std::int64_t sample);
+  TokenSampler(const SamplingOptions& options, std::int64_t prompt, std::int64_t sample);
 
   // A token that the sequence has: of the prompt, or chosen.
   void occurred(TokenId token);

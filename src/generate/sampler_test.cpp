@@ -56,7 +56,7 @@ std::vector<double> reference(const std::vector<float>& logits, const SamplingOp
   return weights;
 }
 
-TEST(Sampler, DrawsByTheDefinitions) {
+TEST(TokenSampler, DrawsByTheDefinitions) {
   const std::vector<float> logits = random_logits(300, 2, 1);
   const std::vector<TokenId> occurred = {3, 7, 299, 12};
   const std::vector<SamplingOptions> all = {
@@ -73,7 +73,7 @@ TEST(Sampler, DrawsByTheDefinitions) {
     const std::vector<double> expected = reference(logits, options, occurred);
     std::vector<int> counts(logits.size(), 0);
     for (int i = 0; i < kDraws; ++i) {
-      Sampler sampler(options, 5, i);
+      TokenSampler sampler(options, 5, i);
       for (const TokenId token : occurred) {
         sampler.occurred(token);
       }
@@ -87,20 +87,20 @@ TEST(Sampler, DrawsByTheDefinitions) {
   }
 }
 
-TEST(Sampler, TopKKeepsTies) {
+TEST(TokenSampler, TopKKeepsTies) {
   const std::vector<float> logits = {1, 2, 2, 2, 0};
   std::map<TokenId, int> counts;
   for (int i = 0; i < 300; ++i) {
-    ++counts[Sampler({.top_k = 2}, 0, i).choose(logits).token];
+    ++counts[TokenSampler({.top_k = 2}, 0, i).choose(logits).token];
   }
   EXPECT_EQ(counts.size(), 3u);
   EXPECT_FALSE(counts.contains(0));
 }
 
-TEST(Sampler, DependsOnSeedPromptSampleAndPositionOnly) {
+TEST(TokenSampler, DependsOnSeedPromptSampleAndPositionOnly) {
   const std::vector<float> logits = random_logits(1000, 0.1, 2);
   const auto draws = [&](std::uint64_t seed, std::int64_t prompt, std::int64_t sample) {
-    Sampler sampler({.seed = seed}, prompt, sample);
+    TokenSampler sampler({.seed = seed}, prompt, sample);
     std::vector<TokenId> tokens;
     for (int i = 0; i < 8; ++i) {
       tokens.push_back(sampler.choose(logits).token);
@@ -113,14 +113,14 @@ TEST(Sampler, DependsOnSeedPromptSampleAndPositionOnly) {
   EXPECT_NE(draws(1, 2, 3), draws(1, 2, 4));
 }
 
-TEST(Sampler, GreedyTakesTheBestAfterThePenalty) {
+TEST(TokenSampler, GreedyTakesTheBestAfterThePenalty) {
   const std::vector<float> logits = {-1, 3, 2.5f, -0.5f};
   for (const SamplingOptions& options :
        {SamplingOptions{.greedy = true}, SamplingOptions{.temperature = 0},
         SamplingOptions{.top_k = 1}}) {
-    EXPECT_EQ(Sampler(options, 0, 0).choose(logits).token, 1);
+    EXPECT_EQ(TokenSampler(options, 0, 0).choose(logits).token, 1);
   }
-  Sampler sampler({.greedy = true, .repetition_penalty = 1.25}, 0, 0);
+  TokenSampler sampler({.greedy = true, .repetition_penalty = 1.25}, 0, 0);
   const Choice first = sampler.choose(logits), second = sampler.choose(logits);
   EXPECT_EQ(first.token, 1);
   EXPECT_EQ(second.token, 2);  // 3 / 1.25 < 2.5
@@ -130,13 +130,13 @@ TEST(Sampler, GreedyTakesTheBestAfterThePenalty) {
   EXPECT_NEAR(second.log_probability, 2.5 - std::log(total), 1e-6);
 }
 
-TEST(Sampler, PenaltyOfNegativeScoresMultiplies) {
+TEST(TokenSampler, PenaltyOfNegativeScoresMultiplies) {
   std::vector<float> scores = {2, -2, 2, -2};
   penalize(scores, std::vector<TokenId>{0, 1}, 2);
   EXPECT_EQ(scores, (std::vector<float>{1, -4, 2, -2}));
 }
 
-TEST(Sampler, LogSumExp) {
+TEST(TokenSampler, LogSumExp) {
   for (const std::size_t count : {1, 511, 512, 513, 50257}) {
     const std::vector<float> logits = random_logits(count, 4, count);
     double sum = 0;
@@ -148,7 +148,7 @@ TEST(Sampler, LogSumExp) {
   EXPECT_NEAR(log_sum_exp(std::vector<float>{-INFINITY, 500, 500}), 500 + std::log(2.0), 1e-6);
 }
 
-TEST(Sampler, RefusesLogitsThatAreNoNumbers) {
+TEST(TokenSampler, RefusesLogitsThatAreNoNumbers) {
   EXPECT_THROW(log_sum_exp(std::vector<float>{1, NAN, 2}), Error);
   EXPECT_THROW(log_sum_exp(std::vector<float>{NAN, 1}), Error);
   EXPECT_THROW(log_sum_exp(std::vector<float>{1, INFINITY}), Error);
