@@ -1,19 +1,8 @@
-#include "base/error.h"
+#include "base/findings.h"
 #include "models/family.h"
 
 namespace bloomery {
 namespace {
-
-struct Findings {
-  std::vector<std::string> found;
-
-  template <class... Parts>
-  void require(bool condition, const Parts&... parts) {
-    if (!condition) {
-      found.push_back(concat(parts...));
-    }
-  }
-};
 
 void check_division(const ModelOptions& o, const MeshDegrees& mesh, Findings& f) {
   const SelfAttentionOptions& a = o.attention;
@@ -69,8 +58,7 @@ std::vector<std::string> problems(const ModelOptions& options, const MeshDegrees
     f.require(p >= 0 && p < 1, "dropout probability ", p, " is not in [0, 1)");
   }
   if (const auto further = find_family(o.family).problems) {
-    const std::vector<std::string> more = further(o, degrees);
-    f.found.insert(f.found.end(), more.begin(), more.end());
+    f.add(further(o, degrees));
   }
   return f.found;
 }

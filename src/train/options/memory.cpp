@@ -42,12 +42,6 @@ ParameterCount count_parameters(const ModelOptions& options) {
   return count;
 }
 
-std::int64_t padded_vocabulary(std::int64_t vocabulary, std::int64_t divisible_by,
-                               std::int64_t tensor_ranks) {
-  const std::int64_t multiple = divisible_by * tensor_ranks;
-  return (vocabulary + multiple - 1) / multiple * multiple;
-}
-
 MemoryEstimate estimate_memory(const ModelOptions& o, const RecomputeOptions& recompute,
                                DType dtype, int num_moments, std::int64_t tokens) {
   const auto element = static_cast<std::int64_t>(size_of(dtype));

@@ -13,10 +13,6 @@ struct ParameterCount {
 };
 ParameterCount count_parameters(const ModelOptions& options);
 
-// The multiple of divisible_by x tensor ranks that holds the vocabulary.
-std::int64_t padded_vocabulary(std::int64_t vocabulary, std::int64_t divisible_by,
-                               std::int64_t tensor_ranks);
-
 struct MemoryEstimate {
   std::int64_t parameters = 0;   // values that the model computes with
   std::int64_t gradients = 0;    // fp32

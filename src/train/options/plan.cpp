@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "parallel/vocab_embedding.h"
+
 namespace bloomery {
 namespace {
 

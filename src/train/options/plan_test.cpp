@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "comm/communicator.h"
+#include "parallel/vocab_embedding.h"
 #include "train/options/model_sizes.h"
 #include "train/options/options_case.h"
 #include "train/rank.h"

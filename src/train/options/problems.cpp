@@ -2,34 +2,12 @@
 // of that part.
 #include <algorithm>
 
-#include "base/error.h"
+#include "base/findings.h"
 #include "train/options/plan.h"
 #include "train/options/read_pretrain.h"
 
 namespace bloomery {
 namespace {
-
-struct Findings {
-  std::vector<std::string> found;
-
-  template <class... Parts>
-  void require(bool condition, const Parts&... parts) {
-    if (!condition) {
-      found.push_back(concat(parts...));
-    }
-  }
-  void add(const std::vector<std::string>& more) {
-    found.insert(found.end(), more.begin(), more.end());
-  }
-  template <class Body>
-  void attempt(Body&& body) {
-    try {
-      body();
-    } catch (const Error& error) {
-      found.push_back(error.what());
-    }
-  }
-};
 
 void check_network(const PretrainOptions& o, Findings& f) {
   const ModelOptions& m = o.model;
