@@ -111,11 +111,25 @@ TEST(Pipeline, OfTwoAndFourStagesEqualsOneRank) {
     const RankOptions options = tiny(untied);
     const Training one = train(options);
     for (const int stages : {2, 4}) {
-      for (const bool zero_bubble : {false, true}) {
-        expect_equal(options, {.degrees = {.pipeline = stages}, .zero_bubble = zero_bubble}, one,
-                     concat(stages, " stages, zero bubble ", zero_bubble, ", untied ", untied));
+      for (const auto schedule : {PipelineSchedule::gpipe, PipelineSchedule::zero_bubble,
+                                  PipelineSchedule::one_forward_one_backward}) {
+        expect_equal(
+            options, {.degrees = {.pipeline = stages}, .schedule = schedule}, one,
+            concat(stages, " stages, schedule ", static_cast<int>(schedule), ", untied ", untied));
       }
     }
+  }
+}
+
+TEST(Pipeline, InterleavedChunksEqualOneRank) {
+  for (const bool untied : {false, true}) {
+    const RankOptions options = tiny(untied);
+    const Training one = train(options);
+    expect_equal(options, {.degrees = {.pipeline = 2}, .chunks = 2}, one, "two chunks");
+    expect_equal(
+        options,
+        {.degrees = {.data = 2, .pipeline = 2}, .sharded = Sharding::of_stage(3), .chunks = 2}, one,
+        "two chunks, stage 3");
   }
 }
 

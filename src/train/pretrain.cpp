@@ -26,8 +26,11 @@ std::string torch_type(DType dtype) {
 // The lines before anything is built.
 void print_options(RunLog& log, const PretrainOptions& options, const OptionTable& table,
                    const std::vector<std::string>& notes) {
-  const std::int64_t ranks = options.batch.ranks_as_threads;
-  log.line(world_size_line({.world = ranks, .data = ranks}));
+  const ParallelOptions& p = options.parallel;
+  log.line(world_size_line({.world = p.num_ranks(),
+                            .data = p.data_ranks(),
+                            .tensor = p.tensor,
+                            .pipeline = p.pipeline}));
   log.line(parameter_type_line(torch_type(options.precision.dtype)));
   log.line(arguments_table(argument_list(table)));
   for (const std::string& note : notes) {
@@ -45,7 +48,7 @@ void print_plan(RunLog& log, const PretrainOptions& options, const Plan& plan,
   }
   log.line(building_tokenizer_line(tokenizer));
   log.line(padded_vocabulary_line(plan.model.vocabulary.size, plan.padded_vocabulary));
-  log.line(model_parallel_lines(1, 1));
+  log.line(model_parallel_lines(options.parallel.tensor, options.parallel.pipeline));
   log.line(random_seed_line(options.seed));
   log.line(initialize_time_line(std::chrono::duration<double>(Clock::now() - start).count()));
   log.line(datetime_line("after megatron is initialized", std::time(nullptr)));
@@ -172,7 +175,7 @@ RunFacts run_facts(const PretrainOptions& options, const OptionTable& table, con
 
 // Ranks are threads; only the first has a log that says something.
 RunEnd run_trainers(const RunInputs& inputs, const OptionTable& table, RunLog& log) {
-  const std::int64_t ranks = inputs.options.batch.ranks_as_threads;
+  const int ranks = inputs.options.parallel.ranks_as_threads;
   RunEnd end = RunEnd::finished;
   const auto run_rank = [&](int rank, std::unique_ptr<Communicator> world) {
     RunLog silent(nullptr, inputs.options, table);
@@ -185,7 +188,7 @@ RunEnd run_trainers(const RunInputs& inputs, const OptionTable& table, RunLog& l
   if (ranks == 1) {
     run_rank(0, make_self_communicator());
   } else {
-    run_ranks(static_cast<int>(ranks), run_rank);
+    run_ranks(ranks, run_rank);
   }
   return end;
 }
@@ -237,7 +240,7 @@ RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
   const RunInputs inputs{.options = options,
                          .plan = plan,
                          .facts = facts,
-                         .device = rank_device(setting.device, options.batch.ranks_as_threads),
+                         .device = rank_device(setting.device, options.parallel.ranks_as_threads),
                          .checkpoint = checkpoint ? &*checkpoint : nullptr,
                          .foreign_model = foreign ? load : "",
                          .schedule_refusal = choice.refusal,

@@ -7,6 +7,7 @@
 #include "ops/attention/attention_settings.h"
 #include "ops/matmul/choices.h"
 #include "train/optimizer_statistics.h"
+#include "train/rank_lines.h"
 
 namespace bloomery {
 namespace {
@@ -24,6 +25,15 @@ RankOptions rank_options(const RunInputs& inputs) {
   o.seed = static_cast<std::uint64_t>(inputs.options.seed);
   o.layout = inputs.plan.layout;
   return o;
+}
+
+// Adds the part that one of `count` equal evaluations has in their mean.
+void add_mean(Rank::Losses& means, const Rank::Losses& losses, std::int64_t count) {
+  means.resize(losses.size());
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    means[i].name = losses[i].name;
+    means[i].value += losses[i].value / static_cast<double>(count);
+  }
 }
 
 std::string decay_word(DecayStyle style) {
@@ -60,7 +70,7 @@ void Trainer::setup(std::unique_ptr<Communicator> world) {
   timers_ = std::make_unique<Timers>(rank_->stream(), options_.logging.timing_level);
   rank_->time_passes(*timers_);
   timers_->add("model-and-optimizer-setup", seconds_since(start));
-  log_.line(parameter_count_line(0, 0, inputs_.plan.parameters.total));
+  say_parameters(*rank_, log_);
   log_.line(decay_style_line(decay_word(options_.rate.style)));
   if (options_.logging.profile != "none" && rank_->mesh().world().rank() == 0) {
     profile_ =
@@ -336,12 +346,7 @@ void Trainer::report_timers(std::int64_t iteration) {
 void Trainer::report_interval(std::int64_t iteration) {
   if (!memory_reported_) {
     memory_reported_ = true;
-    const MemoryStatistics m = rank_->stream().memory()->statistics();
-    log_.line(memory_line(0, iteration,
-                          {.allocated = static_cast<std::int64_t>(m.used_bytes),
-                           .max_allocated = static_cast<std::int64_t>(m.peak_used_bytes),
-                           .reserved = static_cast<std::int64_t>(m.reserved_bytes),
-                           .max_reserved = static_cast<std::int64_t>(m.peak_reserved_bytes)}));
+    say_memory(*rank_, iteration, log_);
   }
   timed_steps_ = 0;
   if (options_.logging.timing_level > 0) {
@@ -385,13 +390,12 @@ void Trainer::evaluate(Split split, std::int64_t first_sample, bool at_end) {
   std::optional<BatchFeed> feed;
   feed.emplace(*data_, split, feed_options(first_sample), rank_->stream());
   const std::int64_t each = plan_.batch.global() / (plan_.micro_batch * plan_.data_ranks);
-  const Rank::Losses losses =
-      rank_->evaluate(options_.evaluation.iterations * each, [&](std::int64_t micro_batch) {
-        if (micro_batch % each == 0) {
-          notice_stop();
-        }
-        return feed->next();
-      });
+  Rank::Losses losses;
+  for (std::int64_t i = 0; i < options_.evaluation.iterations; ++i) {
+    notice_stop();
+    add_mean(losses, rank_->evaluate(each, [&](std::int64_t) { return feed->next(); }),
+             options_.evaluation.iterations);
+  }
   feed.reset();  // its threads end within the time that is left out
   log_.evaluation({.iteration = progress_.iteration,
                    .losses = losses,

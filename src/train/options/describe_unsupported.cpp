@@ -39,12 +39,10 @@ constexpr std::array kWithoutEffect = {
     WithoutEffect{"no-pipeline-parallel overlap-p2p-communication use-ring-exchange-p2p "
                   "no-scatter-gather-tensors-in-pipeline pipeline-model-parallel-split-rank "
                   "standalone-embedding-stage",
-                  "it means something to several pipeline stages alone, and "
-                  "--pipeline-model-parallel-size above 1 is refused"},
+                  "stages exchange what they need in their own way here"},
     WithoutEffect{"sequence-parallel distribute-saved-activations "
                   "distribute-checkpointed-activations no-async-tensor-model-parallel-allreduce",
-                  "it means something to several tensor-parallel ranks alone, and "
-                  "--tensor-model-parallel-size above 1 is refused"},
+                  "it changes how tensor-parallel ranks share memory, not results"},
     WithoutEffect{"force-ds-sequence-parallel ds-sequence-parallel-fpdt-chunk-size "
                   "ds-sequence-parallel-fpdt-offloading",
                   "it means something to several sequence-parallel ranks alone, and "
@@ -112,13 +110,6 @@ constexpr std::array kRefused = {
     Refused{"mlp-type", "standard", "residual experts are not built yet"},
     Refused{"num-experts-switch", "", "mixtures of experts are not built yet"},
     Refused{"decoder-num-layers", "", "encoder-decoder models are not built yet"},
-    Refused{"tensor-model-parallel-size", "1",
-            "tensor parallelism of the trainer is not built yet; data parallelism is "
-            "--ranks-as-threads"},
-    Refused{"pipeline-model-parallel-size", "1", "pipeline parallelism is not built yet"},
-    Refused{"num-layers-per-virtual-pipeline-stage", "", "pipeline parallelism is not built yet"},
-    Refused{"enable-zbh1-pipeline enable-zbh1-exact-semantics", "",
-            "pipeline parallelism is not built yet"},
     Refused{"ds-sequence-parallel-size context-parallel-size", "1",
             "parallelism over the sequence is not built yet"},
     Refused{"ds-sequence-parallel-fpdt", "", "parallelism over the sequence is not built yet"},

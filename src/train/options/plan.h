@@ -52,7 +52,8 @@ struct Plan {
 // The options must be free of problems (read_pretrain.h).
 Plan make_plan(const PretrainOptions& options, std::int64_t vocabulary);
 
-std::int64_t global_batch_size(const BatchOptions& options);
+std::int64_t global_batch_size(const PretrainOptions& options);
+Layout layout(const PretrainOptions& options);
 std::optional<Rampup> rampup(const BatchOptions& options);
 
 std::string to_text(const Plan& plan);  // lines for people
