@@ -3,12 +3,13 @@
 
 #include <cmath>
 
+#include "comm/tcp/tcp_case.h"
 #include "comm/threads.h"
 
 namespace bloomery {
 namespace {
 
-enum class Kind { self, threads };
+enum class Kind { self, threads, tcp };
 struct Setup {
   Kind kind;
   int size;
@@ -18,7 +19,8 @@ struct Setup {
 
 std::string setup_name(const ::testing::TestParamInfo<Setup>& info) {
   const Setup& s = info.param;
-  return concat(s.kind == Kind::self ? "self" : "threads", s.size,
+  constexpr const char* kNames[] = {"self", "threads", "tcp"};
+  return concat(kNames[static_cast<int>(s.kind)], s.size,
                 s.device == DeviceKind::cuda ? "_cuda" : "_cpu",
                 s.mode == StreamMode::queued ? "_queued" : "_direct");
 }
@@ -34,6 +36,7 @@ std::vector<Setup> setups() {
       all.push_back({Kind::self, 1, device, mode});
       for (const int size : {1, 2, 3, 4}) {
         all.push_back({Kind::threads, size, device, mode});
+        all.push_back({Kind::tcp, size, device, mode});
       }
     }
   }
@@ -104,9 +107,13 @@ class Conformance : public ::testing::TestWithParam<Setup> {
     if (GetParam().kind == Kind::self) {
       const auto self = make_self_communicator();
       one(*self);
+      return;
+    }
+    const auto run_one = [&](int, std::unique_ptr<Communicator> world) { one(*world); };
+    if (GetParam().kind == Kind::threads) {
+      run_ranks(GetParam().size, run_one, {.timeout_seconds = 60});
     } else {
-      run_ranks(GetParam().size, [&](int, std::unique_ptr<Communicator> world) { one(*world); },
-                {.timeout_seconds = 60});
+      run_tcp_ranks(GetParam().size, run_one);
     }
   }
 
@@ -136,6 +143,29 @@ TEST_P(Conformance, AllReduce) {
           r.stream, data, [&](std::int64_t i) { return reduced(r.size(), i, reduce); },
           "all_reduce");
     }
+  });
+}
+
+// Several rounds where a transport cuts into pieces what is large.
+TEST_P(Conformance, LargeTensors) {
+  on_ranks([](Rank r) {
+    constexpr std::int64_t kCount = 3'000'001;
+    const Tensor data = numbers<float>(r.stream, r.rank(), kCount);
+    const int next = (r.rank() + 1) % r.size(), before = (r.rank() + r.size() - 1) % r.size();
+    const Tensor in = Tensor::empty(r.stream, DType::fp32, {kCount});
+    const Transfer ring[] = {{Transfer::Kind::send, data, next},
+                             {Transfer::Kind::receive, in, before}};
+    r.comm.exchange(ring, r.stream);
+    expect_numbers<float>(
+        r.stream, in, [&](std::int64_t i) { return number(before, i); }, "exchange");
+    r.comm.broadcast(in, r.size() - 1, r.stream);
+    const int sent = (2 * r.size() - 2) % r.size();  // what the last one had received
+    expect_numbers<float>(
+        r.stream, in, [&](std::int64_t i) { return number(sent, i); }, "broadcast");
+    r.comm.all_reduce(data, Reduce::sum, r.stream);
+    expect_numbers<float>(
+        r.stream, data, [&](std::int64_t i) { return reduced(r.size(), i, Reduce::sum); },
+        "all_reduce");
   });
 }
 

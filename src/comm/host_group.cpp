@@ -15,7 +15,7 @@ class SelfHostGroup final : public HostGroup {
   std::vector<std::string> gather(const std::string&, std::string mine, double) override {
     return {std::move(mine)};
   }
-  void abort(const std::string&) noexcept override {}
+  void abort(const std::string&, bool) noexcept override {}
 };
 
 }  // namespace

@@ -7,15 +7,28 @@
 // for each other, so that a thread which saves a checkpoint can speak while another one trains.
 //
 // Guarantees by transport. self: every call returns at once. threads: a message is there as soon as
-// its sender came; a rank that does not come within the deadline, or calls abort(), is an Error on
-// all ranks of the start-up that wait or come later, and it names that rank.
+// its sender came; a rank that does not come within the deadline, or calls abort(), is a
+// RankFailure on all ranks of the start-up that wait or come later, and it names that rank. tcp:
+// the same among processes; also a rank whose process or machine ended, within 15 s, or that left
+// before a call which waits for it.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/error.h"
+
 namespace bloomery {
+
+// A rank failed, and with it all of the same start-up.
+class RankFailure : public Error {
+ public:
+  RankFailure(const std::string& text, int failed_rank, bool is_mistake)
+      : Error(text), rank(failed_rank), mistake(is_mistake) {}
+  int rank;
+  bool mistake;  // the user's: nothing broke
+};
 
 class HostGroup {
  public:
@@ -35,8 +48,8 @@ class HostGroup {
                                                   const std::vector<double>& mine);
 
   // Wakes the ranks that wait for this one, in all groups of the same start-up and in its
-  // communicators, with an Error that gives the reason.
-  virtual void abort(const std::string& reason) noexcept = 0;
+  // communicators, with a RankFailure that gives the reason. `mistake`: the user's.
+  virtual void abort(const std::string& reason, bool mistake = false) noexcept = 0;
 };
 
 std::unique_ptr<HostGroup> make_self_host_group();

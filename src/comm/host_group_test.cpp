@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <latch>
 #include <thread>
 
+#include "comm/tcp/tcp_case.h"
 #include "comm/threads.h"
 
 namespace bloomery {
@@ -41,16 +43,29 @@ void check_calls(HostGroup& host, int size) {
   EXPECT_THROW(host.broadcast("facts", {}, size), Error);
 }
 
-TEST(HostGroup, GathersInRankOrderAndBroadcasts) {
-  check_calls(*make_self_host_group(), 1);
+TEST(SelfHostGroup, GathersInRankOrderAndBroadcasts) { check_calls(*make_self_host_group(), 1); }
+
+enum class Kind { threads, tcp };
+class HostGroups : public ::testing::TestWithParam<Kind> {
+ protected:
+  void on_ranks(int size, const std::function<void(int, std::unique_ptr<Communicator>)>& body) {
+    if (GetParam() == Kind::threads) {
+      run_ranks(size, body);
+    } else {
+      run_tcp_ranks(size, body);
+    }
+  }
+};
+
+TEST_P(HostGroups, GathersInRankOrderAndBroadcasts) {
   for (const int size : {1, 2, 5}) {
-    run_ranks(size,
-              [&](int, std::unique_ptr<Communicator> world) { check_calls(world->host(), size); });
+    on_ranks(size,
+             [&](int, std::unique_ptr<Communicator> world) { check_calls(world->host(), size); });
   }
 }
 
-TEST(HostGroup, SplitsWithItsCommunicator) {
-  run_ranks(4, [](int rank, std::unique_ptr<Communicator> world) {
+TEST_P(HostGroups, SplitsWithItsCommunicator) {
+  on_ranks(4, [](int rank, std::unique_ptr<Communicator> world) {
     const auto pair = world->split(rank % 2, -rank);
     EXPECT_EQ(pair->host().gather("who", std::to_string(rank)),
               (Texts{std::to_string(rank % 2 + 2), std::to_string(rank % 2)}));
@@ -58,8 +73,8 @@ TEST(HostGroup, SplitsWithItsCommunicator) {
 }
 
 // Two threads of each rank speak at once, about different things and in different orders.
-TEST(HostGroup, TopicsDoNotWaitForEachOther) {
-  run_ranks(3, [](int rank, std::unique_ptr<Communicator> world) {
+TEST_P(HostGroups, TopicsDoNotWaitForEachOther) {
+  on_ranks(3, [](int rank, std::unique_ptr<Communicator> world) {
     HostGroup& host = world->host();
     const auto speak = [&](const std::string& topic) {
       for (int i = 0; i < 100; ++i) {
@@ -79,12 +94,16 @@ TEST(HostGroup, TopicsDoNotWaitForEachOther) {
   });
 }
 
-TEST(HostGroup, ADeadlineNamesTheTopicAndWhoIsMissing) {
+TEST_P(HostGroups, ADeadlineNamesTheTopicAndWhoIsMissing) {
   std::vector<std::string> errors(3);
-  run_ranks(3, [&](int rank, std::unique_ptr<Communicator> world) {
+  std::latch told(2);
+  on_ranks(3, [&](int rank, std::unique_ptr<Communicator> world) {
     if (rank != 1) {
       errors[static_cast<std::size_t>(rank)] =
           error_of([&] { world->host().barrier("start-up", 0.2); });
+      told.count_down();
+    } else {
+      told.wait();
     }
   });
   for (const int rank : {0, 2}) {
@@ -93,9 +112,9 @@ TEST(HostGroup, ADeadlineNamesTheTopicAndWhoIsMissing) {
   }
 }
 
-TEST(HostGroup, AbortWakesThoseWhoWait) {
+TEST_P(HostGroups, AbortWakesThoseWhoWait) {
   std::string told;
-  run_ranks(2, [&](int rank, std::unique_ptr<Communicator> world) {
+  on_ranks(2, [&](int rank, std::unique_ptr<Communicator> world) {
     if (rank == 0) {
       world->host().abort("operator said so");
     } else {
@@ -104,6 +123,11 @@ TEST(HostGroup, AbortWakesThoseWhoWait) {
   });
   EXPECT_EQ(told, "rank 0 failed: operator said so");
 }
+
+INSTANTIATE_TEST_SUITE_P(All, HostGroups, ::testing::Values(Kind::threads, Kind::tcp),
+                         [](const auto& info) {
+                           return info.param == Kind::threads ? "threads" : "tcp";
+                         });
 
 }  // namespace
 }  // namespace bloomery

@@ -5,39 +5,6 @@
 
 namespace bloomery {
 
-void ThreadWorld::fail(int rank, const std::string& reason) noexcept {
-  {
-    const std::lock_guard lock(mutex_);
-    if (failure_.empty()) {
-      failure_ = concat("rank ", rank, " failed: ", reason);
-      failed_rank_ = rank;
-    }
-  }
-  changed_.notify_all();
-}
-
-int ThreadWorld::failed_rank() const {
-  const std::lock_guard lock(mutex_);
-  return failed_rank_;
-}
-
-void ThreadWorld::throw_if_failed() const { check(failure_.empty(), failure_); }
-
-void ThreadWorld::wait(Lock& lock, int rank, const std::function<bool()>& condition,
-                       const std::function<std::string()>& missing, double seconds) {
-  changed_.wait_for(lock, seconds > 0 ? std::chrono::duration<double>(seconds) : timeout_,
-                    [&] { return condition() || !failure_.empty(); });
-  if (condition()) {
-    return;
-  }
-  if (failure_.empty()) {
-    failure_ = missing();
-    failed_rank_ = rank;
-    changed_.notify_all();
-  }
-  throw Error(failure_);
-}
-
 ThreadGroup::Events ThreadGroup::meet(std::int64_t number, int rank, Post post, const Work& work) {
   Meeting& meeting = arrive(number, rank, std::move(post));
   const std::string problem = disagreement(meeting.posts, *this);
@@ -63,7 +30,7 @@ ThreadGroup::Events ThreadGroup::meet(std::int64_t number, int rank, Post post, 
 }
 
 ThreadGroup::Meeting& ThreadGroup::arrive(std::int64_t number, int rank, Post post) {
-  ThreadWorld::Lock lock = world_->lock();
+  World::Lock lock = world_->lock();
   world_->throw_if_failed();
   const char* const name = post.name;
   Meeting& meeting = meetings_[number];
@@ -92,7 +59,7 @@ ThreadGroup::Meeting& ThreadGroup::arrive(std::int64_t number, int rank, Post po
 
 ThreadGroup::Events ThreadGroup::depart(std::int64_t number, Meeting& meeting, int rank,
                                         std::shared_ptr<Event> done) {
-  ThreadWorld::Lock lock = world_->lock();
+  World::Lock lock = world_->lock();
   meeting.posts[rank].done = std::move(done);
   if (++meeting.num_done == size()) {
     world_->notify();
@@ -124,7 +91,7 @@ std::string ThreadGroup::missing_text(const std::vector<bool>& here, int rank,
 
 void ThreadGroup::post(const Route& route, ConstView data, std::shared_ptr<Event> ready) {
   {
-    const ThreadWorld::Lock lock = world_->lock();
+    const World::Lock lock = world_->lock();
     world_->throw_if_failed();
     messages_[route] = {Message::Stage::posted, data, {}, std::move(ready), nullptr};
   }
@@ -133,7 +100,7 @@ void ThreadGroup::post(const Route& route, ConstView data, std::shared_ptr<Event
 
 std::string ThreadGroup::take(const Route& route, ConstView into,
                               const std::function<std::shared_ptr<Event>(const Message&)>& copy) {
-  ThreadWorld::Lock lock = world_->lock();
+  World::Lock lock = world_->lock();
   world_->wait(
       lock, world_rank(route.to), [&] { return messages_.contains(route); },
       [&] {
@@ -171,7 +138,7 @@ std::string ThreadGroup::take(const Route& route, ConstView into,
 }
 
 Message ThreadGroup::await_copied(const Route& route) {
-  ThreadWorld::Lock lock = world_->lock();
+  World::Lock lock = world_->lock();
   Message& message = messages_[route];
   world_->wait(
       lock, world_rank(route.from), [&] { return message.stage == Message::Stage::copied; },
@@ -186,7 +153,7 @@ Message ThreadGroup::await_copied(const Route& route) {
 }
 
 void ThreadGroup::withdraw(const Route& route) noexcept {
-  ThreadWorld::Lock lock = world_->lock();
+  World::Lock lock = world_->lock();
   const auto found = messages_.find(route);
   if (found != messages_.end()) {
     world_->wait_briefly(lock, [&] { return found->second.stage != Message::Stage::taken; });
@@ -196,7 +163,7 @@ void ThreadGroup::withdraw(const Route& route) noexcept {
 
 std::vector<std::string> ThreadGroup::gather(const std::string& topic, std::int64_t number,
                                              int rank, std::string message, double seconds) {
-  ThreadWorld::Lock lock = world_->lock();
+  World::Lock lock = world_->lock();
   world_->throw_if_failed();
   Letters& letters = letters_[{topic, number}];
   letters.messages.resize(size());

@@ -6,51 +6,17 @@
 // counterparts without waiting for calls that are none of their business.
 #pragma once
 
-#include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "comm/communicator.h"
+#include "comm/world.h"
 
 namespace bloomery {
-
-// What all groups of one start-up share: the mutex, and the failure that ends them all.
-class ThreadWorld {
- public:
-  explicit ThreadWorld(double timeout_seconds) : timeout_(timeout_seconds) {}
-
-  // The first failure stays: every later wait throws it.
-  void fail(int rank, const std::string& reason) noexcept;
-  int failed_rank() const;  // -1: none
-
-  std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
-  void throw_if_failed() const;  // under the lock
-  void notify() { changed_.notify_all(); }
-
-  using Lock = std::unique_lock<std::mutex>;
-  // World rank `rank` waits. Throws when the world fails, or fails it with missing() after so many
-  // seconds; 0: after the timeout. A condition that holds wins over a failure.
-  void wait(Lock& lock, int rank, const std::function<bool()>& condition,
-            const std::function<std::string()>& missing, double seconds = 0);
-  // For conditions that only need others to finish what they are doing.
-  void wait_briefly(Lock& lock, const std::function<bool()>& condition) {
-    changed_.wait(lock, condition);
-  }
-  double timeout_seconds() const { return timeout_.count(); }
-
- private:
-  const std::chrono::duration<double> timeout_;
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::string failure_;
-  int failed_rank_ = -1;
-};
 
 class ThreadGroup;
 
@@ -83,12 +49,12 @@ struct Message {
 
 class ThreadGroup {
  public:
-  ThreadGroup(std::shared_ptr<ThreadWorld> world, std::vector<int> world_ranks)
+  ThreadGroup(std::shared_ptr<World> world, std::vector<int> world_ranks)
       : world_(std::move(world)), world_ranks_(std::move(world_ranks)) {}
 
   int size() const { return static_cast<int>(world_ranks_.size()); }
   int world_rank(int rank) const { return world_ranks_[rank]; }
-  const std::shared_ptr<ThreadWorld>& world() const { return world_; }
+  const std::shared_ptr<World>& world() const { return world_; }
   void set_members(std::vector<int> world_ranks) { world_ranks_ = std::move(world_ranks); }
 
   using Events = std::vector<std::shared_ptr<Event>>;
@@ -132,7 +98,7 @@ class ThreadGroup {
   std::string missing_text(const std::vector<bool>& here, int rank, const std::string& what,
                            double seconds) const;
 
-  const std::shared_ptr<ThreadWorld> world_;
+  const std::shared_ptr<World> world_;
   std::vector<int> world_ranks_;
   std::map<std::int64_t, Meeting> meetings_;
   std::map<Route, Message> messages_;

@@ -13,7 +13,7 @@ std::shared_ptr<ThreadGroup> make_world_group(int size, const ThreadOptions& opt
   check(size >= 1, "a group of threads needs at least one rank, not ", size);
   std::vector<int> ranks(size);
   std::iota(ranks.begin(), ranks.end(), 0);
-  return std::make_shared<ThreadGroup>(std::make_shared<ThreadWorld>(options.timeout_seconds),
+  return std::make_shared<ThreadGroup>(std::make_shared<World>(options.timeout_seconds),
                                        std::move(ranks));
 }
 

@@ -16,8 +16,8 @@ class ThreadHostGroup final : public HostGroup {
     return group_->gather(topic, next_number(topic), rank_, std::move(mine), seconds);
   }
 
-  void abort(const std::string& reason) noexcept override {
-    group_->world()->fail(group_->world_rank(rank_), reason);
+  void abort(const std::string& reason, bool mistake) noexcept override {
+    group_->world()->fail(group_->world_rank(rank_), reason, mistake);
   }
 
  private:

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
+#include "comm/call_checks.h"
 #include "comm/reduce.h"
 #include "comm/rendezvous.h"
 
@@ -14,13 +14,6 @@ namespace {
 constexpr std::int64_t kSliceAlignment = 64;
 
 const char* name(Reduce reduce) { return reduce == Reduce::sum ? "sum" : "max"; }
-
-void* offset(void* start, std::int64_t elements, DType dtype) {
-  return static_cast<char*>(start) + elements * static_cast<std::int64_t>(size_of(dtype));
-}
-const void* offset(const void* start, std::int64_t elements, DType dtype) {
-  return static_cast<const char*>(start) + elements * static_cast<std::int64_t>(size_of(dtype));
-}
 
 std::shared_ptr<Event> recorded(Stream& stream) {
   auto event = std::make_shared<Event>(stream.device());
@@ -48,40 +41,6 @@ void reduce_now(Stream& stream, const RankReduce& reduce) {
     }
   }
   launch_cpu(stream, reduce);
-}
-
-std::string overlap_problem(ConstView part, ConstView whole, int rank) {
-  const auto* const first = static_cast<const char*>(whole.data);
-  const auto* const begin = static_cast<const char*>(part.data);
-  const bool apart = begin + part.bytes() <= first || begin >= first + whole.bytes();
-  const bool in_place = begin == first + static_cast<std::size_t>(rank) * part.bytes();
-  return apart || in_place ? "" : "the part overlaps the whole outside this rank's place";
-}
-
-std::int64_t row_elements(const Shape& shape) {
-  std::int64_t count = 1;
-  for (int i = 1; i < shape.rank(); ++i) {
-    count *= shape[i];
-  }
-  return count;
-}
-
-std::int64_t sum(const std::vector<std::int64_t>& counts, int end) {
-  return std::accumulate(counts.begin(), counts.begin() + end, std::int64_t{0});
-}
-
-// What is wrong with the counts of one direction of an all_to_all; empty if nothing.
-std::string counts_problem(const char* direction, const std::vector<std::int64_t>& counts,
-                           const Shape& shape, int size) {
-  if (static_cast<int>(counts.size()) != size ||
-      std::any_of(counts.begin(), counts.end(), [](std::int64_t c) { return c < 0; })) {
-    return concat("needs ", size, " counts, none negative, of rows that go ", direction);
-  }
-  if (shape.rank() == 0 || sum(counts, size) != shape[0]) {
-    return concat("the counts of rows that go ", direction, " add up to ", sum(counts, size),
-                  ", but the tensor is ", shape);
-  }
-  return {};
 }
 
 class ThreadCommunicator final : public Communicator {
@@ -119,12 +78,7 @@ class ThreadCommunicator final : public Communicator {
   void all_gather(ConstView part, View whole, Stream& stream) override {
     Post post = announced("all_gather", part, stream);
     post.out = part.data;
-    if (whole.numel() != part.numel() * size() || whole.dtype != part.dtype) {
-      post.problem = concat(size(), " parts ", part.dtype, part.shape, " do not make a whole ",
-                            whole.dtype, whole.shape);
-    } else {
-      post.problem = overlap_problem(part, whole, rank_);
-    }
+    post.problem = all_gather_problem(part, whole, rank_, size());
     perform(std::move(post), stream, [=](Stream& on, const Posts& posts) {
       for (std::size_t peer = 0; peer < posts.size(); ++peer) {
         const std::int64_t place = part.numel() * static_cast<std::int64_t>(peer);
@@ -137,11 +91,8 @@ class ThreadCommunicator final : public Communicator {
   void reduce_scatter(ConstView whole, View part, Reduce reduce, Stream& stream) override {
     Post post = reduction("reduce_scatter", reduce, part, stream);
     post.out = whole.data;
-    if (whole.numel() != part.numel() * size() || whole.dtype != part.dtype) {
-      post.problem = concat("a whole ", whole.dtype, whole.shape, " is not ", size(), " parts ",
-                            part.dtype, part.shape);
-    } else if (post.problem.empty()) {
-      post.problem = overlap_problem(part, whole, rank_);
+    if (post.problem.empty()) {
+      post.problem = reduce_scatter_problem(whole, part, rank_, size());
     }
     perform(std::move(post), stream, [=, rank = rank_](Stream& on, const Posts& posts) {
       RankReduce work{.dtype = part.dtype, .count = part.numel(), .reduce = reduce};
@@ -157,9 +108,7 @@ class ThreadCommunicator final : public Communicator {
     Post post = announced("broadcast", data, stream);
     post.detail = concat("from rank ", root);
     post.out = data.data;
-    if (root < 0 || root >= size()) {
-      post.problem = concat("there is no rank ", root, " among ", size());
-    }
+    post.problem = root_problem(root, size());
     perform(std::move(post), stream, [=](Stream& on, const Posts& posts) {
       copy_now(on, data.data, posts[root].out, data.numel(), data.dtype);
     });
@@ -171,18 +120,11 @@ class ThreadCommunicator final : public Communicator {
     post.count = row;
     post.out = out.data;
     post.counts = counts;
-    post.problem = counts_problem("out", counts.out, out.shape, size());
-    if (post.problem.empty()) {
-      post.problem = counts_problem("in", counts.in, in.shape, size());
-    }
-    if (post.problem.empty() && (out.dtype != in.dtype || row != row_elements(in.shape))) {
-      post.problem =
-          concat("rows of ", out.dtype, out.shape, " and ", in.dtype, in.shape, " differ");
-    }
+    post.problem = all_to_all_problem(out, in, counts, size());
     perform(std::move(post), stream, [=, rank = rank_](Stream& on, const Posts& posts) {
       std::int64_t place = 0;
       for (const Post& peer : posts) {
-        const std::int64_t first = sum(peer.counts.out, rank);
+        const std::int64_t first = sum_of(peer.counts.out, rank);
         const std::int64_t rows = peer.counts.out[rank];
         copy_now(on, offset(in.data, place * row, in.dtype),
                  offset(peer.out, first * row, in.dtype), rows * row, in.dtype);
@@ -250,9 +192,8 @@ class ThreadCommunicator final : public Communicator {
   Post reduction(const char* call, Reduce reduce, ConstView data, const Stream& stream) const {
     Post post = announced(call, data, stream);
     post.detail = name(reduce);
-    if (data.dtype == DType::uint8) {
-      post.problem = "uint8 cannot be reduced";
-    } else if (size() > RankReduce::kMaxRanks) {
+    post.problem = reduce_problem(data.dtype);
+    if (size() > RankReduce::kMaxRanks) {
       post.problem = concat("at most ", RankReduce::kMaxRanks, " threads can reduce together");
     }
     return post;

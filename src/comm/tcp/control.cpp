@@ -1,0 +1,200 @@
+#include "comm/tcp/control.h"
+
+namespace bloomery {
+namespace {
+
+// How much later than the first rank, which has the say, another one finds a deadline missed.
+constexpr double kSlackSeconds = 15;
+
+}  // namespace
+
+ControlPlane::ControlPlane(const ControlOptions& options)
+    : options_(options),
+      line_(std::make_shared<Line>()),
+      world_(std::make_shared<World>(
+          options.timeout_seconds,
+          [line = line_](const World::Failure& failure) { line->send(failure_frame(failure)); })),
+      addresses_(static_cast<std::size_t>(options.size)) {
+  start();
+  try {
+    World::Lock lock = world_->lock();
+    world_->wait(
+        lock, rank(), [this] { return welcomed_; },
+        [this] {
+          return concat("rank 0 at ", options_.host, " port ", options_.port,
+                        " does not answer: is it one of this run?");
+        },
+        options_.start_seconds + kSlackSeconds);
+  } catch (...) {
+    line_->socket.shut_down();
+    reader_.join();
+    throw;
+  }
+}
+
+void ControlPlane::start() {
+  if (rank() == 0) {
+    listen();
+  } else {
+    line_->socket =
+        connect_to(options_.host, options_.port, seconds_from_now(options_.start_seconds),
+                   concat("the first rank (this is rank ", rank(), " of ", size(), ")"));
+    set_for_ranks(line_->socket);
+  }
+  FieldWriter hello;
+  hello.number(Frame::kProtocol).number<std::int32_t>(rank()).number<std::int32_t>(size());
+  line_->send({Frame::Kind::hello, hello.take()});
+  reader_ = std::thread([this] { read_frames(); });
+}
+
+void ControlPlane::listen() {
+  auto [mine, hubs] = socket_pair();
+  line_->socket = std::move(mine);
+  Socket listener =
+      options_.listener >= 0 ? Socket(options_.listener) : listen_at(options_.host, options_.port);
+  hub_ =
+      std::make_unique<Hub>(std::move(listener), std::move(hubs), size(), options_.start_seconds);
+}
+
+ControlPlane::~ControlPlane() {
+  {
+    const World::Lock lock = world_->lock();
+    leaving_ = true;
+  }
+  line_->send({Frame::Kind::bye, {}});
+  line_->socket.end_sending();  // the hub answers by closing the connection
+  reader_.join();
+}
+
+void ControlPlane::Line::send(const Frame& frame) noexcept {
+  const std::lock_guard lock(sending);
+  const std::string bytes = frame.bytes();
+  send_all(socket, bytes);  // a broken connection is found by the reader
+}
+
+void ControlPlane::read_frames() {
+  std::string header(Frame::kHeaderBytes, '\0');
+  while (receive_all(line_->socket, header)) {
+    Frame frame;
+    std::uint32_t length = 0;
+    std::memcpy(&frame.kind, header.data(), 4);
+    std::memcpy(&length, header.data() + 4, 4);
+    frame.body.resize(length);
+    if (!receive_all(line_->socket, frame.body)) {
+      break;
+    }
+    handle(frame);
+  }
+  World::Lock lock = world_->lock();
+  const bool lost = !leaving_;
+  lock.unlock();
+  if (lost) {
+    world_->learn({"rank 0 failed: its process ended without a word, or its machine was lost", 0});
+  }
+}
+
+void ControlPlane::handle(const Frame& frame) {
+  FieldReader fields(frame.body);
+  if (frame.kind == Frame::Kind::failure) {
+    return world_->learn(read_failure(fields));
+  }
+  {
+    const World::Lock lock = world_->lock();
+    if (frame.kind == Frame::Kind::welcome) {
+      for (std::string& address : addresses_) {
+        address = fields.text();
+        // Whoever reaches the first rank by an address of its own machine is on that machine.
+        if (address.empty() || is_loopback(address)) {
+          address = options_.host;
+        }
+      }
+      welcomed_ = true;
+    } else if (frame.kind == Frame::Kind::letters) {
+      const std::string group = fields.text(), topic = fields.text();
+      std::vector<std::string>& texts = answers_[{group, topic, fields.number<std::int64_t>()}];
+      texts.resize(fields.number<std::uint32_t>());
+      for (std::string& text : texts) {
+        text = fields.text();
+      }
+    }
+  }
+  world_->notify();
+}
+
+void ControlPlane::announce(const std::string& group, const std::vector<int>& members) {
+  FieldWriter fields;
+  fields.text(group).number(static_cast<std::uint32_t>(members.size()));
+  for (const int member : members) {
+    fields.number<std::int32_t>(member);
+  }
+  line_->send({Frame::Kind::group, fields.take()});
+}
+
+std::vector<std::string> ControlPlane::gather(const std::string& group, const std::string& topic,
+                                              std::int64_t number, const std::string& mine,
+                                              double seconds) {
+  world_->check_failed();
+  const double waited = seconds > 0 ? seconds : world_->timeout_seconds();
+  FieldWriter fields;
+  fields.text(group).text(topic).number(number).number(waited).text(mine);
+  line_->send({Frame::Kind::letter, fields.take()});
+  World::Lock lock = world_->lock();
+  const Key key{group, topic, number};
+  world_->wait(
+      lock, rank(), [&] { return answers_.contains(key); },
+      [&] {
+        return concat("rank ", rank(), " waited ", waited, " s in ", topic,
+                      " for rank 0, which brings the messages together and does not answer");
+      },
+      waited + kSlackSeconds);
+  return std::move(answers_.extract(key).mapped());
+}
+
+namespace {
+
+class TcpHostGroup final : public HostGroup {
+ public:
+  TcpHostGroup(std::shared_ptr<ControlPlane> control, std::string name, std::vector<int> members)
+      : control_(std::move(control)),
+        name_(std::move(name)),
+        size_(static_cast<int>(members.size())) {
+    for (int i = 0; i < size_; ++i) {
+      rank_ = members[static_cast<std::size_t>(i)] == control_->rank() ? i : rank_;
+    }
+    control_->announce(name_, members);
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+
+  std::vector<std::string> gather(const std::string& topic, std::string mine,
+                                  double seconds) override {
+    return control_->gather(name_, topic, next_number(topic), mine, seconds);
+  }
+
+  void abort(const std::string& reason, bool mistake) noexcept override {
+    control_->world()->fail(control_->rank(), reason, mistake);
+  }
+
+ private:
+  std::int64_t next_number(const std::string& topic) {
+    const std::lock_guard lock(mutex_);
+    return next_[topic]++;
+  }
+
+  const std::shared_ptr<ControlPlane> control_;
+  const std::string name_;
+  const int size_;
+  int rank_ = 0;
+  std::mutex mutex_;
+  std::map<std::string, std::int64_t> next_;  // by topic
+};
+
+}  // namespace
+
+std::unique_ptr<HostGroup> make_tcp_host_group(std::shared_ptr<ControlPlane> control,
+                                               const std::string& name, std::vector<int> members) {
+  return std::make_unique<TcpHostGroup>(std::move(control), name, std::move(members));
+}
+
+}  // namespace bloomery

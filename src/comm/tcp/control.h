@@ -1,0 +1,79 @@
+// The control plane of ranks that are processes: each is connected to the first one, which needs
+// neither MPI nor NCCL.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "comm/host_group.h"
+#include "comm/tcp/frame.h"
+#include "comm/tcp/hub.h"
+#include "comm/tcp/socket.h"
+#include "comm/world.h"
+
+namespace bloomery {
+
+struct ControlOptions {
+  int rank = 0, size = 1;
+  std::string host = "127.0.0.1";  // of the first rank
+  int port = 0;
+  int listener = -1;             // of the first rank: a socket that listens already; -1: none
+  double start_seconds = 300;    // within which all ranks must come
+  double timeout_seconds = 600;  // as long as a group waits for a rank
+};
+
+class ControlPlane {
+ public:
+  // Collective over all ranks. An Error says who did not come, or why this one cannot.
+  explicit ControlPlane(const ControlOptions& options);
+  // The first rank stays until the others have left.
+  ~ControlPlane();
+  ControlPlane(const ControlPlane&) = delete;
+  ControlPlane& operator=(const ControlPlane&) = delete;
+
+  int rank() const { return options_.rank; }
+  int size() const { return options_.size; }
+  const std::shared_ptr<World>& world() const { return world_; }
+  // Where the machine of a rank is reached.
+  const std::string& address(int rank) const { return addresses_[static_cast<std::size_t>(rank)]; }
+
+  // A group, of which all members know the name and each other; to be called before gather().
+  void announce(const std::string& group, const std::vector<int>& members);
+  std::vector<std::string> gather(const std::string& group, const std::string& topic,
+                                  std::int64_t number, const std::string& mine, double seconds);
+
+ private:
+  using Key = std::tuple<std::string, std::string, std::int64_t>;
+
+  void start();
+  void listen();
+  void read_frames();
+  void handle(const Frame& frame);
+  // The connection to the hub. The world, which others hold too, tells failures through it.
+  struct Line {
+    Socket socket;
+    std::mutex sending;
+    void send(const Frame& frame) noexcept;
+  };
+
+  const ControlOptions options_;
+  const std::shared_ptr<Line> line_;
+  const std::shared_ptr<World> world_;
+  std::vector<std::string> addresses_;
+  std::unique_ptr<Hub> hub_;                         // of the first rank
+  std::map<Key, std::vector<std::string>> answers_;  // under the world's mutex
+  bool welcomed_ = false, leaving_ = false;          // likewise
+  std::thread reader_;
+};
+
+// The group of the ranks `members`, this one among them. Several with the same name would mix up
+// their messages.
+std::unique_ptr<HostGroup> make_tcp_host_group(std::shared_ptr<ControlPlane> control,
+                                               const std::string& name, std::vector<int> members);
+
+}  // namespace bloomery
