@@ -16,6 +16,7 @@
 #include "apps/evaluate/evaluate.h"
 #include "apps/generate/generate.h"
 #include "apps/help/help.h"
+#include "apps/launch/launch.h"
 #include "apps/preprocess/preprocess.h"
 #include "apps/pretrain/pretrain.h"
 #include "apps/report/report.h"
@@ -23,6 +24,7 @@
 #include "base/error.h"
 #include "base/terminal.h"
 #include "build_config.h"
+#include "comm/host_group.h"
 #include "tokenizer/utf8.h"
 
 namespace bloomery {
@@ -36,6 +38,7 @@ std::vector<Command> commands() {
       {"preprocess_data", "the same, under Megatron's name", preprocess_command},
       {"pretrain", "train a model", pretrain_command},
       {"pretrain_gpt", "the same, under Megatron's name", pretrain_command},
+      {"launch", "start a command as several ranks, here and on other machines", launch_command},
       {"generate", "text from a model", generate},
       {"generate_samples_gpt", "the same, under Megatron's name", generate},
       {"report", "the curves of a run as a page for browsers", report},
@@ -98,6 +101,13 @@ LogLevel take_verbosity(Arguments& arguments) {
 
 }  // namespace
 
+bool is_bloomery_command(const Arguments& arguments) {
+  const Arguments plain = without_script_spelling(arguments);
+  return !plain.empty() && std::ranges::any_of(commands(), [&](const Command& command) {
+    return command.name == plain[0];
+  });
+}
+
 int dispatch_bloomery(const Arguments& arguments, std::ostream& out) {
   return dispatch("bloomery", commands(), without_script_spelling(arguments), out);
 }
@@ -115,6 +125,9 @@ int run_bloomery(const Arguments& given, std::ostream& out, std::ostream& errors
       throw std::runtime_error("the output could not be written: the disk or the reader is gone");
     }
     return code;
+  } catch (const RankFailure& failure) {
+    errors << "bloomery: " << printable(failure.what()) << '\n';
+    return failure.mistake ? kBadInput : kFailed;
   } catch (const Error& error) {
     errors << "bloomery: " << printable(error.what()) << '\n';
     return kBadInput;

@@ -14,6 +14,9 @@ enum ExitCode : int {
   kStoppedEarly = 75,  // with a good checkpoint: run again
 };
 
+// Whether the first word names a command of ours.
+bool is_bloomery_command(const Arguments& arguments);
+
 // Runs a command; bad input is an Error.
 int dispatch_bloomery(const Arguments& arguments, std::ostream& out);
 

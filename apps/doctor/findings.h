@@ -57,20 +57,4 @@ struct GpuBuild {
 };
 Findings judge_gpus(const GpuFacts& facts, const GpuBuild& build);
 
-// A shared library under the first of the names that opens; it stays open.
-struct OpenedLibrary {
-  void* handle = nullptr;  // null: none
-  std::string name;
-
-  // A function of it, or null.
-  template <class Function>
-  Function* function(const char* symbol) const {
-    return reinterpret_cast<Function*>(find(symbol));
-  }
-
- private:
-  void* find(const char* symbol) const;
-};
-OpenedLibrary open_library(const std::vector<std::string>& names);
-
 }  // namespace bloomery

@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "apps/doctor/findings.h"
+#include "base/library.h"
 #include "gpu_build.h"
 
 namespace bloomery {
@@ -41,7 +42,7 @@ std::string module_version() {
   return {};
 }
 
-void ask_driver(const OpenedLibrary& driver, GpuFacts& facts) {
+void ask_driver(const Library& driver, GpuFacts& facts) {
   constexpr int kMajorAttribute = 75, kMinorAttribute = 76;
   auto* const version = driver.function<int(int*)>("cuDriverGetVersion");
   auto* const init = driver.function<int(unsigned)>("cuInit");
@@ -81,8 +82,8 @@ GpuFacts gpu_facts() {
   while (fs::exists("/dev/nvidia" + std::to_string(facts.num_device_files), failure)) {
     ++facts.num_device_files;
   }
-  const OpenedLibrary driver = open_library({"libcuda.so.1"});
-  facts.has_library = driver.handle != nullptr;
+  const Library driver = Library::open({"libcuda.so.1"});
+  facts.has_library = static_cast<bool>(driver);
   if (facts.has_library) {
     ask_driver(driver, facts);
   }

@@ -1,6 +1,5 @@
-#include <dlfcn.h>
-
 #include "apps/doctor/findings.h"
+#include "base/library.h"
 #include "build_config.h"
 #include "gpu_build.h"
 #include "ops/matmul/onednn.h"
@@ -15,7 +14,8 @@ void examine_onednn(Findings& findings) {
     finding.value = library->version() + ": products on the CPU, bf16 among them";
   } else {
     finding.health = Health::optional;
-    const bool unusable = open_library({"libdnnl.so.3", "libdnnl.so.2", "libdnnl.so"}).handle;
+    const bool unusable =
+        static_cast<bool>(Library::open({"libdnnl.so.3", "libdnnl.so.2", "libdnnl.so"}));
     finding.value = unusable ? "installed, but built for threads of its own (TBB); not used"
                              : "not installed: bf16 is slow on the CPU";
     finding.advice = kInstall;
@@ -29,24 +29,24 @@ std::string dotted(std::uint64_t number) {
          std::to_string(number % 100);
 }
 
-std::string version_by_result(const OpenedLibrary& library, const char* symbol) {
+std::string version_by_result(const Library& library, const char* symbol) {
   auto* const version = library.function<std::size_t()>(symbol);
   return version == nullptr ? "" : dotted(version());
 }
 
-std::string cublas_version(const OpenedLibrary& library) {
+std::string cublas_version(const Library& library) {
   return version_by_result(library, "cublasLtGetVersion");
 }
-std::string cudnn_version(const OpenedLibrary& library) {
+std::string cudnn_version(const Library& library) {
   return version_by_result(library, "cudnnGetVersion");
 }
-std::string nccl_version(const OpenedLibrary& library) {
+std::string nccl_version(const Library& library) {
   int number = 0;
   auto* const version = library.function<int(int*)>("ncclGetVersion");
   return version == nullptr || version(&number) != 0 ? ""
                                                      : dotted(static_cast<std::uint64_t>(number));
 }
-std::string nvrtc_version(const OpenedLibrary& library) {
+std::string nvrtc_version(const Library& library) {
   int major = 0, minor = 0;
   auto* const version = library.function<int(int*, int*)>("nvrtcVersion");
   return version == nullptr || version(&major, &minor) != 0
@@ -58,7 +58,7 @@ struct GpuLibrary {
   const char* name;
   std::string file;  // without the version of CUDA
   bool of_cuda;      // its file ends with that version
-  std::string (*version)(const OpenedLibrary& library);
+  std::string (*version)(const Library& library);
   const char *purpose, *package;  // `package`: in the package source of NVIDIA
 };
 
@@ -71,11 +71,11 @@ void examine_gpu_library(Findings& findings, const GpuLibrary& wanted) {
       names.push_back(wanted.file + "12");
     }
   }
-  const OpenedLibrary library = open_library(names);
+  const Library library = Library::open(names);
   Finding finding{"libraries", wanted.name, Health::good, "", ""};
-  if (library.handle != nullptr) {
+  if (library) {
     const std::string version = wanted.version(library);
-    finding.value = (version.empty() ? "of unknown version" : version) + " (" + library.name +
+    finding.value = (version.empty() ? "of unknown version" : version) + " (" + library.name() +
                     "): " + wanted.purpose;
   } else {
     finding.health = Health::optional;
@@ -87,19 +87,6 @@ void examine_gpu_library(Findings& findings, const GpuLibrary& wanted) {
 }
 
 }  // namespace
-
-void* OpenedLibrary::find(const char* symbol) const {
-  return handle == nullptr ? nullptr : dlsym(handle, symbol);
-}
-
-OpenedLibrary open_library(const std::vector<std::string>& names) {
-  for (const std::string& name : names) {
-    if (void* const handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)) {
-      return {handle, name};
-    }
-  }
-  return {};
-}
 
 void examine_libraries(Findings& findings, bool gpu_present) {
   examine_onednn(findings);

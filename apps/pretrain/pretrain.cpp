@@ -1,8 +1,11 @@
 #include "apps/pretrain/pretrain.h"
 
+#include <sstream>
+
 #include "apps/bloomery.h"
 #include "apps/common/command_line.h"
 #include "apps/common/device_choice.h"
+#include "apps/pretrain/processes.h"
 #include "apps/report/report.h"
 #include "base/log.h"
 #include "base/stop_signals.h"
@@ -30,43 +33,113 @@ void show_samples(const PretrainOptions& options, const DeviceChoice& device) {
   }
 }
 
+RunEnd train(const PretrainOptions& options, const OptionTable& table,
+             const std::vector<std::string>& notes, PretrainSetting setting) {
+  const StopSignals signals("a checkpoint comes after this step, then the end");
+  return pretrain(options, table, notes, std::move(setting));
+}
+
+int exit_code(RunEnd end) {
+  return end == RunEnd::finished ? kFinished : end == RunEnd::stopped ? kStoppedEarly : kFailed;
+}
+
+// What the arguments say.
+struct Request {
+  PretrainOptions options;
+  DeviceChoice device;
+  OptionTable table;
+  std::vector<std::string> notes;
+
+  explicit Request(const Arguments& arguments) : options(pretrain_defaults(arguments)) {
+    describe(table, options);
+    describe(table, device);
+    table.take_config_files();
+  }
+  void read(const Arguments& arguments, int processes) {
+    notes = read_pretrain(table, options, arguments, read_environment(processes));
+    for (std::string& line : corpora_shorter_than_a_sequence(options.data)) {
+      notes.push_back(std::move(line));
+    }
+  }
+};
+
+Arguments typed(const Arguments& arguments) {
+  Arguments command = {"bloomery", "pretrain"};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return command;
+}
+
+int run_alone(Request& request, const Arguments& arguments, std::ostream& out) {
+  request.read(arguments, 1);
+  if (request.options.dry_run) {
+    print_dry_run(request.table, request.options, request.notes, out);
+    return kFinished;
+  }
+  const RunEnd end = train(request.options, request.table, request.notes,
+                           {.world = nullptr,
+                            .device = request.device.options(),
+                            .stop_requested = StopSignals::came,
+                            .out = out,
+                            .command = typed(arguments)});
+  if (end == RunEnd::finished) {
+    show_samples(request.options, request.device);
+  }
+  return exit_code(end);
+}
+
+// As rank `facts.rank` of the processes in `joined`.
+int run_as_rank(Request& request, const Arguments& arguments, std::ostream& out,
+                const StartFacts& facts, const JoinedWorld& joined) {
+  std::string problem;
+  try {
+    request.read(arguments, facts.size);
+  } catch (const Error& error) {
+    problem = error.what();
+  }
+  if (!agree_on_options(*joined.host, problem, request.table.json())) {
+    return kBadInput;
+  }
+  const bool first = facts.rank == 0;
+  const PretrainOptions& options = request.options;
+  if (options.dry_run) {
+    if (first) {
+      print_dry_run(request.table, options, request.notes, out);
+    }
+    return kFinished;
+  }
+  Log().info("this is ", facts.line());
+  const ParallelOptions& parallel = options.parallel;
+  const RunEnd end =
+      train(options, request.table, request.notes,
+            {.world = make_world(joined, parallel.transport,
+                                 60.0 * static_cast<double>(parallel.timeout_minutes)),
+             .device = rank_device(request.device, request.table.given("gpu"), facts, *joined.host),
+             .stop_requested = StopSignals::came,
+             .out = out,
+             .command = typed(arguments)});
+  if (first && end == RunEnd::finished) {
+    show_samples(options, request.device);
+  }
+  return exit_code(end);
+}
+
 }  // namespace
 
 int pretrain_command(const Arguments& arguments, std::ostream& out) {
-  PretrainOptions options = pretrain_defaults(arguments);
-  DeviceChoice device;
-  OptionTable table;
-  describe(table, options);
-  describe(table, device);
-  table.take_config_files();
-  if (print_help(table, arguments, out,
+  const StartFacts facts = start_facts(environment_variables());
+  Request request(arguments);
+  std::ostringstream unheard;
+  if (print_help(request.table, arguments, facts.rank == 0 ? out : unheard,
                  "usage: bloomery pretrain [OPTIONS]\n\nTrains a model. docs/options.md has every "
                  "option of Megatron-DeepSpeed.\n")) {
     return kFinished;
   }
-  std::vector<std::string> notes = read_pretrain(table, options, arguments, read_environment());
-  for (std::string& line : corpora_shorter_than_a_sequence(options.data)) {
-    notes.push_back(std::move(line));
+  if (facts.size == 1) {
+    return run_alone(request, arguments, out);
   }
-  if (options.dry_run) {
-    print_dry_run(table, options, notes, out);
-    return kFinished;
-  }
-  Arguments command = {"bloomery", "pretrain"};
-  command.insert(command.end(), arguments.begin(), arguments.end());
-  RunEnd end = RunEnd::finished;
-  {
-    const StopSignals signals("a checkpoint comes after this step, then the end");
-    end = pretrain(options, table, notes,
-                   {.device = device.options(),
-                    .stop_requested = StopSignals::came,
-                    .out = out,
-                    .command = command});
-  }
-  if (end == RunEnd::finished) {
-    show_samples(options, device);
-  }
-  return end == RunEnd::finished ? kFinished : end == RunEnd::stopped ? kStoppedEarly : kFailed;
+  return run_joined(facts, [&](const JoinedWorld& joined) {
+    return run_as_rank(request, arguments, out, facts, joined);
+  });
 }
 
 }  // namespace bloomery

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
-#include <sstream>
 
 #include "comm/call_checks.h"
+#include "comm/split.h"
 #include "comm/wire_group.h"
 #include "device/op_clock.h"
 
@@ -132,30 +132,8 @@ class WireCommunicator final : public Communicator {
   }
 
   std::unique_ptr<Communicator> split(int color, int key) override {
-    const std::vector<std::string> all =
-        host_->gather("split", concat(color, " ", key, " ", world_->next_group));
-    struct Member {
-      int key, rank;
-    };
-    std::vector<Member> same;
-    std::uint32_t group = 0;
-    for (int peer = 0; peer < size(); ++peer) {
-      std::istringstream in(all[static_cast<std::size_t>(peer)]);
-      int its_color = 0, its_key = 0;
-      std::uint32_t its_next = 0;
-      in >> its_color >> its_key >> its_next;
-      group = std::max(group, its_next);
-      if (its_color == color) {
-        same.push_back({its_key, group_->world_rank(peer)});
-      }
-    }
-    world_->next_group = group + 1;
-    std::ranges::stable_sort(same, {}, &Member::key);
-    std::vector<int> members;
-    for (const Member& member : same) {
-      members.push_back(member.rank);
-    }
-    return std::make_unique<WireCommunicator>(world_, group, members);
+    SplitGroup group = split_group(*host_, group_->members(), color, key, world_->next_group);
+    return std::make_unique<WireCommunicator>(world_, group.number, std::move(group.members));
   }
 
  private:

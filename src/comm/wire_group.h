@@ -19,6 +19,7 @@ class WireGroup {
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(members_.size()); }
   int world_rank(int rank) const { return members_[static_cast<std::size_t>(rank)]; }
+  const std::vector<int>& members() const { return members_; }  // world ranks
   Wire& wire() const { return *wire_; }
 
   // `stream` has the threads that add.
@@ -49,7 +50,7 @@ class WireGroup {
            const void* data, std::int64_t elements) const;
 
   const std::shared_ptr<Wire> wire_;
-  const std::vector<int> members_;  // world ranks
+  const std::vector<int> members_;
   const int rank_;
 };
 

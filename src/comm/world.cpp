@@ -1,5 +1,6 @@
 #include "comm/world.h"
 
+#include <chrono>
 #include <utility>
 
 namespace bloomery {
@@ -18,12 +19,35 @@ void World::fail(int rank, const std::string& reason, bool mistake) noexcept {
   if (take(failure) && tell_) {
     tell_(failure);
   }
-  changed_.notify_all();
+  announce();
 }
 
 void World::learn(Failure failure) noexcept {
   take(std::move(failure));
+  announce();
+}
+
+void World::announce() noexcept {
   changed_.notify_all();
+  const std::lock_guard lock(reactions_mutex_);
+  for (const auto& [number, react] : std::exchange(reactions_, {})) {
+    react();
+  }
+}
+
+int World::when_failed(std::function<void()> react) {
+  const std::lock_guard lock(reactions_mutex_);
+  if (failed_rank() >= 0) {
+    react();
+  } else {
+    reactions_[next_reaction_] = std::move(react);
+  }
+  return next_reaction_++;
+}
+
+void World::forget(int number) {
+  const std::lock_guard lock(reactions_mutex_);
+  reactions_.erase(number);
 }
 
 int World::failed_rank() const {
@@ -44,20 +68,20 @@ void World::check_failed() const {
 
 void World::wait(Lock& lock, int rank, const std::function<bool()>& condition,
                  const std::function<std::string()>& missing, double seconds) {
-  changed_.wait_for(lock, seconds > 0 ? std::chrono::duration<double>(seconds) : timeout_,
+  changed_.wait_for(lock, std::chrono::duration<double>(seconds > 0 ? seconds : timeout_seconds()),
                     [&] { return condition() || failure_.rank >= 0; });
   if (condition()) {
     return;
   }
   if (failure_.rank < 0) {
     failure_ = {missing(), rank};
-    changed_.notify_all();
+    const Failure failure = failure_;
+    lock.unlock();
     if (tell_) {
-      const Failure failure = failure_;
-      lock.unlock();
       tell_(failure);
-      lock.lock();
     }
+    announce();
+    lock.lock();
   }
   throw_if_failed();
 }

@@ -1,9 +1,10 @@
 // What all groups of one start-up share in a process: a mutex, and the failure that ends them all.
 #pragma once
 
-#include <chrono>
+#include <atomic>
 #include <condition_variable>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <string>
 
@@ -22,12 +23,16 @@ class World {
 
   // `tell` carries a failure that was found here to other processes.
   explicit World(double timeout_seconds, std::function<void(const Failure&)> tell = {})
-      : timeout_(timeout_seconds), tell_(std::move(tell)) {}
+      : timeout_seconds_(timeout_seconds), tell_(std::move(tell)) {}
 
   // The first failure stays: every later wait throws it.
   void fail(int rank, const std::string& reason, bool mistake = false) noexcept;
   void learn(Failure failure) noexcept;  // of a failure that was found elsewhere
   int failed_rank() const;               // -1: none
+  // `react` is called when the world fails, at most once, by the thread that finds it; at once if
+  // it has failed. Until the number that is returned is given to forget().
+  int when_failed(std::function<void()> react);
+  void forget(int number);
 
   Lock lock() { return std::unique_lock(mutex_); }
   void throw_if_failed() const;  // under the lock
@@ -42,16 +47,21 @@ class World {
   void wait_briefly(Lock& lock, const std::function<bool()>& condition) {
     changed_.wait(lock, condition);
   }
-  double timeout_seconds() const { return timeout_.count(); }
+  double timeout_seconds() const { return timeout_seconds_; }
+  void set_timeout(double seconds) { timeout_seconds_ = seconds; }
 
  private:
   bool take(Failure failure) noexcept;  // false: there was one before
+  void announce() noexcept;             // to those who wait and to those who react
 
-  const std::chrono::duration<double> timeout_;
+  std::atomic<double> timeout_seconds_;
   const std::function<void(const Failure&)> tell_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   Failure failure_;
+  std::mutex reactions_mutex_;  // held while they run, so that forget() waits for them
+  std::map<int, std::function<void()>> reactions_;
+  int next_reaction_ = 0;
 };
 
 }  // namespace bloomery

@@ -17,6 +17,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// What the others wait for while the first rank reads much: a rank that ends is noticed all the
+// same.
+constexpr double kLongSeconds = 24 * 3600;
+
 std::string torch_type(DType dtype) {
   return dtype == DType::bf16   ? "torch.bfloat16"
          : dtype == DType::fp16 ? "torch.float16"
@@ -73,16 +77,32 @@ void refuse_other_models(const std::filesystem::path& folder) {
 }
 
 // The checkpoint to start from; none: from random values.
-std::optional<CheckpointReader> open_checkpoint(const CheckpointFlags& flags) {
-  if (flags.load.empty()) {
-    return std::nullopt;
-  }
+std::optional<CheckpointReader> choose_checkpoint(const CheckpointFlags& flags) {
   ThreadPool pool;
   std::optional<CheckpointReader> reader = find_newest(flags.load, &pool, Log());
   if (!reader) {
     refuse_other_models(flags.load);
     check(!flags.exit_on_missing, "there is no checkpoint in ", flags.load,
           ", and --exit-on-missing-checkpoint asks to stop then");
+  }
+  return reader;
+}
+
+// The first rank chooses and verifies it; the others open the same.
+std::optional<CheckpointReader> open_checkpoint(const CheckpointFlags& flags, HostGroup& host) {
+  if (flags.load.empty()) {
+    return std::nullopt;
+  }
+  std::optional<CheckpointReader> reader;
+  if (host.rank() == 0) {
+    reader = choose_checkpoint(flags);
+  }
+  const std::string folder = reader ? std::filesystem::absolute(reader->folder()).string() : "";
+  const std::string chosen = host.gather("checkpoint", folder, kLongSeconds).front();
+  if (host.rank() != 0 && !chosen.empty()) {
+    reader = find_newest(chosen, nullptr, Log());
+    check(reader.has_value(), "this rank does not see the checkpoint ", chosen,
+          ", which the first rank starts from: --load must be on storage that all ranks share");
   }
   return reader;
 }
@@ -161,9 +181,10 @@ DeviceOptions rank_device(DeviceOptions device, std::int64_t ranks) {
 
 // All but the data's and the schedule.
 RunFacts run_facts(const PretrainOptions& options, const OptionTable& table, const Plan& plan,
-                   const std::optional<CheckpointReader>& checkpoint) {
+                   const std::optional<CheckpointReader>& checkpoint, HostGroup& host) {
   RunFacts facts;
-  facts.own_step = claim_save_folder(options, checkpoint);
+  const std::int64_t own = host.rank() == 0 ? claim_save_folder(options, checkpoint) : kNoStep;
+  facts.own_step = std::stoll(host.broadcast("claim", std::to_string(own), 0));
   facts.model = {.model = plan.model, .tokenizer = options.tokenizer, .dtype = plan.dtype};
   facts.options = table.json();
   facts.tokenizer_files = read_tokenizer_files(options.tokenizer);
@@ -173,9 +194,13 @@ RunFacts run_facts(const PretrainOptions& options, const OptionTable& table, con
   return facts;
 }
 
-// Ranks are threads; only the first has a log that says something.
-RunEnd run_trainers(const RunInputs& inputs, const OptionTable& table, RunLog& log) {
+// Ranks are processes or threads; only the first has a log that says something.
+RunEnd run_trainers(const RunInputs& inputs, const OptionTable& table, RunLog& log,
+                    std::unique_ptr<Communicator> processes) {
   const int ranks = inputs.options.parallel.ranks_as_threads;
+  if (processes->size() > 1) {
+    return Trainer(inputs, std::move(processes), log).run();
+  }
   RunEnd end = RunEnd::finished;
   const auto run_rank = [&](int rank, std::unique_ptr<Communicator> world) {
     RunLog silent(nullptr, inputs.options, table);
@@ -186,7 +211,7 @@ RunEnd run_trainers(const RunInputs& inputs, const OptionTable& table, RunLog& l
     }
   };
   if (ranks == 1) {
-    run_rank(0, make_self_communicator());
+    run_rank(0, std::move(processes));
   } else {
     run_ranks(ranks, run_rank);
   }
@@ -196,11 +221,17 @@ RunEnd run_trainers(const RunInputs& inputs, const OptionTable& table, RunLog& l
 }  // namespace
 
 RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
-                const std::vector<std::string>& notes, const PretrainSetting& setting) {
+                const std::vector<std::string>& notes, PretrainSetting setting) {
   const Clock::time_point start = Clock::now();
-  RunLog log(&setting.out, options, table);
+  std::unique_ptr<Communicator> world =
+      setting.world ? std::move(setting.world) : make_self_communicator();
+  HostGroup& host = world->host();
+  const bool first = host.rank() == 0;
+  RunLog log(first ? &setting.out : nullptr, options, table);
   print_options(log, options, table, notes);
-  make_event_folder(options.logging);
+  if (first) {
+    make_event_folder(options.logging);
+  }
   const std::shared_ptr<const Tokenizer> tokenizer = load_tokenizer(options.tokenizer);
   const Plan plan = make_plan(options, tokenizer->vocab_size());
   print_plan(log, options, plan,
@@ -209,8 +240,8 @@ RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
   const std::string& load = options.checkpoint.load;
   const bool foreign = !load.empty() && is_hf_folder(load);
   const std::optional<CheckpointReader> checkpoint =
-      foreign ? std::nullopt : open_checkpoint(options.checkpoint);
-  RunFacts facts = run_facts(options, table, plan, checkpoint);
+      foreign ? std::nullopt : open_checkpoint(options.checkpoint, host);
+  RunFacts facts = run_facts(options, table, plan, checkpoint, host);
   const ScheduleChoice choice = choose_schedule(options, plan, checkpoint ? &*checkpoint : nullptr);
   for (const std::string& note : choice.notes) {
     log.warning(note);
@@ -228,7 +259,7 @@ RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
       if (const Dataset* samples = data->source(Split::train)) {
         facts.data_indices[kOrder] = sample_order(*samples);
       }
-      if (!options.checkpoint.save.empty() && !options.evaluation.skip_train) {
+      if (first && !options.checkpoint.save.empty() && !options.evaluation.skip_train) {
         store_command(options.checkpoint.save, table, setting.command, Log());
       }
       if (!options.checkpoint.finetune) {
@@ -247,7 +278,7 @@ RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
                          .data = get_data,
                          .stop_requested = setting.stop_requested,
                          .start = start};
-  return run_trainers(inputs, table, log);
+  return run_trainers(inputs, table, log, std::move(world));
 }
 
 }  // namespace bloomery

@@ -12,14 +12,18 @@
 namespace bloomery {
 
 struct PretrainSetting {
+  // Of all processes that were started together, each of them a rank. Null: this one alone, which
+  // runs --ranks-as-threads ranks.
+  std::unique_ptr<Communicator> world;
   DeviceOptions device;
   std::function<bool()> stop_requested;  // asked by every rank in every step
-  std::ostream& out;                     // Megatron's lines
+  std::ostream& out;                     // Megatron's lines, of the first rank
   std::vector<std::string> command;      // as typed, for the run's folder
 };
 
-// The options were read (read_pretrain.h) from the table. Runs --ranks-as-threads ranks.
+// The options were read (read_pretrain.h) from the table. What is done once for all ranks (folders,
+// indices of the data, the choice of a checkpoint) the first one does, and the others wait.
 RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
-                const std::vector<std::string>& notes, const PretrainSetting& setting);
+                const std::vector<std::string>& notes, PretrainSetting setting);
 
 }  // namespace bloomery

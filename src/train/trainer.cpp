@@ -138,7 +138,8 @@ void Trainer::open_data() {
   if (host.rank() == 0) {
     data_ = &inputs_.data(log_);
   }
-  host.barrier("data");
+  constexpr double kSeconds = 24 * 3600;  // the indices of large corpora take long
+  host.barrier("data", kSeconds);
   data_ = &inputs_.data(log_);
   check(options_.evaluation.skip_train || data_->source(Split::train) != nullptr,
         "there are no training data: give --data-path or --train-data-path, and a --split that "

@@ -91,6 +91,7 @@ std::optional<StartFacts> of_own_launcher(const Reader& in) {
     set_local(*facts, in.number("BLOOMERY_LOCAL_RANK"), in.number("BLOOMERY_LOCAL_SIZE"));
     facts->host = in.text("BLOOMERY_HOST").value_or("127.0.0.1");
     facts->port = in.number("BLOOMERY_PORT").value_or(0);
+    facts->listener = in.number("BLOOMERY_LISTENER").value_or(-1);
     check(facts->port > 0,
           "bloomery launch gave no BLOOMERY_PORT: start the ranks with it, or "
           "unset BLOOMERY_RANK and BLOOMERY_WORLD_SIZE");

@@ -16,6 +16,7 @@ struct StartFacts {
   // Where the first rank is reached; empty or 0: unknown, to be found by other means.
   std::string host;
   int port = 0;
+  int listener = -1;      // of the first rank: a socket that waits there already; -1: none
   std::string node_file;  // the file whose first line is the first rank's machine; empty: none
   std::string job;        // the same for all ranks of a start and for no other; empty: unknown
   bool by_mpi = false;    // an MPI library can reach the others

@@ -1,5 +1,7 @@
 #include "comm/tcp/control.h"
 
+#include <numeric>
+
 namespace bloomery {
 namespace {
 
@@ -64,6 +66,12 @@ ControlPlane::~ControlPlane() {
   line_->send({Frame::Kind::bye, {}});
   line_->socket.end_sending();  // the hub answers by closing the connection
   reader_.join();
+}
+
+std::vector<int> ControlPlane::all_ranks() const {
+  std::vector<int> all(static_cast<std::size_t>(size()));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
 }
 
 void ControlPlane::Line::send(const Frame& frame) noexcept {

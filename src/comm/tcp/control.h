@@ -38,6 +38,7 @@ class ControlPlane {
 
   int rank() const { return options_.rank; }
   int size() const { return options_.size; }
+  std::vector<int> all_ranks() const;
   const std::shared_ptr<World>& world() const { return world_; }
   // Where the machine of a rank is reached.
   const std::string& address(int rank) const { return addresses_[static_cast<std::size_t>(rank)]; }

@@ -23,7 +23,7 @@ inline void run_tcp_ranks(int size,
         ControlOptions options{.rank = rank, .size = size, .port = port};
         options.timeout_seconds = timeout_seconds;
         options.listener = rank == 0 ? listener.release() : -1;
-        body(rank, make_tcp_communicator(options));
+        body(rank, make_tcp_communicator(std::make_shared<ControlPlane>(options)));
       } catch (...) {
         thrown[static_cast<std::size_t>(rank)] = std::current_exception();
       }

@@ -136,7 +136,8 @@ int run_process(int rank, int port, int victim, int listener, int report) {
   try {
     ControlOptions options{.rank = rank, .size = 3, .port = port};
     options.listener = rank == 0 ? listener : -1;
-    const std::unique_ptr<Communicator> world = make_tcp_communicator(options);
+    const std::unique_ptr<Communicator> world =
+        make_tcp_communicator(std::make_shared<ControlPlane>(options));
     Device device({.num_threads = 1});
     Stream stream(device);
     const Tensor data = Tensor::zeros(stream, DType::fp32, {100'000});

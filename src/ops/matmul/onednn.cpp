@@ -1,12 +1,11 @@
 #include "ops/matmul/onednn.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <array>
 #include <string_view>
 #include <utility>
 
+#include "base/library.h"
 #include "tensor/tensor.h"
 
 namespace bloomery {
@@ -36,8 +35,8 @@ struct alignas(16) Opaque {
 };
 
 template <class Function>
-bool resolve(void* library, const char* name, Function*& function) {
-  function = reinterpret_cast<Function*>(dlsym(library, name));
+bool resolve(const Library& library, const char* name, Function*& function) {
+  function = library.function<Function>(name);
   return function != nullptr;
 }
 
@@ -124,7 +123,7 @@ struct OneDnn::Api {
   int (*primitive_destroy)(void*);
   int (*primitive_execute)(const void* primitive, void* stream, int count, const Argument*);
 
-  bool resolve_all(void* library);
+  bool resolve_all(const Library& library);
   // The library must find one OpenMP thread on each thread that calls it.
   void stay_single_threaded() const {
     thread_local const bool done = [this] {
@@ -137,7 +136,7 @@ struct OneDnn::Api {
   }
 };
 
-bool OneDnn::Api::resolve_all(void* library) {
+bool OneDnn::Api::resolve_all(const Library& library) {
   if (!resolve(library, "dnnl_version", version)) {
     return false;
   }
@@ -196,8 +195,8 @@ struct OneDnn::Primitive {
 
 std::unique_ptr<OneDnn> OneDnn::load() {
   for (const char* name : {"libdnnl.so.3", "libdnnl.so.2", "libdnnl.so"}) {
-    void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (library == nullptr) {
+    const Library library = Library::open({name});
+    if (!library) {
       continue;
     }
     auto api = std::make_unique<Api>();

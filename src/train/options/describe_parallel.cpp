@@ -7,6 +7,18 @@ void describe_parallel(OptionTable& t, ParallelOptions& o) {
   t.section("ranks");
   t.add("ranks-as-threads", o.ranks_as_threads,
         "Ranks as threads of this process, on one CPU or sharing one GPU.", between(1, 65536));
+  t.add("distributed-backend", o.transport,
+        "What tensors travel by between processes. Automatic: NCCL between GPUs, MPI or TCP "
+        "between CPUs, whichever is there.",
+        {{"auto", Transport::automatic},
+         {"nccl", Transport::nccl},
+         {"mpi", Transport::mpi},
+         {"tcp", Transport::tcp},
+         {"gloo", Transport::tcp},
+         {"ccl", Transport::automatic}});
+  t.add("distributed-timeout-minutes", o.timeout_minutes,
+        "A rank that waits so long for another ends the run and says for whom.",
+        between(1, 100'000));
   t.add("tensor-model-parallel-size", o.tensor,
         "Ranks that divide every layer's heads, feed-forward size and vocabulary.",
         between(1, 65536));

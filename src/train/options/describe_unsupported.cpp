@@ -47,7 +47,7 @@ constexpr std::array kWithoutEffect = {
                   "ds-sequence-parallel-fpdt-offloading",
                   "it means something to several sequence-parallel ranks alone, and "
                   "--ds-sequence-parallel-size above 1 is refused"},
-    WithoutEffect{"distributed-backend distributed-timeout-minutes DDP-impl "
+    WithoutEffect{"DDP-impl "
                   "no-contiguous-buffers-in-local-ddp local-rank lazy-mpu-init deepspeed-mpi",
                   "ranks find and reach each other in their own way here"},
     WithoutEffect{"data-parallel-random-init use-cpu-initialization no-initialization",

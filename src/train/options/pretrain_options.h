@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "comm/layout.h"
+#include "comm/transport.h"
 #include "data/samples/data_options.h"
 #include "models/family.h"
 #include "optim/optimizer.h"
@@ -40,6 +41,8 @@ struct BatchOptions {
 struct ParallelOptions {
   int processes = 1;  // that were started together: what the launcher says, no flag
   int ranks_as_threads = 1;
+  Transport transport = Transport::automatic;  // between processes
+  std::int64_t timeout_minutes = 10;
   int tensor = 1, pipeline = 1;
   std::optional<std::int64_t> layers_per_chunk;  // none: a stage is one chunk
   PipelineSchedule schedule = PipelineSchedule::one_forward_one_backward;

@@ -158,12 +158,13 @@ void add_notes(const PretrainOptions& o, Notes& notes) {
 
 }  // namespace
 
-Environment read_environment() {
-  const auto variable = [](const char* name) -> std::optional<std::string> {
-    const char* value = std::getenv(name);
-    return value == nullptr || *value == '\0' ? std::nullopt : std::optional<std::string>(value);
-  };
-  return {.model_size_key = variable("MODEL_SIZE_KEY"), .world_size = variable("WORLD_SIZE")};
+Environment read_environment(int processes) {
+  const char* const key = std::getenv("MODEL_SIZE_KEY");
+  Environment environment{.processes = processes};
+  if (key != nullptr && *key != '\0') {
+    environment.model_size_key = key;
+  }
+  return environment;
 }
 
 std::vector<std::string> read_pretrain(OptionTable& table, PretrainOptions& options,
@@ -181,11 +182,7 @@ std::vector<std::string> read_pretrain(OptionTable& table, PretrainOptions& opti
     further.push_back(error.what());
   }
   apply_tokenizer_default(options.tokenizer);
-  if (environment.world_size.value_or("1") != "1") {
-    further.push_back(concat("WORLD_SIZE is ", *environment.world_size,
-                             ", but several processes are not built yet: start one, with "
-                             "--ranks-as-threads for several ranks"));
-  }
+  options.parallel.processes = environment.processes;
   if (table.problems().empty() && further.empty()) {
     further = problems(options);  // of values that were read, not of defaults in their stead
   }

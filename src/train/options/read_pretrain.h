@@ -15,12 +15,12 @@
 
 namespace bloomery {
 
-// The variables that count.
+// What counts besides the arguments.
 struct Environment {
   std::optional<std::string> model_size_key;  // MODEL_SIZE_KEY, unless --model-size is given
-  std::optional<std::string> world_size;      // WORLD_SIZE, of launchers
+  int processes = 1;                          // that a launcher started together
 };
-Environment read_environment();
+Environment read_environment(int processes);
 
 // Sets the options and returns one line for each thing that the user should know. Everything wrong
 // is thrown as one Error. Of files only DeepSpeed's configuration

@@ -149,17 +149,26 @@ TEST(ReadPretrain, ModelSizes) {
       "--lr",         "1",  "--train-iters",      "5"};
   std::vector<std::string> named = rest;
   named.insert(named.end(), {"--model-size", "1.7b", "--num-layers", "2"});
-  const PretrainCase c(named, {.model_size_key = "GPT13B", .world_size = {}});
+  const PretrainCase c(named, {.model_size_key = "GPT13B", .processes = 1});
   ASSERT_EQ(c.error, "");
   EXPECT_EQ(c.options.model.num_layers, 2);
   EXPECT_EQ(c.options.model.hidden_size, 2304);
   EXPECT_TRUE(c.has_note("--num-layers 2 counts, not the 24 of --model-size 1.7B"));
-  const PretrainCase key(rest, {.model_size_key = "GPT13B", .world_size = {}});
+  const PretrainCase key(rest, {.model_size_key = "GPT13B", .processes = 1});
   EXPECT_EQ(key.options.model.hidden_size, 5120);
-  EXPECT_TRUE(PretrainCase(rest, {.model_size_key = "GPT12B", .world_size = {}})
+  EXPECT_TRUE(PretrainCase(rest, {.model_size_key = "GPT12B", .processes = 1})
                   .fails_with("there is no model size 'GPT12B'"));
-  EXPECT_TRUE(
-      PretrainCase(rest, {.model_size_key = {}, .world_size = "8"}).fails_with("WORLD_SIZE is 8"));
+}
+
+TEST(ReadPretrain, ProcessesAreRanks) {
+  const std::vector<std::string> tensor =
+      small_gpt({"--train-iters", "10", "--tensor-model-parallel-size", "2"});
+  EXPECT_TRUE(PretrainCase(tensor, {.model_size_key = {}, .processes = 3})
+                  .fails_with("3 cannot be divided into such groups"));
+  EXPECT_EQ(PretrainCase(tensor, {.model_size_key = {}, .processes = 4}).error, "");
+  EXPECT_TRUE(PretrainCase(small_gpt({"--train-iters", "10", "--ranks-as-threads", "2"}),
+                           {.model_size_key = {}, .processes = 2})
+                  .fails_with("2 processes were started together: leave out --ranks-as-threads"));
 }
 
 TEST(ReadPretrain, DryRunPrintsEverythingAndTouchesNothing) {

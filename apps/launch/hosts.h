@@ -1,0 +1,27 @@
+// On which machines the ranks of a launch run.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace bloomery {
+
+struct HostSlots {
+  std::string name;
+  int slots = 1;
+};
+
+// Lines `host slots=N`, as DeepSpeed and MPI read them; # starts a comment. `place` names the text
+// in errors.
+std::vector<HostSlots> parse_hostfile(const std::string& text, const std::string& place);
+
+// The hosts with so many ranks altogether, filled one after another; 0: all slots. An Error when
+// there are not so many.
+std::vector<HostSlots> assign_ranks(std::vector<HostSlots> hosts, int num_ranks);
+
+bool is_this_machine(const std::string& host);
+
+// A word as a shell reads it back.
+std::string quoted(const std::string& word);
+
+}  // namespace bloomery

@@ -1,0 +1,236 @@
+#include "apps/launch/launch.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <random>
+#include <sstream>
+
+#include "apps/bloomery.h"
+#include "apps/common/command_line.h"
+#include "apps/launch/hosts.h"
+#include "apps/launch/watch.h"
+#include "base/error.h"
+#include "base/file.h"
+
+namespace bloomery {
+namespace {
+
+constexpr const char* kUsage =
+    "usage: bloomery launch -n N [--hostfile FILE] [--output-folder FOLDER] COMMAND...\n\n"
+    "Starts COMMAND as N ranks: one of bloomery's (pretrain ...) or another program. Rank 0 writes "
+    "to this terminal, lines of the others have their rank before them. When one fails, all end.\n";
+
+struct LaunchOptions {
+  int num_ranks = 0;
+  std::string hostfile, output_folder, host, ssh = "ssh -o BatchMode=yes";
+  int port = 0;
+  // Of a launch that another one started on its machine.
+  int first_rank = 0, world_size = 0;
+  bool takes_orders = false;
+};
+
+void describe(OptionTable& t, LaunchOptions& o) {
+  t.add("num-ranks", o.num_ranks, "Ranks; 0: one for each slot of the hostfile.", at_least(0))
+      .alias("n")
+      .alias("np")
+      .alias("num-gpus")
+      .alias("nproc-per-node");
+  t.add("hostfile", o.hostfile, "Lines `host slots=N`: where ranks run. Without it, here.");
+  t.add("output-folder", o.output_folder, "Write the output of rank N to rank-N.log there too.");
+  t.add("master-addr", o.host, "How other machines reach that of rank 0.");
+  t.add("master-port", o.port, "At which port; 0: a free one.", between(0, 65535));
+  t.add("ssh", o.ssh, "The command that reaches a host: its name and a command line follow.");
+  t.add("first-rank", o.first_rank, "Of a launch that another one started: its first rank.",
+        at_least(0));
+  t.add("world-size", o.world_size, "The same: ranks of all machines.", at_least(0));
+  t.add("orders", o.takes_orders, "The same: signals come as numbers from standard input.");
+}
+
+// Options end at the first word that is no flag and no flag's value; the command follows.
+std::pair<Arguments, Arguments> divide(const Arguments& arguments) {
+  Arguments own, command;
+  std::size_t i = 0;
+  for (; i < arguments.size() && arguments[i].starts_with("-"); ++i) {
+    std::string flag = arguments[i];
+    if (flag == "--") {
+      ++i;
+      break;
+    }
+    flag = flag == "-n" || flag == "-np" ? "--num-ranks" : flag;
+    own.push_back(flag);
+    const bool alone = flag.find('=') != std::string::npos || flag.starts_with("--help") ||
+                       flag == "--orders" || flag == "-h";
+    if (!alone && i + 1 < arguments.size()) {
+      own.push_back(arguments[++i]);
+    }
+  }
+  command.assign(arguments.begin() + static_cast<std::ptrdiff_t>(i), arguments.end());
+  return {own, command};
+}
+
+std::string own_program() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
+
+// One of our commands is run by this program.
+std::vector<std::string> program_of(const Arguments& command) {
+  std::vector<std::string> words = command;
+  if (is_bloomery_command(command)) {
+    words.insert(words.begin(), own_program());
+  }
+  return words;
+}
+
+struct Place {
+  std::string host;
+  int port = 0, world_size = 0;
+  int listener = -1;
+};
+
+ChildCommand local_rank(const LaunchOptions& options, const Place& place, const Arguments& command,
+                        int local, int local_size) {
+  const int rank = options.first_rank + local;
+  ChildCommand child{.name = concat("rank ", rank), .words = program_of(command)};
+  const std::pair<const char*, std::string> variables[] = {
+      {"RANK", std::to_string(rank)},
+      {"WORLD_SIZE", std::to_string(place.world_size)},
+      {"LOCAL_RANK", std::to_string(local)},
+      {"HOST", place.host},
+      {"PORT", std::to_string(place.port)}};
+  for (const auto& [name, value] : variables) {
+    child.variables[concat("BLOOMERY_", name)] = value;
+  }
+  child.variables["BLOOMERY_LOCAL_SIZE"] = std::to_string(local_size);
+  // For programs that are not ours, as torchrun tells it.
+  child.variables["RANK"] = std::to_string(rank);
+  child.variables["WORLD_SIZE"] = std::to_string(place.world_size);
+  child.variables["LOCAL_RANK"] = std::to_string(local);
+  child.variables["LOCAL_WORLD_SIZE"] = std::to_string(local_size);
+  child.variables["MASTER_ADDR"] = place.host;
+  child.variables["MASTER_PORT"] = std::to_string(place.port);
+  if (rank == 0 && place.listener >= 0) {
+    child.variables["BLOOMERY_LISTENER"] = std::to_string(place.listener);
+    child.keep_open = place.listener;
+  }
+  child.prefix = rank == 0 ? "" : concat("[rank ", rank, "] ");
+  if (!options.output_folder.empty()) {
+    child.file = concat(options.output_folder, "/rank-", rank, ".log");
+    child.to_screen = rank == 0;
+  }
+  child.own_terminal = rank == 0 && child.file.empty();
+  return child;
+}
+
+// What of the environment goes to other machines.
+std::string carried_variables() {
+  std::string text;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string variable = *entry;
+    for (const char* prefix : {"BLOOMERY_", "NCCL_", "CUDA_", "OMP_", "UCX_", "MODEL_SIZE_KEY="}) {
+      if (variable.starts_with(prefix)) {
+        text += quoted(variable) + " ";
+      }
+    }
+  }
+  return text;
+}
+
+ChildCommand remote_launch(const LaunchOptions& options, const Place& place,
+                           const Arguments& command, const HostSlots& host, int first_rank) {
+  std::string line =
+      concat("cd ", quoted(std::filesystem::current_path().string()), " && exec env ",
+             carried_variables(), quoted(own_program()), " launch --orders");
+  line += concat(" --num-ranks ", host.slots, " --first-rank ", first_rank, " --world-size ",
+                 place.world_size, " --master-addr ", quoted(place.host), " --master-port ",
+                 place.port);
+  if (!options.output_folder.empty()) {
+    line += " --output-folder " + quoted(std::filesystem::absolute(options.output_folder).string());
+  }
+  line += " --";
+  for (const std::string& word : command) {
+    line += " " + quoted(word);
+  }
+  ChildCommand child{.name = host.name};
+  std::istringstream ssh(options.ssh);
+  for (std::string word; ssh >> word;) {
+    child.words.push_back(word);
+  }
+  child.words.push_back(host.name);
+  child.words.push_back(line);
+  child.takes_orders = true;
+  return child;
+}
+
+// Where the first rank is reached, and a socket that waits there if that is here.
+Place meeting_place(const LaunchOptions& options, const std::vector<HostSlots>& hosts,
+                    Socket& listener) {
+  Place place{.host = options.host, .port = options.port, .world_size = options.world_size};
+  const bool one_machine = hosts.size() == 1;
+  const bool first_is_here = is_this_machine(hosts.front().name);
+  if (place.host.empty()) {
+    char name[256] = "";
+    gethostname(name, sizeof name - 1);
+    place.host = !first_is_here ? hosts.front().name : one_machine ? "127.0.0.1" : name;
+  }
+  if (place.world_size == 0) {
+    for (const HostSlots& host : hosts) {
+      place.world_size += host.slots;
+    }
+  }
+  if (first_is_here && options.first_rank == 0) {
+    listener = listen_at(place.host, place.port);
+    place.listener = listener.descriptor();
+    place.port = port_of(listener);
+  } else if (place.port == 0) {
+    std::random_device random;
+    place.port = 15'000 + static_cast<int>(random() % 15'000);
+  }
+  return place;
+}
+
+std::vector<HostSlots> hosts_of(const LaunchOptions& options) {
+  if (options.hostfile.empty()) {
+    check(options.num_ranks > 0, "give the number of ranks: bloomery launch -n N COMMAND");
+    return {{"localhost", options.num_ranks}};
+  }
+  return assign_ranks(parse_hostfile(read_file(options.hostfile), options.hostfile),
+                      options.num_ranks);
+}
+
+}  // namespace
+
+int launch_command(const Arguments& arguments, std::ostream& out) {
+  const auto [own, command] = divide(arguments);
+  LaunchOptions options;
+  OptionTable table;
+  describe(table, options);
+  if (!read_options(table, own, out, kUsage)) {
+    return kFinished;
+  }
+  check(!command.empty(), "give the command that the ranks run: bloomery launch -n N pretrain ...");
+  const std::vector<HostSlots> hosts = hosts_of(options);
+  if (!options.output_folder.empty()) {
+    std::filesystem::create_directories(options.output_folder);
+  }
+  Socket listener;
+  const Place place = meeting_place(options, hosts, listener);
+  const PassedSignals signals;
+  std::vector<Child> children;
+  int first_rank = options.first_rank;
+  for (const HostSlots& host : hosts) {
+    if (is_this_machine(host.name)) {
+      LaunchOptions here = options;
+      here.first_rank = first_rank;
+      for (int local = 0; local < host.slots; ++local) {
+        children.emplace_back(local_rank(here, place, command, local, host.slots));
+      }
+    } else {
+      children.emplace_back(remote_launch(options, place, command, host, first_rank));
+    }
+    first_rank += host.slots;
+  }
+  listener = Socket();
+  return watch(children, signals, {.takes_orders = options.takes_orders});
+}
+
+}  // namespace bloomery

@@ -1,0 +1,59 @@
+#include "apps/pretrain/processes.h"
+
+#include <algorithm>
+
+#include "apps/bloomery.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/terminal.h"
+
+namespace bloomery {
+
+int run_joined(const StartFacts& facts, const std::function<int(const JoinedWorld&)>& body) {
+  const LogThreshold quiet(facts.rank == 0 ? least_logged() : LogLevel::error);
+  const JoinedWorld joined = join_world(facts);
+  try {
+    return body(joined);
+  } catch (const RankFailure& failure) {
+    const bool speaks = facts.rank == (failure.rank == 0 ? 1 : 0);
+    if (speaks || failure.rank == facts.rank) {
+      throw;
+    }
+    return failure.mistake ? kBadInput : kFailed;
+  } catch (const Error& error) {
+    joined.host->abort(error.what(), true);
+    throw;
+  } catch (const std::exception& error) {
+    joined.host->abort(error.what());
+    throw;
+  }
+}
+
+bool agree_on_options(HostGroup& host, const std::string& problem, const std::string& options) {
+  const std::vector<std::string> problems = host.gather("problems of options", problem);
+  const bool said_by_first = host.rank() != 0 && problem == problems.front();
+  if (!problem.empty() && !said_by_first) {
+    throw Error(problem);
+  }
+  if (std::ranges::any_of(problems, [](const std::string& each) { return !each.empty(); })) {
+    return false;
+  }
+  const std::vector<std::string> all = host.gather("options", hash_text(xxh3(options)));
+  const auto other = std::ranges::find_if(all, [&](const auto& each) { return each != all[0]; });
+  check(other == all.end(), "rank ", other - all.begin(),
+        " was given other options than rank 0: start all ranks with the same command");
+  return true;
+}
+
+DeviceOptions rank_device(const DeviceChoice& choice, bool gpu_given, const StartFacts& facts,
+                          HostGroup& host) {
+  DeviceOptions device = choice.options();
+  if (device.kind == DeviceKind::cuda && !gpu_given) {
+    device.index = facts.local_rank % std::max(1, num_cuda_devices());
+  }
+  const int cores = fair_cores(host);
+  device.num_threads = device.num_threads > 0 ? device.num_threads : cores;
+  return device;
+}
+
+}  // namespace bloomery

@@ -1,0 +1,267 @@
+#include "comm/nccl/nccl.h"
+
+#include <cstring>
+#include <deque>
+
+#include "comm/call_checks.h"
+#include "comm/reduce.h"
+#include "comm/split.h"
+#include "device/op_clock.h"
+
+namespace bloomery {
+namespace {
+
+constexpr std::size_t kInRankOrder = 16 << 10;  // bytes
+
+// A communicator of NCCL, and its end when a rank fails.
+class NcclHandle {
+ public:
+  NcclHandle(std::shared_ptr<const NcclLibrary> nccl, std::shared_ptr<World> world, HostGroup& host)
+      : nccl_(std::move(nccl)), world_(std::move(world)) {
+    NcclLibrary::Id id{};
+    if (host.rank() == 0) {
+      nccl_->check(nccl_->make_id(&id), "ncclGetUniqueId");
+    }
+    const std::string told =
+        host.broadcast("NCCL id", std::string(id.bytes.data(), id.bytes.size()), 0);
+    std::memcpy(id.bytes.data(), told.data(), id.bytes.size());
+    nccl_->check(nccl_->init(&comm_, host.size(), id, host.rank()), "ncclCommInitRank");
+    reaction_ = world_->when_failed([this] { abort(); });
+  }
+  ~NcclHandle() {
+    world_->forget(reaction_);
+    if (!aborted_) {
+      nccl_->destroy(comm_);
+    }
+  }
+  NcclHandle(const NcclHandle&) = delete;
+  NcclHandle& operator=(const NcclHandle&) = delete;
+
+  NcclLibrary::Comm comm() const {
+    world_->check_failed();
+    return comm_;
+  }
+  const NcclLibrary& nccl() const { return *nccl_; }
+
+ private:
+  void abort() {
+    aborted_ = true;
+    nccl_->abort(comm_);
+  }
+
+  const std::shared_ptr<const NcclLibrary> nccl_;
+  const std::shared_ptr<World> world_;
+  NcclLibrary::Comm comm_ = nullptr;
+  std::atomic<bool> aborted_ = false;
+  int reaction_ = 0;
+};
+
+void reduce_in_rank_order(const Tensor& all, View to, Reduce reduce, int size, Stream& stream) {
+  RankReduce work{.dtype = to.dtype, .count = to.numel(), .reduce = reduce};
+  for (int rank = 0; rank < size; ++rank) {
+    work.inputs[static_cast<std::size_t>(work.num_inputs++)] =
+        offset(static_cast<const void*>(all.data()), to.numel() * rank, to.dtype);
+  }
+  work.outputs[static_cast<std::size_t>(work.num_outputs++)] = to.data;
+  launch(stream, work);
+}
+
+class NcclCommunicator final : public Communicator {
+ public:
+  NcclCommunicator(std::shared_ptr<const NcclLibrary> nccl, std::shared_ptr<WireWorld> world,
+                   std::uint32_t group, std::vector<int> members)
+      : nccl_(std::move(nccl)),
+        world_(std::move(world)),
+        members_(std::move(members)),
+        host_(world_->make_host(concat("nccl ", group, ":", members_.front()), members_)),
+        handle_(nccl_, world_->world, *host_) {}
+
+  int rank() const override { return host_->rank(); }
+  int size() const override { return host_->size(); }
+  HostGroup& host() override { return *host_; }
+
+  void all_reduce(View data, Reduce reduce, Stream& stream) override {
+    refuse("all_reduce", reduce_problem(data.dtype));
+    perform("all_reduce", stream, [&] {
+      if (in_rank_order(data, reduce)) {
+        const Tensor all = Tensor::empty(stream, data.dtype, {data.numel() * size()});
+        gather_now(data, all.data(), stream);
+        return reduce_in_rank_order(all, data, reduce, size(), stream);
+      }
+      nccl_->check(
+          nccl_->all_reduce(data.data, data.data, count(data), NcclLibrary::type(data.dtype),
+                            NcclLibrary::operation(reduce), handle_.comm(), stream.native()),
+          "ncclAllReduce");
+    });
+  }
+
+  void all_gather(ConstView part, View whole, Stream& stream) override {
+    refuse("all_gather", all_gather_problem(part, whole, rank(), size()));
+    perform("all_gather", stream, [&] { gather_now(part, whole.data, stream); });
+  }
+
+  void reduce_scatter(ConstView whole, View part, Reduce reduce, Stream& stream) override {
+    refuse("reduce_scatter", reduce_scatter_problem(whole, part, rank(), size()));
+    perform("reduce_scatter", stream, [&] {
+      if (in_rank_order(whole, reduce)) {
+        const Tensor all = Tensor::empty(stream, part.dtype, {part.numel() * size()});
+        scatter_now(whole, part.numel(), all.data(), stream);
+        return reduce_in_rank_order(all, part, reduce, size(), stream);
+      }
+      nccl_->check(
+          nccl_->reduce_scatter(whole.data, part.data, count(part), NcclLibrary::type(part.dtype),
+                                NcclLibrary::operation(reduce), handle_.comm(), stream.native()),
+          "ncclReduceScatter");
+    });
+  }
+
+  void broadcast(View data, int root, Stream& stream) override {
+    refuse("broadcast", root_problem(root, size()));
+    perform("broadcast", stream, [&] {
+      nccl_->check(
+          nccl_->broadcast(data.data, data.data, count(data), NcclLibrary::type(data.dtype), root,
+                           handle_.comm(), stream.native()),
+          "ncclBroadcast");
+    });
+  }
+
+  void all_to_all(ConstView out, View in, const Counts& counts, Stream& stream) override {
+    refuse("all_to_all", all_to_all_problem(out, in, counts, size()));
+    const std::int64_t row = row_elements(out.shape);
+    perform("all_to_all", stream, [&] {
+      Group group(*nccl_);
+      std::int64_t out_row = 0, in_row = 0;
+      for (int peer = 0; peer < size(); ++peer) {
+        const auto place = static_cast<std::size_t>(peer);
+        send_now(offset(out.data, out_row * row, out.dtype), counts.out[place] * row, out.dtype,
+                 peer, stream);
+        receive_now(offset(in.data, in_row * row, in.dtype), counts.in[place] * row, in.dtype, peer,
+                    stream);
+        out_row += counts.out[place];
+        in_row += counts.in[place];
+      }
+      group.end();
+    });
+  }
+
+  void exchange(std::span<const Transfer> transfers, Stream& stream) override {
+    for (const Transfer& each : transfers) {
+      refuse("exchange", root_problem(each.peer, size()));
+    }
+    perform("exchange", stream, [&] {
+      Group group(*nccl_);
+      for (const Transfer& each : transfers) {
+        if (each.kind == Transfer::Kind::send) {
+          send_now(each.data.data, each.data.numel(), each.data.dtype, each.peer, stream);
+        } else {
+          receive_now(each.data.data, each.data.numel(), each.data.dtype, each.peer, stream);
+        }
+      }
+      group.end();
+    });
+  }
+
+  std::unique_ptr<Communicator> split(int color, int key) override {
+    SplitGroup group = split_group(*host_, members_, color, key, world_->next_group);
+    return std::make_unique<NcclCommunicator>(nccl_, world_, group.number,
+                                              std::move(group.members));
+  }
+
+ private:
+  // Sends and receives that go together.
+  class Group {
+   public:
+    explicit Group(const NcclLibrary& nccl) : nccl_(nccl) {
+      nccl_.check(nccl_.group_start(), "ncclGroupStart");
+    }
+    ~Group() {
+      if (open_) {
+        nccl_.group_end();
+      }
+    }
+    Group(const Group&) = delete;
+    Group& operator=(const Group&) = delete;
+    void end() {
+      open_ = false;
+      nccl_.check(nccl_.group_end(), "ncclGroupEnd");
+    }
+
+   private:
+    const NcclLibrary& nccl_;
+    bool open_ = true;
+  };
+
+  static std::size_t count(ConstView data) { return static_cast<std::size_t>(data.numel()); }
+
+  // The largest number of NCCL forgets what is none.
+  bool in_rank_order(ConstView data, Reduce reduce) const {
+    return size() <= RankReduce::kMaxRanks &&
+           (reduce == Reduce::max || data.bytes() <= kInRankOrder);
+  }
+
+  void refuse(const char* name, const std::string& problem) {
+    if (!problem.empty()) {
+      const std::string text = concat(name, ": ", problem);
+      world_->world->fail(world_->rank, text);
+      throw Error(text);
+    }
+  }
+
+  template <class Work>
+  void perform(const char* name, Stream& stream, const Work& work) {
+    const OpScope scope(stream, name, OpKind::communication);
+    if (!stream.abstract()) {
+      check(stream.on_cuda(), "NCCL moves tensors of GPUs: give --distributed-backend tcp");
+      timed_launch(stream, work);
+    }
+  }
+
+  void gather_now(ConstView part, void* whole, Stream& stream) {
+    nccl_->check(nccl_->all_gather(part.data, whole, count(part), NcclLibrary::type(part.dtype),
+                                   handle_.comm(), stream.native()),
+                 "ncclAllGather");
+  }
+
+  // Every rank's share of `whole` goes to it; `all` has what came, in rank order.
+  void scatter_now(ConstView whole, std::int64_t share, void* all, Stream& stream) {
+    Group group(*nccl_);
+    for (int peer = 0; peer < size(); ++peer) {
+      send_now(offset(whole.data, share * peer, whole.dtype), share, whole.dtype, peer, stream);
+      receive_now(offset(all, share * peer, whole.dtype), share, whole.dtype, peer, stream);
+    }
+    group.end();
+  }
+
+  void send_now(const void* data, std::int64_t elements, DType dtype, int peer, Stream& stream) {
+    if (elements > 0) {
+      nccl_->check(nccl_->send(data, static_cast<std::size_t>(elements), NcclLibrary::type(dtype),
+                               peer, handle_.comm(), stream.native()),
+                   "ncclSend");
+    }
+  }
+  void receive_now(void* data, std::int64_t elements, DType dtype, int peer, Stream& stream) {
+    if (elements > 0) {
+      nccl_->check(nccl_->receive(data, static_cast<std::size_t>(elements),
+                                  NcclLibrary::type(dtype), peer, handle_.comm(), stream.native()),
+                   "ncclRecv");
+    }
+  }
+
+  const std::shared_ptr<const NcclLibrary> nccl_;
+  const std::shared_ptr<WireWorld> world_;
+  const std::vector<int> members_;
+  const std::unique_ptr<HostGroup> host_;
+  NcclHandle handle_;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_nccl_communicator(std::shared_ptr<const NcclLibrary> nccl,
+                                                     std::shared_ptr<WireWorld> world,
+                                                     std::uint32_t group,
+                                                     std::vector<int> members) {
+  return std::make_unique<NcclCommunicator>(std::move(nccl), std::move(world), group,
+                                            std::move(members));
+}
+
+}  // namespace bloomery

@@ -1,0 +1,43 @@
+// NCCL, opened when the program runs: its functions as nccl.h of version 2 declares them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "comm/communicator.h"
+
+namespace bloomery {
+
+struct NcclLibrary {
+  using Comm = void*;
+  struct Id {  // ncclUniqueId
+    std::array<char, 128> bytes;
+  };
+  // Null where it is not installed. An Error when it lacks a function.
+  static std::shared_ptr<const NcclLibrary> open();
+
+  std::string version() const;
+  void check(int result, const char* call) const;  // throws
+  static int type(DType dtype);
+  static int operation(Reduce reduce);
+
+  // Streams are cudaStream_t.
+  int (*get_version)(int*) = nullptr;
+  const char* (*error_text)(int) = nullptr;
+  int (*make_id)(Id*) = nullptr;
+  int (*init)(Comm*, int, Id, int) = nullptr;
+  int (*destroy)(Comm) = nullptr;
+  int (*abort)(Comm) = nullptr;
+  int (*all_reduce)(const void*, void*, std::size_t, int, int, Comm, void*) = nullptr;
+  int (*all_gather)(const void*, void*, std::size_t, int, Comm, void*) = nullptr;
+  int (*reduce_scatter)(const void*, void*, std::size_t, int, int, Comm, void*) = nullptr;
+  int (*broadcast)(const void*, void*, std::size_t, int, int, Comm, void*) = nullptr;
+  int (*send)(const void*, std::size_t, int, int, Comm, void*) = nullptr;
+  int (*receive)(void*, std::size_t, int, int, Comm, void*) = nullptr;
+  int (*group_start)() = nullptr;
+  int (*group_end)() = nullptr;
+};
+
+}  // namespace bloomery

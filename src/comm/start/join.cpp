@@ -1,0 +1,104 @@
+#include "comm/start/join.h"
+
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "base/hash.h"
+#include "comm/mpi/mpi_wire.h"
+#include "comm/tcp/tcp.h"
+
+namespace bloomery {
+namespace {
+
+std::string first_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// The same for all ranks of a start, and unlike that of other starts, where nobody gives one.
+int port_for(const std::string& job) {
+  constexpr int kFirst = 15'000, kCount = 15'000;  // below those that systems give to anybody
+  const std::string key = job.empty() ? concat("started by ", getppid()) : job;
+  return kFirst + static_cast<int>(xxh3(key) % kCount);
+}
+
+// Null when the launcher was none of MPI's, or its library is not installed.
+std::shared_ptr<MpiLibrary> open_mpi(const StartFacts& facts) {
+  if (!facts.by_mpi) {
+    return nullptr;
+  }
+  const bool open = facts.source.find("Open MPI") != std::string::npos;
+  std::shared_ptr<MpiLibrary> mpi =
+      MpiLibrary::open(open ? MpiLibrary::Abi::open_mpi : MpiLibrary::Abi::mpich);
+  // A library of another kind than the launcher's sees one process.
+  return mpi && mpi->rank() == facts.rank && mpi->size() == facts.size ? mpi : nullptr;
+}
+
+std::string host_name() {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+ControlOptions meeting_place(const StartFacts& facts, MpiLibrary* mpi, Socket& listener) {
+  ControlOptions options{.rank = facts.rank, .size = facts.size, .host = facts.host};
+  options.port = facts.port;
+  if (options.host.empty() && !facts.node_file.empty()) {
+    options.host = first_line(facts.node_file);
+  }
+  if (mpi != nullptr && (options.port == 0 || options.host.empty())) {
+    std::string told;
+    if (facts.rank == 0) {
+      const std::string host = options.host.empty() ? host_name() : options.host;
+      listener = listen_at(host, 0);
+      told = concat(port_of(listener), " ", host);
+    }
+    std::istringstream in(mpi_broadcast(*mpi, told));
+    in >> options.port >> options.host;
+  }
+  check(!options.host.empty(), facts.line(), ", but not where the first rank is: set MASTER_ADDR ",
+        "to its machine and MASTER_PORT to a port that is free there");
+  options.port = options.port > 0 ? options.port : port_for(facts.job);
+  return options;
+}
+
+}  // namespace
+
+JoinedWorld::~JoinedWorld() {
+  if (mpi && control && control->world()->failed_rank() < 0) {
+    mpi->finalize();
+  }
+}
+
+JoinedWorld join_world(const StartFacts& facts, double start_seconds) {
+  JoinedWorld joined;
+  joined.mpi = open_mpi(facts);
+  Socket listener(facts.rank == 0 ? facts.listener : -1);
+  ControlOptions options = meeting_place(facts, joined.mpi.get(), listener);
+  options.listener = listener.release();
+  options.start_seconds = start_seconds;
+  joined.control = std::make_shared<ControlPlane>(options);
+  joined.host = make_tcp_host_group(joined.control, "all", joined.control->all_ranks());
+  return joined;
+}
+
+std::unique_ptr<Communicator> make_world(const JoinedWorld& joined, Transport wanted,
+                                         double timeout_seconds) {
+  joined.control->world()->set_timeout(timeout_seconds);
+  const bool all_have_mpi = !joined.host->any("lack of MPI", joined.mpi == nullptr);
+  check(wanted != Transport::mpi || all_have_mpi,
+        "--distributed-backend mpi: no MPI library of the launcher's kind was found; start with "
+        "mpirun and install libopenmpi3 or libmpich12, or give --distributed-backend tcp");
+  if (wanted == Transport::tcp || !all_have_mpi) {
+    return make_tcp_communicator(joined.control);
+  }
+  const std::shared_ptr<WireWorld> world = make_wire_world(joined.control);
+  world->wire = make_mpi_wire(joined.mpi, joined.control->world(), joined.control->rank());
+  return make_wire_communicator(world, 0, joined.control->all_ranks());
+}
+
+}  // namespace bloomery
