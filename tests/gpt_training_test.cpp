@@ -2,6 +2,7 @@
 // recomputation changes no bit, bf16 learns, mistakes are explained.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <mutex>
 
 #include "comm/threads.h"
@@ -143,6 +144,34 @@ void check_recompute(DeviceKind device) {
       EXPECT_LT(repeated.saved_bytes, plain.saved_bytes);
     }
   }
+}
+
+// Made again from rounded values: in fp32 the same bits, in bf16 nearly.
+void check_remake(DeviceKind device) {
+  for (const DType dtype : {DType::fp32, DType::bf16}) {
+    RankOptions options = tiny(dtype, 0.1f);
+    options.device.kind = device;
+    const Gradients plain = gradients(options);
+    options.recompute.cheap_values = true;
+    const Gradients remade = gradients(options);
+    double difference = 0, size = 0;
+    for (std::size_t i = 0; i < plain.values.size(); ++i) {
+      difference += std::pow(remade.values[i] - plain.values[i], 2);
+      size += std::pow(plain.values[i], 2);
+    }
+    EXPECT_LE(std::sqrt(difference / size), dtype == DType::fp32 ? 1e-6 : 1e-2);
+    EXPECT_LT(static_cast<double>(remade.saved_bytes),
+              0.75 * static_cast<double>(plain.saved_bytes));
+  }
+}
+
+TEST(Recompute, CheapValuesAreMadeAgain) { check_remake(DeviceKind::cpu); }
+
+TEST(Recompute, CheapValuesAreMadeAgainOnCuda) {
+  if (num_cuda_devices() == 0) {
+    GTEST_SKIP() << "no GPU on this machine";
+  }
+  check_remake(DeviceKind::cuda);
 }
 
 TEST(Recompute, SameBitsAndLessMemory) { check_recompute(DeviceKind::cpu); }

@@ -12,13 +12,13 @@ Norm::Norm(const std::string& name, std::int64_t hidden, const NormOptions& opti
   }
 }
 
-Value Norm::operator()(Context& context, State& state) const {
+LinearInput Norm::operator()(Context& context, State& state) const {
   NormResult result = add_norm(context, state.stream, state.pending, *gain_, bias_.get(), options_,
                                {.probability = state.pending_dropout, .key = state.pending_key});
   state.stream = std::move(result.stream);
   state.pending = {};
   state.pending_dropout = 0;
-  return std::move(result.y);
+  return {std::move(result.y), std::move(result.remake)};
 }
 
 void Norm::collect(ParameterList& parameters) const {

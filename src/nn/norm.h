@@ -2,6 +2,7 @@
 #pragma once
 
 #include "autograd/context.h"
+#include "ops/linear/linear.h"
 #include "ops/norm/norm.h"
 
 namespace bloomery {
@@ -11,7 +12,7 @@ class Norm {
   Norm(const std::string& name, std::int64_t hidden, const NormOptions& options);
 
   // state.stream takes in state.pending; the normalised stream is returned.
-  Value operator()(Context& context, State& state) const;
+  LinearInput operator()(Context& context, State& state) const;
   void collect(ParameterList& parameters) const;
 
  private:

@@ -77,7 +77,8 @@ ParallelLinear ParallelLinear::row(const Mesh& mesh, const std::string& name, st
           bias_parameter(bias, name, Box::whole({out}))};
 }
 
-Value ParallelLinear::operator()(Context& context, const Value& x, Activation activation) const {
+Value ParallelLinear::operator()(Context& context, const LinearInput& x,
+                                 Activation activation) const {
   if (cut_ == Cut::outputs) {
     return column_parallel(context, x, activation);
   }
@@ -88,11 +89,12 @@ Value ParallelLinear::operator()(Context& context, const Value& x, Activation ac
 
 // dL/dx of this rank's features gets a slot of its own. It is summed from when linear has made it
 // until the entry here, which comes next in backward, hands it to x.
-Value ParallelLinear::column_parallel(Context& context, const Value& x,
+Value ParallelLinear::column_parallel(Context& context, const LinearInput& input,
                                       Activation activation) const {
   if (context.tape == nullptr) {
-    return linear(context, x, *weight_, bias_.get(), {.activation = activation});
+    return linear(context, input, *weight_, bias_.get(), {.activation = activation});
   }
+  const Value& x = input.value;
   const Value part = context.wrap(x.data);
   const auto sum =
       std::make_shared<SumBeside>(context.mesh.axis(Axis::tensor), context.communication);
@@ -108,11 +110,11 @@ Value ParallelLinear::column_parallel(Context& context, const Value& x,
   const auto start = [part = part.slot, sum](Tape& tape) {
     sum->start(tape.grad(part), tape.stream());
   };
-  return linear(context, part, *weight_, bias_.get(),
+  return linear(context, {part, input.remake}, *weight_, bias_.get(),
                 {.activation = activation, .after_input_gradient = start});
 }
 
-Value ParallelLinear::row_parallel(Context& context, const Value& x) const {
+Value ParallelLinear::row_parallel(Context& context, const LinearInput& x) const {
   Communicator& ranks = context.mesh.axis(Axis::tensor);
   Value y = linear(context, x, *weight_, bias_.get(), {.add_bias = ranks.rank() == 0});
   ranks.all_reduce(y.data, Reduce::sum, context.stream);

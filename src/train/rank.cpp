@@ -2,6 +2,7 @@
 
 #include <sstream>
 
+#include "autograd/remake.h"
 #include "device/op_clock.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "train/timers.h"
@@ -72,6 +73,7 @@ Rank::Rank(const RankOptions& options, std::unique_ptr<Communicator> world)
     reductions_ = std::make_unique<Stream>(*device_, StreamMode::queued);
   }
   reducer_ = std::make_unique<Reducer>(*store_, *mesh_, *ties_, *stream_, reductions_.get(), kept_);
+  device_->service<KeepPolicy>().remake_cheap_values = options.recompute.cheap_values;
   optimizer_ = std::make_unique<Optimizer>(*stream_, options.optimizer, store_->shards());
   executor_ = std::make_unique<Executor>(ExecutorParts{
       .stream = *stream_,

@@ -22,11 +22,13 @@ std::int64_t boundary_bytes(const ModelOptions& o, std::int64_t element) {
 
 // Bytes a token keeps inside a block: the streams its norms read, what they hand to the products,
 // queries, keys, values and the output of attention, and the MLP before and after its activation.
-std::int64_t block_bytes(const ModelOptions& o, std::int64_t element) {
+std::int64_t block_bytes(const ModelOptions& o, const RecomputeOptions& recompute,
+                         std::int64_t element) {
   const Widths w = widths(o);
   const std::int64_t statistics = 2 * 2 * 4 + o.attention.num_heads * 4;
+  const std::int64_t cheap = recompute.cheap_values ? 0 : 2 * w.hidden + w.ffn;
   return 2 * boundary_bytes(o, element) + statistics +
-         element * (2 * w.hidden + w.queries + w.keys + w.queries + w.up + w.ffn);
+         element * (w.queries + w.keys + w.queries + w.up + cheap);
 }
 
 }  // namespace
@@ -47,7 +49,8 @@ MemoryEstimate estimate_memory(const ModelOptions& o, const RecomputeOptions& re
   const auto element = static_cast<std::int64_t>(size_of(dtype));
   const std::int64_t count = count_parameters(o).total;
   const std::int64_t layers = o.num_layers;
-  const std::int64_t boundary = boundary_bytes(o, element), block = block_bytes(o, element);
+  const std::int64_t boundary = boundary_bytes(o, element);
+  const std::int64_t block = block_bytes(o, recompute, element);
   MemoryEstimate memory;
   memory.parameters = count * element;
   memory.gradients = count * 4;

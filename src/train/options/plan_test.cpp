@@ -70,6 +70,8 @@ TEST(Plan, ActivationsAreWhatTheTapeKeeps) {
                                                 {"--swiglu"},
                                                 {"--bf16"},
                                                 {"--bf16", "--swiglu"},
+                                                {"--bf16", "--recompute-activations"},
+                                                {"--bf16", "--swiglu", "--recompute-activations"},
                                                 {"--bf16", "--fp32-residual-connection"}}) {
     std::vector<std::string> all = {
         "--model-size", "124M", "--num-layers",       "4", "--hidden-size", "192",
@@ -114,7 +116,7 @@ TEST(Plan, RecomputationKeepsLess) {
                                          "block", "--recompute-num-layers", "6"});
   EXPECT_GT(half, all / 2);
   EXPECT_LT(half, all);
-  EXPECT_EQ(activations({"--recompute-activations"}), all);
+  EXPECT_LT(activations({"--recompute-activations"}), all * 3 / 4);
 }
 
 TEST(Plan, PaddedVocabulary) {
