@@ -1,5 +1,6 @@
 #include "train/rank.h"
 
+#include <algorithm>
 #include <sstream>
 
 #include "autograd/remake.h"
@@ -12,6 +13,13 @@ namespace {
 
 constexpr std::int64_t kMostLosses = 8;
 constexpr std::int64_t kStop = kMostLosses;  // place in the statistics
+constexpr std::size_t kKeptTimes = 4;        // of steps whose outcome may be asked for
+
+std::shared_ptr<Event> recorded(Stream& stream) {
+  auto event = std::make_shared<Event>(stream.device());
+  event->record(stream);
+  return event;
+}
 
 // A stage has equal shares of the layers; embedding and head go with the first and the last.
 BlockRange stage_blocks(const ModelOptions& options, const Mesh& mesh) {
@@ -148,6 +156,7 @@ void Rank::enqueue_gradients(std::int64_t num_micro_batches, const BatchSource& 
   const int stage = mesh_->coordinate(Axis::pipeline), stages = mesh_->degree(Axis::pipeline);
   const auto schedule = options_.layout.zero_bubble ? zero_bubble : one_forward_one_backward;
   const std::int64_t parts = num_micro_batches * mesh_->degree(Axis::data);
+  begin_ = last_end_ ? last_end_ : recorded(*stream_);
   store_->begin_step(num_micro_batches);
   clear_statistics();
   executor_->run(schedule(stage, stages, num_micro_batches),
@@ -186,6 +195,9 @@ void Rank::enqueue_update(std::int64_t schedule_units, bool stop) {
   Communicator* const groups[] = {&mesh_->axes(store_->norm_axes())};
   optimizer_->step(groups, schedule_units);
   store_->publish();
+  last_end_ = recorded(*stream_);
+  times_.push_front({begin_, last_end_});
+  times_.resize(std::min(times_.size(), kKeptTimes));
 }
 
 // The last stage of a pipeline tells the others, once.
@@ -216,10 +228,13 @@ Rank::Losses Rank::named(const std::vector<double>& numbers) const {
 
 Rank::Outcome Rank::outcome(int age) const {
   const std::vector<double> numbers = readback_->read(age);
+  const StepTime& time = times_.at(static_cast<std::size_t>(age));
+  time.end->synchronize();
   return {.loss = numbers[0],
           .losses = named(numbers),
           .stop = numbers[kStop] > 0,
-          .update = optimizer_->report(age)};
+          .update = optimizer_->report(age),
+          .seconds = time.end->seconds_since(*time.begin)};
 }
 
 Rank::Losses Rank::mean_losses() {
