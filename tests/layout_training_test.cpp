@@ -141,6 +141,30 @@ TEST(Pipeline, StagesMayHaveDifferentNumbersOfLayersButNotNone) {
   EXPECT_THROW(train(five), Error);
 }
 
+TEST(SequenceParallel, EqualsOneRank) {
+  for (const bool untied : {false, true}) {
+    const RankOptions options = tiny(untied);
+    const Training one = train(options);
+    for (const auto schedule :
+         {PipelineSchedule::zero_bubble, PipelineSchedule::one_forward_one_backward}) {
+      expect_equal(options,
+                   {.degrees = {.tensor = 2, .pipeline = 2, .sequence_parallel = true},
+                    .schedule = schedule},
+                   one, concat("pipeline, schedule ", static_cast<int>(schedule)));
+    }
+    for (int stage = 0; stage <= 3; ++stage) {
+      expect_equal(options,
+                   {.degrees = {.tensor = 2, .data = 2, .sequence_parallel = true},
+                    .sharded = Sharding::of_stage(stage)},
+                   one, concat("stage ", stage, ", untied ", untied));
+    }
+    RankOptions recomputed = options;
+    recomputed.recompute = {RecomputeOptions::Method::uniform, 1};
+    expect_equal(recomputed, {.degrees = {.tensor = 4, .sequence_parallel = true}}, one,
+                 "recomputed");
+  }
+}
+
 TEST(Layouts, MayBeProducts) {
   const RankOptions options = tiny();
   const Training one = train(options);

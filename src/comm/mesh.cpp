@@ -60,7 +60,11 @@ Mesh::Mesh(const MeshDegrees& degrees, std::unique_ptr<Communicator> world)
   for (const AxisSet set : kProducts) {
     add(groups_, set);
   }
-  for (const AxisSet set : {kReplicaAxes, kExpertReplicaAxes}) {
+  std::vector<AxisSet> replicas = {kReplicaAxes, kExpertReplicaAxes};
+  if (divides_tokens()) {
+    replicas.push_back(kTokenReplicaAxes);
+  }
+  for (const AxisSet set : replicas) {
     add(reductions_, set);
     add(gathers_, set);
   }

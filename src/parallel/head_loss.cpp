@@ -67,6 +67,7 @@ class HeadPass {
         weight_(weight),
         columns_(columns_of(weight, options)),
         vocabulary_(options.vocabulary),
+        sums_input_gradient_(options.sums_input_gradient),
         sum_dtype_(accumulation_dtype(x.dtype())) {
     const std::int64_t tokens = x.shape()[0];
     inverse_ = Tensor::empty(stream_, sum_dtype_, {1});
@@ -91,7 +92,7 @@ class HeadPass {
     if (tokens == 0 && weight_sink_ && !weight_sink_.add) {
       stream_.fill(weight_sink_.target.data(), 0, weight_sink_.target.bytes());
     }
-    if (grad_x_) {
+    if (grad_x_ && sums_input_gradient_) {
       tensor_.all_reduce(grad_x_, Reduce::sum, stream_);  // each rank has only its columns' part
     }
   }
@@ -180,6 +181,7 @@ class HeadPass {
   Parameter& weight_;
   const LossColumns columns_;
   const std::int64_t vocabulary_;
+  const bool sums_input_gradient_;
   const DType sum_dtype_;
   Tensor inverse_, losses_, grad_x_;
   Sink weight_sink_;  // null without a tape

@@ -16,6 +16,8 @@ struct HeadOptions {
   std::int64_t chunk_tokens = 0;   // 0: chosen by size
   // Axes whose ranks hold other tokens of the same sequences: a mean is over all of them.
   AxisSet sequence_axes = axis_bit(Axis::context);
+  // The gradient of x is summed over the tensor ranks here; false: whoever made x does it.
+  bool sums_input_gradient = true;
 };
 
 struct HeadLoss {

@@ -79,7 +79,7 @@ Rank::Rank(const RankOptions& options, std::unique_ptr<Communicator> world)
   if (mesh_->degree(Axis::tensor) > 1) {
     communication_ = std::make_unique<Stream>(*device_, StreamMode::queued);
   }
-  if (mesh_->size(kReplicaAxes) > 1 || ties_->stages().size() > 1) {
+  if (mesh_->size(kReplicaAxes) > 1 || ties_->stages().size() > 1 || mesh_->divides_tokens()) {
     reductions_ = std::make_unique<Stream>(*device_, StreamMode::queued);
   }
   reducer_ = std::make_unique<Reducer>(*store_, *mesh_, *ties_, *stream_, reductions_.get(), kept_);

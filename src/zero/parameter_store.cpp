@@ -73,7 +73,8 @@ bool ParameterStore::has_master_copy() const {
 bool ParameterStore::is_first_holder(const Parameter& parameter) const {
   const bool cut = !(parameter.box == Box::whole(parameter.box.global));
   const bool of_experts = (parameter.grad_axes & axis_bit(Axis::expert)) == 0;
-  return (cut || mesh_->coordinate(Axis::tensor) == 0) &&
+  const bool shards = sharded_.optimizer && (parameter.grad_axes & axis_bit(Axis::tensor)) != 0;
+  return (cut || shards || mesh_->coordinate(Axis::tensor) == 0) &&
          (of_experts || sharded_.optimizer || mesh_->coordinate(Axis::expert) == 0) &&
          (options_.ties == nullptr || options_.ties->is_first_holder(parameter));
 }

@@ -128,23 +128,29 @@ Value linear(Context& context, const Value& x, Parameter& weight, Parameter* bia
     if (bias != nullptr) {
       parameters.push_back(bias);
     }
-    context.tape->record({.op = "linear",
-                          .input_gradient =
-                              [x = x.slot, y = y.slot, &weight, rows = sizes.rows,
-                               then = options.after_input_gradient](Tape& tape) {
-                                input_gradient(tape, finished_grad(tape, y), weight, x, rows);
-                                if (then) {
-                                  then(tape);
-                                }
-                              },
-                          .weight_gradient =
-                              [x = x.data, y = y.slot, &weight, bias, sizes](Tape& tape) {
-                                weight_gradient(tape, finished_grad(tape, y), x, weight, bias,
-                                                sizes);
-                              },
-                          .parameters = std::move(parameters),
-                          .saved = {x.data, before},
-                          .shape = y.shape()});
+    const Tensor kept = options.input_again ? Tensor() : x.data;
+    context.tape->record(
+        {.op = "linear",
+         .input_gradient =
+             [x = x.slot, y = y.slot, &weight, rows = sizes.rows,
+              before = options.before_input_gradient,
+              then = options.after_input_gradient](Tape& tape) {
+               if (before) {
+                 before(tape);
+               }
+               input_gradient(tape, finished_grad(tape, y), weight, x, rows);
+               if (then) {
+                 then(tape);
+               }
+             },
+         .weight_gradient =
+             [x = kept, again = options.input_again, y = y.slot, &weight, bias, sizes](Tape& tape) {
+               weight_gradient(tape, finished_grad(tape, y), again ? again(tape) : x, weight, bias,
+                               sizes);
+             },
+         .parameters = std::move(parameters),
+         .saved = {kept, before},
+         .shape = y.shape()});
   }
   return y;
 }

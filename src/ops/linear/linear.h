@@ -14,6 +14,11 @@ struct LinearOptions {
   // Called in the backward pass between dL/dx and dL/dW, where a layer may start to communicate the
   // first while the second is computed. May be empty.
   BackwardFn after_input_gradient;
+  // Where x can be had again more cheaply than kept: called in backward before dL/dx, where it may
+  // be fetched beside that product (not if weight gradients are put off), and for dL/dW. May be
+  // empty: x is kept.
+  BackwardFn before_input_gradient;
+  std::function<Tensor(Tape&)> input_again;
 };
 
 // x [.., in], weight [out.., in], bias of out elements or null; y [rows, out]. All of one dtype.

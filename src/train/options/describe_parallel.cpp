@@ -10,6 +10,9 @@ void describe_parallel(OptionTable& t, ParallelOptions& o) {
   t.add("tensor-model-parallel-size", o.tensor,
         "Ranks that divide every layer's heads, feed-forward size and vocabulary.",
         between(1, 65536));
+  t.add("sequence-parallel", o.sequence_parallel,
+        "Tensor-parallel ranks also divide the tokens between the layers that they divide: less "
+        "memory, the same communication.");
   t.add("pipeline-model-parallel-size", o.pipeline,
         "Stages of ranks that divide the layers; micro-batches pass through them one behind the "
         "other.",

@@ -40,7 +40,7 @@ constexpr std::array kWithoutEffect = {
                   "no-scatter-gather-tensors-in-pipeline pipeline-model-parallel-split-rank "
                   "standalone-embedding-stage",
                   "stages exchange what they need in their own way here"},
-    WithoutEffect{"sequence-parallel distribute-saved-activations "
+    WithoutEffect{"distribute-saved-activations "
                   "distribute-checkpointed-activations no-async-tensor-model-parallel-allreduce",
                   "it changes how tensor-parallel ranks share memory, not results"},
     WithoutEffect{"force-ds-sequence-parallel ds-sequence-parallel-fpdt-chunk-size "

@@ -133,7 +133,10 @@ std::optional<Rampup> rampup(const BatchOptions& o) {
 
 Layout layout(const PretrainOptions& o) {
   const ParallelOptions& p = o.parallel;
-  Layout all{.degrees = {.tensor = p.tensor, .data = p.data_ranks(), .pipeline = p.pipeline},
+  Layout all{.degrees = {.tensor = p.tensor,
+                         .data = p.data_ranks(),
+                         .pipeline = p.pipeline,
+                         .sequence_parallel = p.sequence_parallel},
              .sharded = Sharding::of_stage(static_cast<int>(p.zero_stage.value_or(0))),
              .schedule = p.schedule};
   if (p.layers_per_chunk) {

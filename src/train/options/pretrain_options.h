@@ -41,6 +41,7 @@ struct ParallelOptions {
   int processes = 1;  // that were started together: what the launcher says, no flag
   int ranks_as_threads = 1;
   int tensor = 1, pipeline = 1;
+  bool sequence_parallel = false;
   std::optional<std::int64_t> layers_per_chunk;  // none: a stage is one chunk
   PipelineSchedule schedule = PipelineSchedule::one_forward_one_backward;
   std::optional<std::int64_t> zero_stage;

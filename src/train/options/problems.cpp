@@ -46,6 +46,14 @@ void check_ranks(const PretrainOptions& o, Findings& f) {
   }
 }
 
+void check_sequence(const PretrainOptions& o, Findings& f) {
+  const std::int64_t tokens = o.batch.micro * o.data.seq_length;
+  f.require(!o.parallel.sequence_parallel || tokens % o.parallel.tensor == 0,
+            "--sequence-parallel: ", o.batch.micro, " x ", o.data.seq_length,
+            " tokens of a micro-batch cannot be divided among ", o.parallel.tensor,
+            " tensor-parallel ranks");
+}
+
 void check_pipeline(const PretrainOptions& o, Findings& f) {
   const ParallelOptions& p = o.parallel;
   const std::int64_t layers = o.model.num_layers;
@@ -153,6 +161,7 @@ void check_magnitudes(const PretrainOptions& o, Findings& f) {
 std::vector<std::string> problems(const PretrainOptions& o) {
   Findings f;
   check_ranks(o, f);
+  check_sequence(o, f);
   check_pipeline(o, f);
   check_network(o, f);
   check_batch(o, f);
