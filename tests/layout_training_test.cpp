@@ -165,6 +165,25 @@ TEST(SequenceParallel, EqualsOneRank) {
   }
 }
 
+TEST(Ulysses, EqualsOneRank) {
+  for (const bool untied : {false, true}) {
+    const RankOptions options = tiny(untied);
+    const Training one = train(options);
+    for (const int ranks : {2, 4}) {
+      expect_equal(options, {.degrees = {.context = ranks}}, one, concat(ranks, " ranks"));
+    }
+    for (int stage = 1; stage <= 3; ++stage) {
+      expect_equal(options,
+                   {.degrees = {.context = 2, .data = 2}, .sharded = Sharding::of_stage(stage)},
+                   one, concat("stage ", stage));
+    }
+    expect_equal(options,
+                 {.degrees = {.tensor = 2, .context = 2, .pipeline = 2, .sequence_parallel = true},
+                  .schedule = PipelineSchedule::zero_bubble},
+                 one, "with tensor, sequence and pipeline parallelism");
+  }
+}
+
 TEST(Layouts, MayBeProducts) {
   const RankOptions options = tiny();
   const Training one = train(options);

@@ -7,6 +7,10 @@
 
 namespace bloomery {
 
+// The part of a batch of whole sequences that this rank of the context axis holds, which keeps the
+// batch as its `whole`. The batch itself where there is one rank.
+Batch part_of_sequences(Batch batch, const Mesh& mesh, Stream& stream);
+
 // All channels of the tokens held here to the tokens of the whole sequences, of this rank's share
 // of the channels: [sequences x part, channels] to [sequences x length, channels / ranks]. Ranks
 // hold consecutive parts of each sequence and get consecutive channels, both in the order of the

@@ -29,6 +29,7 @@ void print_options(RunLog& log, const PretrainOptions& options, const OptionTabl
   const ParallelOptions& p = options.parallel;
   log.line(world_size_line({.world = p.num_ranks(),
                             .data = p.data_ranks(),
+                            .sequence = p.sequence,
                             .tensor = p.tensor,
                             .pipeline = p.pipeline}));
   log.line(parameter_type_line(torch_type(options.precision.dtype)));

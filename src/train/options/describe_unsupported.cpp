@@ -43,10 +43,10 @@ constexpr std::array kWithoutEffect = {
     WithoutEffect{"distribute-saved-activations "
                   "distribute-checkpointed-activations no-async-tensor-model-parallel-allreduce",
                   "it changes how tensor-parallel ranks share memory, not results"},
-    WithoutEffect{"force-ds-sequence-parallel ds-sequence-parallel-fpdt-chunk-size "
-                  "ds-sequence-parallel-fpdt-offloading",
-                  "it means something to several sequence-parallel ranks alone, and "
-                  "--ds-sequence-parallel-size above 1 is refused"},
+    WithoutEffect{
+        "force-ds-sequence-parallel ds-sequence-parallel-fpdt-chunk-size "
+        "ds-sequence-parallel-fpdt-offloading",
+        "there is one way to divide sequences here, chosen by --ds-sequence-parallel-size"},
     WithoutEffect{"distributed-backend distributed-timeout-minutes DDP-impl "
                   "no-contiguous-buffers-in-local-ddp local-rank lazy-mpu-init deepspeed-mpi",
                   "ranks find and reach each other in their own way here"},
@@ -110,8 +110,8 @@ constexpr std::array kRefused = {
     Refused{"mlp-type", "standard", "residual experts are not built yet"},
     Refused{"num-experts-switch", "", "mixtures of experts are not built yet"},
     Refused{"decoder-num-layers", "", "encoder-decoder models are not built yet"},
-    Refused{"ds-sequence-parallel-size context-parallel-size", "1",
-            "parallelism over the sequence is not built yet"},
+    Refused{"context-parallel-size", "1",
+            "ring attention is not built yet; --ds-sequence-parallel-size divides sequences, too"},
     Refused{"ds-sequence-parallel-fpdt", "", "parallelism over the sequence is not built yet"},
     Refused{"mos kd", "", "distillation is not built yet"},
     Refused{"random-ltd", "", "dropping tokens in layers is not built yet"},

@@ -134,6 +134,7 @@ std::optional<Rampup> rampup(const BatchOptions& o) {
 Layout layout(const PretrainOptions& o) {
   const ParallelOptions& p = o.parallel;
   Layout all{.degrees = {.tensor = p.tensor,
+                         .context = p.sequence,
                          .data = p.data_ranks(),
                          .pipeline = p.pipeline,
                          .sequence_parallel = p.sequence_parallel},

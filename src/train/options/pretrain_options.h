@@ -41,13 +41,15 @@ struct ParallelOptions {
   int processes = 1;  // that were started together: what the launcher says, no flag
   int ranks_as_threads = 1;
   int tensor = 1, pipeline = 1;
+  int sequence = 1;  // of the context axis: parts of the same sequences
   bool sequence_parallel = false;
   std::optional<std::int64_t> layers_per_chunk;  // none: a stage is one chunk
   PipelineSchedule schedule = PipelineSchedule::one_forward_one_backward;
   std::optional<std::int64_t> zero_stage;
 
   int num_ranks() const { return processes * ranks_as_threads; }
-  int model_ranks() const { return tensor * pipeline; }  // that hold one model together
+  // That work on the same samples together.
+  int model_ranks() const { return tensor * sequence * pipeline; }
   int data_ranks() const { return std::max(1, num_ranks() / model_ranks()); }
 };
 
