@@ -69,6 +69,17 @@ class DiskFull : public std::runtime_error {
 
 bool means_disk_full(int error);  // an errno
 
+// Throws for the call that set errno: DiskFull, else a std::runtime_error "cannot ACTION PATH:
+// why".
+[[noreturn]] void throw_failure(const char* action, const std::filesystem::path& path,
+                                std::uint64_t missing = 0);
+// All bytes, through interruptions. `path` is for messages.
+void write_whole(int descriptor, const void* data, std::size_t bytes,
+                 const std::filesystem::path& path);
+// All of [offset, offset + bytes); a file that ends before is an Error.
+void read_whole(int descriptor, std::uint64_t offset, void* to, std::size_t bytes,
+                const std::filesystem::path& path);
+
 // Writes to a file without a name, or a temporary one where the file system has no such files, in
 // the same folder; commit() makes the contents durable, then gives them the final name. Without
 // commit() nothing remains. Failures to write are std::runtime_error, DiskFull among them; a folder

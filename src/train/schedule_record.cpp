@@ -1,5 +1,6 @@
 #include "train/schedule_record.h"
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -13,6 +14,13 @@ using nlohmann::json;
 template <class T>
 json optional_json(const std::optional<T>& value) {
   return value ? json(*value) : json();
+}
+
+// Of either enumeration, which begin alike.
+template <class Style>
+std::string name(Style style) {
+  constexpr std::array kNames = {"constant", "linear", "cosine", "inverse-square-root"};
+  return kNames.at(static_cast<std::size_t>(style));
 }
 
 }  // namespace
@@ -64,11 +72,10 @@ std::vector<std::string> schedule_differences(const ScheduleOptions& here,
   compare("lowest learning rate", a.min_rate, b.min_rate);
   compare("samples of warm-up", a.warmup, b.warmup);
   compare("samples of decay", a.decay, b.decay);
-  compare("decay style (number)", static_cast<int>(a.decay_style), static_cast<int>(b.decay_style));
+  compare("decay style", name(a.decay_style), name(b.decay_style));
   compare("weight decay at the start", a.start_weight_decay, b.start_weight_decay);
   compare("weight decay at the end", a.end_weight_decay, b.end_weight_decay);
-  compare("weight decay style (number)", static_cast<int>(a.weight_decay_style),
-          static_cast<int>(b.weight_decay_style));
+  compare("weight decay style", name(a.weight_decay_style), name(b.weight_decay_style));
   if (a.weight_decay_style != WeightDecayStyle::constant) {
     compare("samples of growing weight decay", a.weight_decay_length, b.weight_decay_length);
   }
