@@ -151,6 +151,12 @@ void read_whole(int descriptor, std::uint64_t offset, void* to, std::size_t byte
   }
 }
 
+void write_file(const std::filesystem::path& path, std::string_view text) {
+  AtomicFile file(path);
+  file.write(text);
+  file.commit();
+}
+
 AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(path) {
   const std::filesystem::path folder = folder_of(path);
   check(std::filesystem::is_directory(folder), "cannot write ", path.string(), ": ",

@@ -13,6 +13,9 @@ namespace bloomery {
 
 std::string read_file(const std::filesystem::path& path);
 
+// With AtomicFile: the name holds all of the text or what it held before.
+void write_file(const std::filesystem::path& path, std::string_view text);
+
 // Bytes that any thread can read at any place.
 class ReadableBytes {
  public:

@@ -276,24 +276,4 @@ std::vector<std::string> OptionTable::names() const {
   return all;
 }
 
-std::vector<OptionDifference> differences(const OptionTable& before, const OptionTable& after) {
-  constexpr const char* kAbsent = "(no such option)";
-  std::vector<OptionDifference> found;
-  const std::vector<std::string> old_names = before.names(), new_names = after.names();
-  for (const std::string& name : old_names) {
-    const std::string old_value = before.row(name).value_text();
-    const bool present = std::ranges::find(new_names, name) != new_names.end();
-    const std::string new_value = present ? after.row(name).value_text() : kAbsent;
-    if (old_value != new_value) {
-      found.push_back({name, old_value, new_value});
-    }
-  }
-  for (const std::string& name : new_names) {
-    if (std::ranges::find(old_names, name) == old_names.end()) {
-      found.push_back({name, kAbsent, after.row(name).value_text()});
-    }
-  }
-  return found;
-}
-
 }  // namespace bloomery
