@@ -72,13 +72,9 @@ std::string read_file(const std::filesystem::path& path) {
   char buffer[1 << 16];
   while (true) {
     const ssize_t count = read(file, buffer, sizeof(buffer));
-    if (count < 0 && errno == EINTR) {
-      continue;
-    }
+    if (count < 0 && errno == EINTR) continue;
     check_call(count >= 0, "read", path);
-    if (count == 0) {
-      return text;
-    }
+    if (count == 0) return text;
     text.append(buffer, static_cast<std::size_t>(count));
   }
 }
@@ -103,9 +99,7 @@ void InputFile::read(std::uint64_t offset, void* to, std::size_t bytes) const {
 void MemoryBytes::read(std::uint64_t offset, void* to, std::size_t bytes) const {
   check(offset <= bytes_.size() && bytes <= bytes_.size() - offset, name_, " ends at byte ",
         bytes_.size());
-  if (bytes > 0) {
-    std::memcpy(to, bytes_.data() + offset, bytes);
-  }
+  if (bytes > 0) std::memcpy(to, bytes_.data() + offset, bytes);
 }
 
 bool means_disk_full(int error) {
@@ -113,9 +107,9 @@ bool means_disk_full(int error) {
 }
 
 DiskFull::DiskFull(const std::filesystem::path& path, std::uint64_t missing)
-    : runtime_error(concat("no space left for ", path.string(), ": ", missing,
-                           " more bytes are needed; make room or write elsewhere")),
-      missing_(missing) {}
+    : runtime_error(concat("no space left for ", path.string(), ": ",
+                           missing > 0 ? concat(missing, " more bytes are needed; ") : "",
+                           "make room or write elsewhere")) {}
 
 void throw_failure(const char* action, const std::filesystem::path& path, std::uint64_t missing) {
   if (means_disk_full(errno)) throw DiskFull(path, missing);
@@ -162,9 +156,7 @@ AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(path) {
   check(std::filesystem::is_directory(folder), "cannot write ", path.string(), ": ",
         folder.string(), " is not a folder; create it first");
   descriptor_ = open_nameless(folder);
-  if (descriptor_ >= 0) {
-    return;
-  }
+  if (descriptor_ >= 0) return;
   do {
     temporary_ = temporary_name(path_);
     descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -175,9 +167,7 @@ AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(path) {
 AtomicFile::~AtomicFile() {
   if (descriptor_ >= 0) {
     close(descriptor_);
-    if (!temporary_.empty()) {
-      unlink(temporary_.c_str());
-    }
+    if (!temporary_.empty()) unlink(temporary_.c_str());
   }
 }
 
@@ -189,9 +179,7 @@ void AtomicFile::write(const void* data, std::size_t bytes) {
 void AtomicFile::sync() {
   check(descriptor_ >= 0, path_.string(), " was already committed");
   check_machine(fsync(descriptor_) == 0, "write to disk", path_);
-  if (temporary_.empty()) {
-    name_temporarily();
-  }
+  if (temporary_.empty()) name_temporarily();
 }
 
 // A link cannot replace a file and a rename can, hence the name in between.

@@ -63,11 +63,8 @@ class MemoryBytes final : public ReadableBytes {
 // The file system has no room for what is being written. Not an Error: the input was good.
 class DiskFull : public std::runtime_error {
  public:
+  // `missing`: bytes of the write that found no room; 0: not known.
   DiskFull(const std::filesystem::path& path, std::uint64_t missing);
-  std::uint64_t missing() const { return missing_; }  // bytes of the write that found no room
-
- private:
-  std::uint64_t missing_;
 };
 
 bool means_disk_full(int error);  // an errno

@@ -24,9 +24,7 @@ const std::string& token() {
   static const std::string text = [] {
     std::random_device random;
     std::string hexadecimal;
-    while (hexadecimal.size() < kTokenDigits) {
-      hexadecimal += "0123456789abcdef"[random() % 16];
-    }
+    while (hexadecimal.size() < kTokenDigits) hexadecimal += "0123456789abcdef"[random() % 16];
     return hexadecimal;
   }();
   return text;
@@ -64,9 +62,7 @@ Writer writer_of(std::string_view name) {
 
 std::string machine_name() {
   std::array<char, 65> name{};
-  if (gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') {
-    return "unknown";
-  }
+  if (gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') return "unknown";
   std::string text = name.data();
   for (char& c : text) {
     c = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-' ? c : '_';
@@ -86,9 +82,7 @@ std::string_view final_name_of(std::string_view name) {
 
 bool writer_has_ended(std::string_view name) {
   const Writer writer = writer_of(name);
-  if (writer.token.empty() || writer.machine != machine_name()) {
-    return false;
-  }
+  if (writer.token.empty() || writer.machine != machine_name()) return false;
   if (writer.process == getpid()) {
     return writer.token != token();  // the number is ours now, so its earlier owner has ended
   }
