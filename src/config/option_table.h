@@ -7,9 +7,10 @@
 //     t.add("adam-beta1", o.beta1, "Decay of the first moment.", from_to_below(0, 1));
 //   }
 //
-// From the rows come flags, JSON in and out, help, checks and the table of effective values.
-// Reading collects every problem; finish() throws them as one Error. In names `-` and `_` are the
-// same letter. A table refers to the structs it describes: they must outlive it.
+// From the rows come flags, JSON in and out, help, checks, the table of effective values and the
+// difference between two runs. Reading collects every problem; finish() throws them as one Error.
+// In names `-` and `_` are the same letter. A table refers to the structs it describes: they must
+// outlive it.
 #pragma once
 
 #include <deque>
@@ -176,6 +177,12 @@ class OptionTable {
   std::vector<RefusedPath> refused_paths_;
   std::vector<std::string> problems_, notes_, config_files_;
 };
+
+// An option whose value differs between two tables; "(no such option)" where one lacks it.
+struct OptionDifference {
+  std::string name, before, after;
+};
+std::vector<OptionDifference> differences(const OptionTable& before, const OptionTable& after);
 
 // Asks for OptionTable::list() instead of help for people.
 inline constexpr const char* kHelpAsList = "--help=list";

@@ -296,6 +296,7 @@ TEST(OptionJson, RoundTripKeepsEveryBit) {
   EXPECT_EQ(g.options.precision, Precision::bf16);
   EXPECT_FALSE(g.options.bias);
   EXPECT_EQ(g.table.json(), f.table.json());
+  EXPECT_TRUE(differences(f.table, g.table).empty());
 
   Fixture defaults, copy;
   copy.table.read_json(defaults.table.json(), "copy.json");
@@ -369,6 +370,20 @@ TEST(OptionJson, DeepSpeedPaths) {
   automatic.table.read_deepspeed(R"({"gradient_clipping": "auto"})", "ds.json");
   automatic.table.finish();
   EXPECT_FALSE(automatic.table.given("clip-grad"));
+}
+
+TEST(OptionTable, Differences) {
+  Fixture a, b;
+  b.flags({"--lr", "0.5", "--kv-channels", "8"});
+  int extra = 1;
+  b.table.add("extra", extra, "");
+  const std::vector<OptionDifference> found = differences(a.table, b.table);
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(found[0].name, "kv-channels");
+  EXPECT_EQ(found[0].before, "none");
+  EXPECT_EQ(found[0].after, "8");
+  EXPECT_EQ(found[1].name, "lr");
+  EXPECT_EQ(found[2].before, "(no such option)");
 }
 
 TEST(OptionTable, HelpAndValues) {
