@@ -37,7 +37,8 @@ void describe(OptionTable& t, ParityChoice& o) {
   t.add("micro-batch-size", o.work.sequences, "Sequences of a micro-batch.", between(1, 1e6));
   t.add("seq-length", o.work.length, "Tokens of a sequence.", between(1, 1e7));
   t.add("vocab-size", o.work.vocabulary, "Of the random tokens.", between(2, 1e7));
-  t.add_dtype("dtype", o.dtype, "Of parameters and activations.");
+  t.add("dtype", o.dtype, "Of parameters and activations.",
+        {{"fp32", DType::fp32}, {"bf16", DType::bf16}, {"fp16", DType::fp16}});
   t.add("lr", o.rate, "Learning rate.", at_least(0));
   t.add("band", o.band,
         "How far a loss, a gradient norm, or a tensor's gradient and weight may be away, as a share "

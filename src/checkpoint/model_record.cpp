@@ -1,10 +1,11 @@
 #include "checkpoint/model_record.h"
 
 #include <filesystem>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <type_traits>
+
+#include "config/json_fields.h"
 
 namespace bloomery {
 namespace {
@@ -55,63 +56,29 @@ class FieldWriter {
 
 class FieldReader {
  public:
-  FieldReader(std::string_view text, const std::string& place) : place_(place) {
-    constexpr int kDeepest = 4;
-    const auto shallow = [this](int depth, Json::parse_event_t, const Json&) {
-      check(depth <= kDeepest, place_, ": nested too deeply");
-      return true;
-    };
-    try {
-      object_ = Json::parse(text, shallow);
-    } catch (const Json::exception& error) {
-      throw Error(concat(place_, ": not valid JSON: ", error.what()));
-    }
-    check(object_.is_object(), place_, ": not a JSON object");
-  }
+  FieldReader(std::string_view text, const std::string& place) : fields_(text, place) {}
 
+  // A member that an older program did not know keeps its default.
   template <class Field>
   void operator()(const char* key, Field& field) {
-    const auto found = object_.find(key);
-    check(found != object_.end(), place_, ": lacks ", key);
     known_.insert(key);
-    read(key, *found, field);
+    if (fields_.kind(key) == JsonFields::Kind::absent) return;
+    fields_.read(key, field);
+    if constexpr (!std::is_same_v<Field, std::string>) {
+      check(std::optional<std::int64_t>(field).value_or(0) >= 0, fields_.place(), ": ", key,
+            " is negative");
+    }
   }
 
   void require_no_other() const {
-    for (const auto& [key, value] : object_.items()) {
-      check(known_.contains(key), place_, ": has ", key,
+    for (const std::string& name : fields_.names()) {
+      check(known_.contains(name), fields_.place(), ": has ", name,
             ", which is unknown here; a newer program wrote it");
     }
   }
 
  private:
-  void require(bool good, const char* key, const Json& value, const char* wanted) const {
-    const std::string shown = value.dump(-1, ' ', false, Json::error_handler_t::replace);
-    check(good, place_, ": ", key, " is ", shown.substr(0, 100), ", not ", wanted);
-  }
-
-  template <class Field>
-  void read(const char* key, const Json& value, Field& field) const {
-    if constexpr (std::is_same_v<Field, bool>) {
-      require(value.is_boolean(), key, value, "true or false");
-      field = value.get<bool>();
-    } else if constexpr (std::is_integral_v<Field>) {
-      constexpr auto kLargest = static_cast<std::uint64_t>(std::numeric_limits<Field>::max());
-      require(value.is_number_unsigned() && value.get<std::uint64_t>() <= kLargest, key, value,
-              "a whole number in range");
-      field = static_cast<Field>(value.get<std::uint64_t>());
-    } else if constexpr (std::is_same_v<Field, std::optional<std::int64_t>>) {
-      if (!value.is_null()) {
-        read(key, value, field.emplace());
-      }
-    } else {
-      require(value.is_string(), key, value, "a text");
-      field = value.get<std::string>();
-    }
-  }
-
-  const std::string& place_;
-  Json object_;
+  JsonFields fields_;
   std::set<std::string, std::less<>> known_;
 };
 

@@ -1,4 +1,4 @@
-// `pretrain --dry-run`: what would happen, without a device and without reading data.
+// `pretrain --dry-run`: what would happen, without a device and without training data.
 #pragma once
 
 #include <ostream>
@@ -20,9 +20,6 @@ VocabularySize vocabulary_size(const TokenizerOptions& options);
 
 // One line for each file or folder that is named and does not exist.
 std::vector<std::string> missing_paths(const PretrainOptions& options);
-
-// One line for each corpus that is there and is shorter than one sample.
-std::vector<std::string> corpora_shorter_than_a_sequence(const DataOptions& options);
 
 // The plan first, then warnings, notes and options; or one JSON object with --json.
 void print_dry_run(const OptionTable& table, const PretrainOptions& options,
