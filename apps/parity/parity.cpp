@@ -40,10 +40,11 @@ void describe(OptionTable& t, ParityChoice& o) {
   t.add("dtype", o.dtype, "Of parameters and activations.",
         {{"fp32", DType::fp32}, {"bf16", DType::bf16}, {"fp16", DType::fp16}});
   t.add("lr", o.rate, "Learning rate.", at_least(0));
-  t.add("band", o.band,
-        "How far a loss, a gradient norm, or a tensor's gradient and weight may be away, as a share "
-        "of it or of its largest element.",
-        at_least(0));
+  t.add(
+      "band", o.band,
+      "How far a loss, a gradient norm, or a tensor's gradient and weight may be away, as a share "
+      "of it or of its largest element.",
+      at_least(0));
   t.add("tensors", o.work.tensors, "Compare every tensor, not losses and gradient norms alone.");
   t.add("show", o.shown, "Tensors to show of each layout, those that differ most.", at_least(0));
 }
@@ -119,12 +120,13 @@ int parity(const Arguments& arguments, std::ostream& out) {
   describe(table, choice);
   describe_network(table, options);
   describe(table, device);
-  if (!read_options(table, arguments, out,
-                    "usage: bloomery parity --layouts LIST [OPTIONS]\n\nTrains a small model, or "
-                    "the one that the options describe, on random tokens: on one rank and under "
-                    "each layout, by ranks that are threads. Says where a layout leaves the "
-                    "band.\n",
-                    [&] { return layout_problems(choice, rank_options(choice, options, device)); })) {
+  if (!read_options(
+          table, arguments, out,
+          "usage: bloomery parity --layouts LIST [OPTIONS]\n\nTrains a small model, or "
+          "the one that the options describe, on random tokens: on one rank and under "
+          "each layout, by ranks that are threads. Says where a layout leaves the "
+          "band.\n",
+          [&] { return layout_problems(choice, rank_options(choice, options, device)); })) {
     return kFinished;
   }
   RankOptions rank = rank_options(choice, options, device);

@@ -6,6 +6,7 @@
 
 #include "apps/bloomery.h"
 #include "apps/common/command_line.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "pipeline/simulate.h"
 
