@@ -100,6 +100,7 @@ constexpr std::string_view kFree[] = {
     "make-vocab-size-divisible-by", "add-bias-linear",         "bias-gelu-fusion",
     "fp32-residual-connection",     "padded-vocab-in-softmax", "init-method-std",
     "init-method-xavier-uniform",   "attention-dropout",       "hidden-dropout",
+    "fp16-lm-cross-entropy",
 };
 
 bool compared(const std::string& name, const ModelOptions& here, const ModelOptions& stored) {

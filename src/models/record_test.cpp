@@ -69,6 +69,7 @@ TEST(Record, EveryOptionComesBackExactly) {
       {"fp32-residual-connection", true},
       {"untie-embeddings-and-output-weights", true},
       {"padded-vocab-in-softmax", true},
+      {"fp16-lm-cross-entropy", true},
       {"use-rotary-position-embeddings", true},
       {"rotary-position-embeddings-theta", 12345.678901234567},
       {"rotary-percent", 0.25},

@@ -10,7 +10,8 @@ Head::Head(const ModelOptions& options, std::shared_ptr<Parameter> weight, std::
       weight_(std::move(weight)),
       options_{.vocabulary = options.vocabulary.size,
                .first_token = first_token,
-               .padded_in_softmax = options.vocabulary.padded_in_softmax} {}
+               .padded_in_softmax = options.vocabulary.padded_in_softmax,
+               .fp16_loss = options.vocabulary.fp16_loss} {}
 
 State Head::forward(Context& context, State state) const {
   if (context.batch.labels) {

@@ -120,6 +120,18 @@ TEST(ReadPretrain, FeaturesThatDoNotExistAreRefusedByName) {
       "");
 }
 
+TEST(ReadPretrain, TheLossInFp16IsForFp16) {
+  const auto read = [](const char* dtype) {
+    return PretrainCase(small_gpt(
+        {"--train-iters", "10", dtype, "--fp16-lm-cross-entropy", "--embedding-weights-in-fp32"}));
+  };
+  const PretrainCase half = read("--fp16");
+  EXPECT_EQ(half.error, "");
+  EXPECT_TRUE(half.options.model.vocabulary.fp16_loss);
+  EXPECT_TRUE(half.has_note("embedding-weights-in-fp32")) << "it is so without the flag";
+  EXPECT_TRUE(read("--bf16").fails_with("--fp16-lm-cross-entropy needs --fp16"));
+}
+
 TEST(ReadPretrain, RulesAcrossOptions) {
   const auto fails = [](const std::vector<std::string>& flags, const std::string& part) {
     const PretrainCase c(small_gpt(flags));
