@@ -49,7 +49,7 @@ int pretrain_command(const Arguments& arguments, std::ostream& out) {
     notes.push_back(std::move(line));
   }
   if (options.dry_run) {
-    print_dry_run(table, options, notes, out);
+    print_dry_run(table, options, notes, device.options().kind, out);
     return kFinished;
   }
   Arguments command = {"bloomery", "pretrain"};

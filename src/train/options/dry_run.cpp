@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "data/indexed_corpus.h"
+#include "data/samples/language_model_dataset.h"
 
 namespace bloomery {
 namespace {
@@ -100,9 +101,12 @@ std::vector<std::string> corpora_shorter_than_a_sequence(const DataOptions& o) {
 }
 
 void print_dry_run(const OptionTable& table, const PretrainOptions& options,
-                   const std::vector<std::string>& notes, std::ostream& out) {
+                   const std::vector<std::string>& notes, DeviceKind device, std::ostream& out) {
   const VocabularySize vocabulary = vocabulary_size(options.tokenizer);
   const Plan plan = make_plan(options, vocabulary.size);
+  const PlannedMemory memory = plan_memory(
+      plan, language_model_fields(plan.seq_length, document_rules(options.data, TokenId{})),
+      device);
   std::vector<std::string> warnings = missing_paths(options);
   if (vocabulary.assumed) {
     warnings.push_back(concat("the tokenizer's files are not here: a vocabulary of ",
@@ -110,7 +114,7 @@ void print_dry_run(const OptionTable& table, const PretrainOptions& options,
   }
   if (options.dry_run_json) {
     using Json = nlohmann::ordered_json;
-    out << Json{{"plan", Json::parse(to_json(plan))},
+    out << Json{{"plan", Json::parse(to_json(plan, memory))},
                 {"warnings", warnings},
                 {"notes", notes},
                 {"options", Json::parse(table.json())}}
@@ -118,7 +122,7 @@ void print_dry_run(const OptionTable& table, const PretrainOptions& options,
         << '\n';
     return;
   }
-  out << to_text(plan);
+  out << to_text(plan, memory);
   for (const auto& [title, lines] : {std::pair{"warnings", warnings}, std::pair{"notes", notes}}) {
     if (!lines.empty()) {
       out << '\n' << title << ":\n";

@@ -74,6 +74,17 @@ void plan_evaluation(const PretrainOptions& o, Plan& plan) {
 
 }  // namespace
 
+ParameterCount count_parameters(const ModelOptions& options) {
+  const Model model(options, Mesh::single(), DType::fp32);
+  ParameterCount count;
+  for (const Parameter* parameter : model.parameters()) {
+    const std::int64_t elements = parameter->box.global.numel();
+    count.total += elements;
+    count.per_layer += parameter->name.starts_with("blocks.0.") ? elements : 0;
+  }
+  return count;
+}
+
 ModelOptions model_options(const PretrainOptions& options, std::int64_t vocabulary) {
   ModelOptions model = options.model;
   model.vocabulary.size = std::max(vocabulary, model.vocabulary.size);
@@ -144,9 +155,6 @@ Plan make_plan(const PretrainOptions& o, std::int64_t vocabulary) {
                  .sharded = Sharding::of_stage(static_cast<int>(o.zero_stage.value_or(0)))};
   plan.seq_length = o.data.seq_length;
   plan.batch = BatchSize(global_batch_size(o.batch), rampup(o.batch));
-  const int num_moments = o.update.kind == OptimizerKind::sgd ? 1 : 2;
-  plan.memory = estimate_memory(plan.model, plan.recompute, plan.dtype, num_moments,
-                                plan.micro_batch * plan.seq_length);
   plan_length(o.length, plan);
   plan.optimizer = {.kind = o.update.kind,
                     .beta1 = o.update.beta1,

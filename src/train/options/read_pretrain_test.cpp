@@ -182,7 +182,7 @@ TEST(ReadPretrain, DryRunPrintsEverythingAndTouchesNothing) {
                  "no-merges.txt", "--load", "no-folder", "--use-flash-attn-v2"}));
   ASSERT_EQ(c.error, "");
   std::ostringstream out;
-  print_dry_run(c.table, c.options, c.notes, out);
+  print_dry_run(c.table, c.options, c.notes, DeviceKind::cpu, out);
   for (const char* part :
        {"num-layers", "padded to 50,304", "global batch", "2 = 2 (micro) x 1", "activations",
         "corpus.bin does not exist", "no-vocab.json does not exist", "no-folder does not exist",
