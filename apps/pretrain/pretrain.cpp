@@ -45,7 +45,7 @@ int pretrain_command(const Arguments& arguments, std::ostream& out) {
     return kFinished;
   }
   std::vector<std::string> notes = read_pretrain(table, options, arguments, read_environment());
-  for (std::string& line : corpora_shorter_than_a_sequence(options.data)) {
+  for (std::string& line : corpora_shorter_than_a_sequence(options)) {
     notes.push_back(std::move(line));
   }
   if (options.dry_run) {

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "config/option_table.h"
-#include "train/options/pretrain_options.h"
+#include "train/options/plan.h"
 
 namespace bloomery {
 namespace {
@@ -80,8 +80,7 @@ constexpr std::array kWithoutEffect = {
                   "the same numbers are in metrics.jsonl and in TensorBoard's events"},
     WithoutEffect{"inference-batch-times-seqlen-threshold max-tokens-to-oom",
                   "it is no part of training"},
-    WithoutEffect{"bert-no-binary-head mask-prob short-seq-prob output-bert-embeddings "
-                  "bert-embedder-type decoder-seq-length",
+    WithoutEffect{"output-bert-embeddings bert-embedder-type",
                   "it means something to BERT and T5 alone"},
     WithoutEffect{
         "retriever-seq-length sample-rate ict-head-size biencoder-projection-dim "
@@ -162,6 +161,16 @@ void describe_without_effect(OptionTable& table) {
     for (const std::string& name : split_words(group.names)) {
       table.ignore(name, group.because);
     }
+  }
+}
+
+void describe_samples(OptionTable& table, PretrainOptions& options) {
+  if (sample_kind(options).is_masked) {
+    return describe_sentence_samples(table, options.sentences);
+  }
+  for (const char* name :
+       {"bert-no-binary-head", "mask-prob", "short-seq-prob", "decoder-seq-length"}) {
+    table.ignore(name, "it means something to BERT and T5 alone");
   }
 }
 

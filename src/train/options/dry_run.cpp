@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "data/indexed_corpus.h"
-#include "data/samples/language_model_dataset.h"
 
 namespace bloomery {
 namespace {
@@ -80,8 +79,12 @@ std::vector<std::string> missing_paths(const PretrainOptions& o) {
   return lines;
 }
 
-std::vector<std::string> corpora_shorter_than_a_sequence(const DataOptions& o) {
+std::vector<std::string> corpora_shorter_than_a_sequence(const PretrainOptions& options) {
   std::vector<std::string> lines;
+  if (sample_kind(options).is_masked) {
+    return lines;  // their sentences are padded
+  }
+  const DataOptions& o = options.data;
   for (const std::vector<std::string>* words :
        {&o.data_path, &o.train_data_path, &o.valid_data_path, &o.test_data_path}) {
     for (const std::string& prefix : corpora(*words)) {
@@ -104,9 +107,8 @@ void print_dry_run(const OptionTable& table, const PretrainOptions& options,
                    const std::vector<std::string>& notes, DeviceKind device, std::ostream& out) {
   const VocabularySize vocabulary = vocabulary_size(options.tokenizer);
   const Plan plan = make_plan(options, vocabulary.size);
-  const PlannedMemory memory = plan_memory(
-      plan, language_model_fields(plan.seq_length, document_rules(options.data, TokenId{})),
-      device);
+  const PlannedMemory memory =
+      plan_memory(plan, sample_kind(options).fields(sample_options(options)), device);
   std::vector<std::string> warnings = missing_paths(options);
   if (vocabulary.assumed) {
     warnings.push_back(concat("the tokenizer's files are not here: a vocabulary of ",

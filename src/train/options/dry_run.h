@@ -22,8 +22,8 @@ VocabularySize vocabulary_size(const TokenizerOptions& options);
 // One line for each file or folder that is named and does not exist.
 std::vector<std::string> missing_paths(const PretrainOptions& options);
 
-// One line for each corpus that is there and is shorter than one sample.
-std::vector<std::string> corpora_shorter_than_a_sequence(const DataOptions& options);
+// One line for each corpus that is there and is shorter than one sample of running text.
+std::vector<std::string> corpora_shorter_than_a_sequence(const PretrainOptions& options);
 
 // The plan and the memory of a rank: lines for people, and one JSON object.
 std::string to_text(const Plan& plan, const PlannedMemory& memory);

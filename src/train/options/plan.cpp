@@ -94,6 +94,17 @@ ModelOptions model_options(const PretrainOptions& options, std::int64_t vocabula
   return completed(model);
 }
 
+const SampleKind& sample_kind(const PretrainOptions& options) {
+  return find_sample_kind(find_family(options.model.family).dataset);
+}
+
+SampleOptions sample_options(const PretrainOptions& options) {
+  return {.data = options.data,
+          .sentences = options.sentences,
+          .vocab_extra_ids = options.tokenizer.vocab_extra_ids,
+          .seed = options.seed};
+}
+
 RecomputeOptions recompute_options(const RecomputeFlags& flags, std::int64_t num_layers) {
   using Method = RecomputeOptions::Method;
   const auto at_most_all = [&](std::int64_t layers) {

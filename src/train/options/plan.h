@@ -22,6 +22,10 @@ struct ParameterCount {
 };
 ParameterCount count_parameters(const ModelOptions& options);
 
+// What the model's family is fed.
+const SampleKind& sample_kind(const PretrainOptions& options);
+SampleOptions sample_options(const PretrainOptions& options);
+
 struct Plan {
   ModelOptions model;  // completed
   RecomputeOptions recompute;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "data/samples/data_options.h"
+#include "data/samples/sample_kind.h"
 #include "models/family.h"
 #include "optim/optimizer.h"
 #include "tensor/dtype.h"
@@ -134,6 +134,7 @@ struct PretrainOptions {
   UpdateOptions update;
   PrecisionOptions precision;
   DataOptions data;
+  SentenceSampleOptions sentences;  // of families that are fed masked samples
   TokenizerOptions tokenizer;
   CheckpointFlags checkpoint;
   EvaluationOptions evaluation;
@@ -159,6 +160,7 @@ void describe(OptionTable& table, PretrainOptions& options);
 void describe_network(OptionTable& table, PretrainOptions& options);
 void describe_training(OptionTable& table, PretrainOptions& options);
 void describe_output(OptionTable& table, PretrainOptions& options);
+void describe_samples(OptionTable& table, PretrainOptions& options);
 void describe_without_effect(OptionTable& table);
 void describe_refused(OptionTable& table);
 void describe_deepspeed_keys(OptionTable& table);
