@@ -47,7 +47,7 @@ int pretrain_command(const Arguments& arguments, std::ostream& out) {
   const std::vector<std::string> notes =
       read_pretrain(table, options, arguments, read_environment());
   if (options.dry_run) {
-    print_dry_run(table, options, notes, out);
+    print_dry_run(table, options, notes, device.options().kind, out);
     return kFinished;
   }
   Arguments command = {"bloomery", "pretrain"};

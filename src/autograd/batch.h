@@ -26,6 +26,8 @@ struct Batch {
   Tensor positions;    // int32 [tokens], position ids (they restart at documents if so asked)
   Tensor token_types;  // int32 [tokens], for models that embed them (sentence A or B); null: none
 
+  Tensor is_random;  // int32 [num_sequences]: of two segments, 1 if they were swapped; null: none
+
   // Keys that a query may see: those at places [key_begin, key_end) of its sequence, per token,
   // non-decreasing within a sequence; null: all. Documents and padding are both such ranges.
   Tensor key_begin, key_end;  // int32 [tokens]

@@ -54,6 +54,7 @@ class FieldWriter {
   Json object_ = Json::object();
 };
 
+// No other fields than those that are known.
 class FieldReader {
  public:
   FieldReader(std::string_view text, const std::string& place) : fields_(text, place) {}
@@ -63,23 +64,17 @@ class FieldReader {
   void operator()(const char* key, Field& field) {
     known_.insert(key);
     if (fields_.kind(key) == JsonFields::Kind::absent) return;
-    fields_.read(key, field);
-    if constexpr (!std::is_same_v<Field, std::string>) {
-      check(std::optional<std::int64_t>(field).value_or(0) >= 0, fields_.place(), ": ", key,
-            " is negative");
+    if constexpr (std::is_same_v<Field, std::string>) {
+      fields_.read(key, field);
+    } else if (fields_.kind(key) != JsonFields::Kind::null || std::is_integral_v<Field>) {
+      field = fields_.count(key);
     }
   }
-
-  void require_no_other() const {
-    for (const std::string& name : fields_.names()) {
-      check(known_.contains(name), fields_.place(), ": has ", name,
-            ", which is unknown here; a newer program wrote it");
-    }
-  }
+  void finish() const { fields_.refuse_others(known_); }
 
  private:
   JsonFields fields_;
-  std::set<std::string, std::less<>> known_;
+  std::set<std::string_view> known_;
 };
 
 TokenizerOptions with_absolute_paths(TokenizerOptions options) {
@@ -113,7 +108,7 @@ TokenizerOptions tokenizer_options_from_json(std::string_view json, const std::s
   FieldReader reader(json, place);
   TokenizerOptions options;
   visit_tokenizer(options, reader);
-  reader.require_no_other();
+  reader.finish();
   return options;
 }
 
@@ -147,7 +142,7 @@ HfTokenIds token_ids(const RunState& state, const std::string& place) {
     const std::string where = concat(place, ": ", kTokenIds);
     FieldReader reader(found->second, where);
     visit_token_ids(ids, reader);
-    reader.require_no_other();
+    reader.finish();
   }
   return ids;
 }

@@ -100,7 +100,8 @@ int Mesh::index(AxisSet set) const {
 }
 
 std::unique_ptr<Communicator> Mesh::make_group(AxisSet set) {
-  return world_->split(index(kAllAxes & ~set), index(set));
+  return world_->abstract() ? make_abstract_communicator(index(set), size(set))
+                            : world_->split(index(kAllAxes & ~set), index(set));
 }
 
 Communicator& Mesh::find(const Groups& groups, AxisSet set, const char* what) {

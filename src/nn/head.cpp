@@ -13,6 +13,7 @@ Head::Head(const ModelOptions& options, const Mesh& mesh, std::shared_ptr<Parame
       options_{.vocabulary = options.vocabulary.size,
                .first_token = first_token,
                .padded_in_softmax = options.vocabulary.padded_in_softmax,
+               .fp16_loss = options.vocabulary.fp16_loss,
                .sums_input_gradient = !mesh.divides_tokens()} {}
 
 State Head::forward(Context& context, State state) const {

@@ -4,7 +4,7 @@
 
 #include "base/round_up.h"
 #include "ops/arithmetic/arithmetic.h"
-#include "ops/loss/loss.h"
+#include "ops/loss/half_loss.h"
 #include "ops/matmul/matmul.h"
 
 namespace bloomery {
@@ -68,6 +68,7 @@ class HeadPass {
         columns_(columns_of(weight, options)),
         vocabulary_(options.vocabulary),
         sums_input_gradient_(options.sums_input_gradient),
+        in_half_(options.fp16_loss && x.dtype() == DType::fp16),
         sum_dtype_(accumulation_dtype(x.dtype())) {
     const std::int64_t tokens = x.shape()[0];
     inverse_ = Tensor::empty(stream_, sum_dtype_, {1});
@@ -138,25 +139,39 @@ class HeadPass {
                                    .sum = sum,
                                    .target = target});
     tensor_.all_reduce(max, Reduce::max, stream_);
-    launch(stream_, LossRescale{.local_max = local_max, .max = max, .sum = sum});
+    if (in_half_) {
+      launch(stream_, HalfLossSum{.logits = logits, .columns = columns_, .max = max, .sum = sum});
+    } else {
+      launch(stream_, LossRescale{.local_max = local_max, .max = max, .sum = sum});
+    }
     tensor_.all_reduce(statistics.slice(2, 4), Reduce::sum, stream_);
-    launch(stream_, LossTokens{.max = max,
-                               .sum = sum,
-                               .target = target,
-                               .labels = labels,
-                               .mask = mask,
-                               .vocabulary = vocabulary_,
-                               .losses = losses_.slice(begin, end)});
+    launch_as<HalfLossTokens>(LossTokens{.max = max,
+                                         .sum = sum,
+                                         .target = target,
+                                         .labels = labels,
+                                         .mask = mask,
+                                         .vocabulary = vocabulary_,
+                                         .losses = losses_.slice(begin, end)});
     if (weight_sink_) {
-      launch(stream_, LossGradient{.logits = logits,
-                                   .labels = labels,
-                                   .columns = columns_,
-                                   .max = max,
-                                   .sum = sum,
-                                   .mask = mask,
-                                   .inverse = inverse_,
-                                   .grad_scale = context_.batch.grad_scale});
+      launch_as<HalfLossGradient>(LossGradient{.logits = logits,
+                                               .labels = labels,
+                                               .columns = columns_,
+                                               .max = max,
+                                               .sum = sum,
+                                               .mask = mask,
+                                               .inverse = inverse_,
+                                               .grad_scale = context_.batch.grad_scale});
       multiply_gradient(logits, x, begin, end);
+    }
+  }
+
+  // The kernel, or its like in fp16.
+  template <class InHalf, class Kernel>
+  void launch_as(const Kernel& kernel) {
+    if (in_half_) {
+      launch(stream_, InHalf{kernel});
+    } else {
+      launch(stream_, kernel);
     }
   }
 
@@ -182,6 +197,7 @@ class HeadPass {
   const LossColumns columns_;
   const std::int64_t vocabulary_;
   const bool sums_input_gradient_;
+  const bool in_half_;
   const DType sum_dtype_;
   Tensor inverse_, losses_, grad_x_;
   Sink weight_sink_;  // null without a tape

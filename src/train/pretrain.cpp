@@ -223,8 +223,8 @@ RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
       const auto requested = requested_samples(options, plan, checkpoint);
       to.line(building_datasets_line());
       to.line(dataset_sizes_lines(requested[0], requested[1], requested[2]));
-      data = std::make_unique<const TrainingData>(options.data, options.seed, requested,
-                                                  tokenizer->special().eod, Log());
+      data = std::make_unique<const TrainingData>(sample_kind(options), sample_options(options),
+                                                  requested, *tokenizer, Log());
       facts.data_indices = data->index_hashes();
       if (const Dataset* samples = data->source(Split::train)) {
         facts.data_indices[kOrder] = sample_order(*samples);

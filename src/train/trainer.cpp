@@ -7,6 +7,7 @@
 #include "ops/attention/attention_settings.h"
 #include "ops/matmul/choices.h"
 #include "train/optimizer_statistics.h"
+#include "train/planned_rank.h"
 #include "train/rank_lines.h"
 #include "train/schedule_record.h"
 
@@ -16,15 +17,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 RankOptions rank_options(const RunInputs& inputs) {
-  RankOptions o;
-  o.model = inputs.plan.model;
-  o.recompute = inputs.plan.recompute;
-  o.optimizer = inputs.plan.optimizer;
+  RankOptions o = rank_options(inputs.plan, inputs.device, inputs.options.seed);
   o.optimizer.schedule = inputs.facts.schedule;
-  o.dtype = inputs.plan.dtype;
-  o.device = inputs.device;
-  o.seed = static_cast<std::uint64_t>(inputs.options.seed);
-  o.layout = inputs.plan.layout;
   return o;
 }
 

@@ -65,18 +65,22 @@ std::vector<std::string> missing_paths(const PretrainOptions& o) {
 }
 
 void print_dry_run(const OptionTable& table, const PretrainOptions& options,
-                   const std::vector<std::string>& notes, std::ostream& out) {
+                   const std::vector<std::string>& notes, DeviceKind device, std::ostream& out) {
   const VocabularySize vocabulary = vocabulary_size(options.tokenizer);
   const Plan plan = make_plan(options, vocabulary.size);
+  const PlannedMemory memory =
+      plan_memory(plan, sample_kind(options).fields(sample_options(options)), device);
   std::vector<std::string> warnings = missing_paths(options);
-  std::ranges::move(short_splits(options.data), std::back_inserter(warnings));
+  if (!sample_kind(options).is_masked) {  // whose sentences are padded
+    std::ranges::move(short_splits(options.data), std::back_inserter(warnings));
+  }
   if (vocabulary.assumed) {
     warnings.push_back(concat("the tokenizer's files are not here: a vocabulary of ",
                               vocabulary.size, " tokens is assumed"));
   }
   if (options.dry_run_json) {
     using Json = nlohmann::ordered_json;
-    out << Json{{"plan", Json::parse(to_json(plan))},
+    out << Json{{"plan", Json::parse(to_json(plan, memory))},
                 {"warnings", warnings},
                 {"notes", notes},
                 {"options", Json::parse(table.json())}}
@@ -84,7 +88,7 @@ void print_dry_run(const OptionTable& table, const PretrainOptions& options,
         << '\n';
     return;
   }
-  out << to_text(plan);
+  out << to_text(plan, memory);
   for (const auto& [title, lines] : {std::pair{"warnings", warnings}, std::pair{"notes", notes}}) {
     if (!lines.empty()) {
       out << '\n' << title << ":\n";

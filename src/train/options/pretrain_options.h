@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "comm/layout.h"
-#include "data/samples/data_options.h"
+#include "data/samples/sample_kind.h"
 #include "models/family.h"
 #include "optim/optimizer.h"
 #include "tensor/dtype.h"
@@ -154,6 +154,7 @@ struct PretrainOptions {
   UpdateOptions update;
   PrecisionOptions precision;
   DataOptions data;
+  SentenceSampleOptions sentences;  // of families that are fed masked samples
   TokenizerOptions tokenizer;
   CheckpointFlags checkpoint;
   EvaluationOptions evaluation;
@@ -179,6 +180,7 @@ void describe_network(OptionTable& table, PretrainOptions& options);
 void describe_parallel(OptionTable& table, ParallelOptions& options);
 void describe_training(OptionTable& table, PretrainOptions& options);
 void describe_output(OptionTable& table, PretrainOptions& options);
+void describe_samples(OptionTable& table, PretrainOptions& options);
 void describe_without_effect(OptionTable& table);
 void describe_refused(OptionTable& table);
 void describe_deepspeed_keys(OptionTable& table);

@@ -20,6 +20,8 @@ void check_network(const PretrainOptions& o, Findings& f) {
             o.data.seq_length);
   f.require(!m.residual.fp32 || o.precision.dtype != DType::fp32,
             "--fp32-residual-connection needs --bf16 or --fp16");
+  f.require(!m.vocabulary.fp16_loss || o.precision.dtype == DType::fp16,
+            "--fp16-lm-cross-entropy needs --fp16");
   f.require(o.recompute.granularity != RecomputeFlags::Granularity::selective ||
                 o.recompute.method == RecomputeFlags::Method::none,
             "--recompute-method goes with --recompute-granularity full only");
