@@ -19,7 +19,8 @@ struct ParityChoice {
   std::string layouts;
   ParityWork work;
   DType dtype = DType::fp32;
-  double rate = 1e-3;
+  OptimizerKind optimizer = OptimizerKind::sgd;
+  double rate = 0.1;
   double band = 1e-5;
   std::int64_t shown = 3;
 };
@@ -39,6 +40,11 @@ void describe(OptionTable& t, ParityChoice& o) {
   t.add("vocab-size", o.work.vocabulary, "Of the random tokens.", between(2, 1e7));
   t.add("dtype", o.dtype, "Of parameters and activations.",
         {{"fp32", DType::fp32}, {"bf16", DType::bf16}, {"fp16", DType::fp16}});
+  t.add("optimizer", o.optimizer,
+        "sgd: plain, so that weights differ as gradients do. Adam's first steps make of a gradient "
+        "its sign, also of one that is rounding alone: with it compare losses and norms "
+        "(--no-tensors).",
+        {{"sgd", OptimizerKind::sgd}, {"adam", OptimizerKind::adamw}});
   t.add("lr", o.rate, "Learning rate.", at_least(0));
   t.add(
       "band", o.band,
@@ -60,6 +66,8 @@ RankOptions rank_options(const ParityChoice& choice, const PretrainOptions& opti
   rank.dtype = choice.dtype;
   rank.device = device.options();
   rank.seed = static_cast<std::uint64_t>(options.seed);
+  rank.optimizer.kind = choice.optimizer;
+  rank.optimizer.momentum = 0;
   rank.optimizer.schedule.learning_rate = choice.rate;
   rank.optimizer.schedule.decay_style = DecayStyle::constant;
   return rank;

@@ -50,8 +50,7 @@ PlannedMemory plan_memory(const Plan& plan, const SampleFields& fields, DeviceKi
   if (plan.layout.degrees.pipeline == 1) {
     return first;
   }
-  const PlannedMemory last =
-      plan_rank(plan, fields, kind, plan.layout.degrees.num_ranks() - 1);
+  const PlannedMemory last = plan_rank(plan, fields, kind, plan.layout.degrees.num_ranks() - 1);
   return first.total() >= last.total() ? first : last;
 }
 
