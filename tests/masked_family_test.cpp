@@ -48,7 +48,7 @@ class SegmentEmbedding final : public Block {
 class AttentionBlock final : public Block {
  public:
   AttentionBlock(const ModelOptions& options, const Mesh& mesh)
-      : norm_("blocks.0.norm", options.hidden_size, options.norm),
+      : norm_("blocks.0.norm", options.hidden_size, options.norm, mesh),
         attention_("blocks.0.attention", 0, options, mesh) {}
   State forward(Context& context, State state) const override {
     const Value x = norm_(context, state);
