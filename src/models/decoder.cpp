@@ -35,27 +35,27 @@ class DecoderBlock final : public Block {
 
  private:
   State one_after_another(Context& context, State s) const {
-    const Value x = normalised(context, norm_1_, s);
+    const LinearInput x = normalised(context, norm_1_, s);
     set_pending(context, s, attention_(context, x), attention_branch_);
-    const Value y = normalised(context, norm_2_, s);
+    const LinearInput y = normalised(context, norm_2_, s);
     set_pending(context, s, mlp_(context, y), mlp_branch_);
     return s;
   }
 
   // x + attention(norm_1(x)) + mlp(norm_2(x)).
   State side_by_side(Context& context, State s) const {
-    const Value x = norm_1_(context, s);
-    const Value y = norm_2_(context, s);
+    const LinearInput x = norm_1_(context, s);
+    const LinearInput y = norm_2_(context, s);
     set_pending(context, s, attention_(context, x), attention_branch_);
     s = settle(context, std::move(s));
     set_pending(context, s, mlp_(context, y), mlp_branch_);
     return s;
   }
 
-  Value normalised(Context& context, const Norm& norm, State& s) const {
-    Value y = norm(context, s);
+  LinearInput normalised(Context& context, const Norm& norm, State& s) const {
+    LinearInput y = norm(context, s);
     if (residual_.after_norm) {
-      s.stream = cast(context, y, s.stream.dtype());
+      s.stream = cast(context, y.value, s.stream.dtype());
     }
     return y;
   }

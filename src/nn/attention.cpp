@@ -28,7 +28,7 @@ SelfAttention::SelfAttention(const std::string& name, int layer, const ModelOpti
                                       weight_init(options, options_.num_heads * options_.head_dim,
                                                   options.hidden_size, true))) {}
 
-Value SelfAttention::operator()(Context& context, const Value& x) const {
+Value SelfAttention::operator()(Context& context, const LinearInput& x) const {
   const std::int64_t per_group = options_.num_heads / options_.num_groups;
   Value qkv = qkv_(context, x);
   if (positions_.rotary) {

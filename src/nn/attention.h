@@ -12,7 +12,7 @@ class SelfAttention {
   SelfAttention(const std::string& name, int layer, const ModelOptions& options, const Mesh& mesh);
 
   // [tokens, hidden] to the same. With a cache in the context the tokens continue its sequences.
-  Value operator()(Context& context, const Value& x) const;
+  Value operator()(Context& context, const LinearInput& x) const;
   void collect(ParameterList& parameters) const;
 
  private:

@@ -26,13 +26,13 @@ DropoutOptions pending_dropout(const Context& context, const State& state) {
   return {state.pending_dropout, state.pending_key, held_tokens(context.mesh, context.batch)};
 }
 
-Value Norm::operator()(Context& context, State& state) const {
+LinearInput Norm::operator()(Context& context, State& state) const {
   NormResult result = add_norm(context, state.stream, state.pending, *gain_, bias_.get(), options_,
                                pending_dropout(context, state));
   state.stream = std::move(result.stream);
   state.pending = {};
   state.pending_dropout = 0;
-  return std::move(result.y);
+  return {std::move(result.y), std::move(result.remake)};
 }
 
 void Norm::collect(ParameterList& parameters) const {

@@ -3,6 +3,7 @@
 
 #include "autograd/context.h"
 #include "comm/mesh.h"
+#include "ops/linear/linear.h"
 #include "ops/norm/norm.h"
 
 namespace bloomery {
@@ -15,7 +16,7 @@ class Norm {
   Norm(const std::string& name, std::int64_t hidden, const NormOptions& options, const Mesh& mesh);
 
   // state.stream takes in state.pending; the normalised stream is returned.
-  Value operator()(Context& context, State& state) const;
+  LinearInput operator()(Context& context, State& state) const;
   void collect(ParameterList& parameters) const;
 
  private:

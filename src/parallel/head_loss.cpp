@@ -127,8 +127,28 @@ class HeadPass {
     const Tensor labels = context_.batch.labels.slice(begin, end);
     const Tensor mask = slice(context_.batch.loss_mask, begin, end);
     launch(stream_, Matmul{.a = x, .b = weight_.value, .d = logits, .transpose_b = true});
+    if (weight_sink_ && tensor_.size() == 1 && !in_half_) {
+      launch(stream_, LossAndGradient{.logits = logits,
+                                      .labels = labels,
+                                      .columns = columns_,
+                                      .mask = mask,
+                                      .inverse = inverse_,
+                                      .grad_scale = context_.batch.grad_scale,
+                                      .vocabulary = vocabulary_,
+                                      .losses = losses_.slice(begin, end)});
+    } else {
+      run_loss_over_ranks(logits, labels, mask, losses_.slice(begin, end));
+    }
+    if (weight_sink_) {
+      multiply_gradient(logits, x, begin, end);
+    }
+  }
 
-    const Tensor statistics = Tensor::empty(stream_, sum_dtype_, {4, end - begin});
+  // Of logits whose columns other ranks may hold too: `losses` and, with a tape, the gradient in
+  // their place.
+  void run_loss_over_ranks(const Tensor& logits, const Tensor& labels, const Tensor& mask,
+                           const Tensor& losses) {
+    const Tensor statistics = Tensor::empty(stream_, sum_dtype_, {4, logits.shape()[0]});
     const Tensor local_max = statistics.slice(0, 1), max = statistics.slice(1, 2);
     const Tensor sum = statistics.slice(2, 3), target = statistics.slice(3, 4);
     launch(stream_, LossStatistics{.logits = logits,
@@ -151,7 +171,7 @@ class HeadPass {
                                          .labels = labels,
                                          .mask = mask,
                                          .vocabulary = vocabulary_,
-                                         .losses = losses_.slice(begin, end)});
+                                         .losses = losses});
     if (weight_sink_) {
       launch_as<HalfLossGradient>(LossGradient{.logits = logits,
                                                .labels = labels,
@@ -161,7 +181,6 @@ class HeadPass {
                                                .mask = mask,
                                                .inverse = inverse_,
                                                .grad_scale = context_.batch.grad_scale});
-      multiply_gradient(logits, x, begin, end);
     }
   }
 

@@ -84,39 +84,46 @@ class InputGradient {
   Tensor held_;
 };
 
-// All tokens of which each rank keeps its own: gathered again when they are needed.
+// All tokens, of which each rank keeps its own or can make them again: gathered when they are
+// needed.
 class GatheredInput {
  public:
-  GatheredInput(Context& context, Tensor held)
+  GatheredInput(Context& context, const LinearInput& held)
       : ranks_(context.mesh.axis(Axis::tensor)),
-        held_(std::move(held)),
+        kept_(held.remake ? Tensor() : held.value.data),
+        remake_(held.remake),
         beside_(context.communication) {}
 
-  Tensor gather(Stream& stream) const {
-    Tensor all = empty(stream);
-    ranks_.all_gather(held_, all, stream);
+  Tensor gather(const Tensor& held, Stream& stream) const {
+    Tensor all = empty(held, stream);
+    ranks_.all_gather(held, all, stream);
     return all;
   }
-  void start(Tape& tape) {
-    all_ = empty(tape.stream());
-    beside_.start(tape.stream(), [&](Stream& stream) { ranks_.all_gather(held_, all_, stream); });
+  // Gathers beside what `compute` does next.
+  void start(Stream& compute) {
+    held_ = held(compute);
+    all_ = empty(held_, compute);
+    beside_.start(compute, [&](Stream& stream) { ranks_.all_gather(held_, all_, stream); });
   }
-  Tensor take(Tape& tape) {
+  Tensor take(Stream& compute) {
     if (!all_) {
-      return gather(tape.stream());
+      return gather(held(compute), compute);
     }
-    beside_.wait(tape.stream());
+    beside_.wait(compute);
+    held_ = {};
     return std::exchange(all_, {});
   }
 
  private:
-  Tensor empty(Stream& stream) const {
-    return Tensor::empty(stream, held_.dtype(),
-                         {held_.shape()[0] * ranks_.size(), held_.shape()[1]});
+  Tensor held(Stream& stream) const { return remake_ ? remake_(stream) : kept_; }
+  Tensor empty(const Tensor& held, Stream& stream) const {
+    return Tensor::empty(stream, held.dtype(), {held.shape()[0] * ranks_.size(), held.shape()[1]});
   }
   Communicator& ranks_;
-  Tensor held_, all_;
+  Tensor kept_;
+  Remake remake_;
   Beside beside_;
+  Tensor held_, all_;  // while it is gathered
 };
 
 std::unique_ptr<Parameter> bias_parameter(bool wanted, const std::string& name, const Box& box) {
@@ -156,7 +163,8 @@ ParallelLinear ParallelLinear::row(const Mesh& mesh, const std::string& name, st
           bias_parameter(bias, name, Box::whole({out}))};
 }
 
-Value ParallelLinear::operator()(Context& context, const Value& x, Activation activation) const {
+Value ParallelLinear::operator()(Context& context, const LinearInput& x,
+                                 Activation activation) const {
   if (cut_ == Cut::outputs) {
     return column_parallel(context, x, activation);
   }
@@ -167,13 +175,15 @@ Value ParallelLinear::operator()(Context& context, const Value& x, Activation ac
 
 // dL/dx of this rank's features gets a slot of its own. It is summed from when linear has made it
 // until the entry here, which comes next in backward, hands it to x.
-Value ParallelLinear::column_parallel(Context& context, const Value& x,
+Value ParallelLinear::column_parallel(Context& context, const LinearInput& input,
                                       Activation activation) const {
+  const Value& x = input.value;
   std::shared_ptr<GatheredInput> gathered;
   if (context.mesh.divides_tokens()) {
-    gathered = std::make_shared<GatheredInput>(context, x.data);
+    gathered = std::make_shared<GatheredInput>(context, input);
   }
-  const Value part = context.wrap(gathered ? gathered->gather(context.stream) : x.data);
+  const Value part = context.wrap(gathered ? gathered->gather(x.data, context.stream) : x.data);
+  Remake remake = input.remake;
   LinearOptions options{.activation = activation};
   if (context.tape != nullptr) {
     const auto gradient = std::make_shared<InputGradient>(context, x.slot, part.slot);
@@ -184,16 +194,16 @@ Value ParallelLinear::column_parallel(Context& context, const Value& x,
     if (gathered) {
       options.before_input_gradient = [gathered](Tape& tape) {
         if (tape.deferred == nullptr) {
-          gathered->start(tape);
+          gathered->start(tape.stream());
         }
       };
-      options.input_again = [gathered](Tape& tape) { return gathered->take(tape); };
+      remake = [gathered](Stream& stream) { return gathered->take(stream); };
     }
   }
-  return linear(context, part, *weight_, bias_.get(), options);
+  return linear(context, {part, std::move(remake)}, *weight_, bias_.get(), options);
 }
 
-Value ParallelLinear::row_parallel(Context& context, const Value& x) const {
+Value ParallelLinear::row_parallel(Context& context, const LinearInput& x) const {
   const bool first = context.mesh.coordinate(Axis::tensor) == 0;
   return sum_to_held_tokens(context,
                             linear(context, x, *weight_, bias_.get(), {.add_bias = first}));

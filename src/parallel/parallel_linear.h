@@ -31,7 +31,7 @@ class ParallelLinear {
 
   // x [tokens, features in] to [tokens, features out]. The activation can follow a
   // column-parallel product only.
-  Value operator()(Context& context, const Value& x,
+  Value operator()(Context& context, const LinearInput& x,
                    Activation activation = Activation::none) const;
   void collect(ParameterList& parameters) const;
 
@@ -39,8 +39,8 @@ class ParallelLinear {
   enum class Cut : std::uint8_t { outputs, inputs };
   ParallelLinear(Cut cut, Parameter weight, std::unique_ptr<Parameter> bias);
 
-  Value column_parallel(Context& context, const Value& x, Activation activation) const;
-  Value row_parallel(Context& context, const Value& x) const;
+  Value column_parallel(Context& context, const LinearInput& x, Activation activation) const;
+  Value row_parallel(Context& context, const LinearInput& x) const;
 
   Cut cut_;
   std::unique_ptr<Parameter> weight_, bias_;

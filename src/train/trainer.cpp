@@ -336,9 +336,8 @@ bool Trainer::after_step() {
   const auto& save_interval = options_.checkpoint.save_interval;
   if (leave || (save_interval && iteration % *save_interval == 0)) {
     collect(0);
-    const Clock::time_point start = Clock::now();
     save();
-    log_.leave_out(seconds_since(start));
+    rank_->restart_clock();
   }
   return leave;
 }
@@ -352,23 +351,20 @@ bool Trainer::evaluates(Split split) const {
 }
 
 void Trainer::evaluate(Split split, std::int64_t first_sample, bool at_end) {
-  const Clock::time_point start = Clock::now();
-  std::optional<BatchFeed> feed;
-  feed.emplace(*data_, split, feed_options(first_sample), rank_->stream());
+  BatchFeed feed(*data_, split, feed_options(first_sample), rank_->stream());
   const std::int64_t each = plan_.batch.global() / (plan_.micro_batch * plan_.data_ranks);
   Rank::Losses losses;
   for (std::int64_t i = 0; i < options_.evaluation.iterations; ++i) {
     notice_stop();
-    add_mean(losses, rank_->evaluate(each, [&](std::int64_t) { return feed->next(); }),
+    add_mean(losses, rank_->evaluate(each, [&](std::int64_t) { return feed.next(); }),
              options_.evaluation.iterations);
   }
-  feed.reset();  // its threads end within the time that is left out
   log_.evaluation({.iteration = progress_.iteration,
                    .losses = losses,
                    .final_samples = at_end ? evaluation_samples() : 0,
                    .test = split == Split::test},
                   progress_);
-  log_.leave_out(seconds_since(start));
+  rank_->restart_clock();
 }
 
 // An evaluation may take longer than whoever asks to stop will wait: what was learnt is saved

@@ -121,7 +121,7 @@ RecomputeOptions recompute_options(const RecomputeFlags& flags, std::int64_t num
   if (flags.checkpoint_activations) {
     return {Method::uniform, at_most_all(flags.checkpoint_num_layers)};
   }
-  return {};
+  return {.cheap_values = flags.granularity == RecomputeFlags::Granularity::selective};
 }
 
 LossScaleOptions loss_scale_options(const PrecisionOptions& o) {
