@@ -29,7 +29,7 @@ struct ToyOptions {
 class ToyBlock final : public Block {
  public:
   ToyBlock(int layer, const ModelOptions& options, const Mesh& mesh)
-      : norm_(concat("blocks.", layer, ".norm"), options.hidden_size, options.norm),
+      : norm_(concat("blocks.", layer, ".norm"), options.hidden_size, options.norm, mesh),
         mlp_(concat("blocks.", layer, ".mlp"), options, mesh),
         strength_(static_cast<float>(options.own<ToyOptions>().strength)) {}
 

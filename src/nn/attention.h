@@ -2,6 +2,7 @@
 #pragma once
 
 #include "nn/model_options.h"
+#include "ops/attention/attention.h"
 #include "parallel/parallel_linear.h"
 
 namespace bloomery {
@@ -15,6 +16,8 @@ class SelfAttention {
   void collect(ParameterList& parameters) const;
 
  private:
+  Value of_whole_sequences(Context& context, const Value& qkv, AttentionOptions options) const;
+
   SelfAttentionOptions options_;
   PositionOptions positions_;
   int layer_;

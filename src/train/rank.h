@@ -80,7 +80,8 @@ class Rank {
 
   Stream& stream() { return *stream_; }
   Mesh& mesh() { return *mesh_; }
-  const Model& model() const { return *model_; }  // the blocks of this stage
+  const Model& model() const { return *chunks_.front(); }          // the first chunk of this stage
+  const ParameterList& parameters() const { return parameters_; }  // of all its chunks
   ParameterStore& store() { return *store_; }
   Optimizer& optimizer() { return *optimizer_; }
   const RankOptions& options() const { return options_; }
@@ -94,6 +95,7 @@ class Rank {
  private:
   struct FrozenModel;
 
+  PipelineShape pipeline_shape(std::int64_t num_micro_batches) const;
   void clear_statistics();
   void add_losses(const std::string& prefix, const Metrics& metrics, double factor);
   void report(const Batch& batch, const Metrics& metrics, double factor);
@@ -107,7 +109,8 @@ class Rank {
   std::unique_ptr<Stream> stream_;
   KeptMemory kept_;
   std::unique_ptr<Mesh> mesh_;
-  std::unique_ptr<Model> model_;
+  std::vector<std::unique_ptr<Model>> chunks_;
+  ParameterList parameters_;
   std::unique_ptr<Ties> ties_;
   std::unique_ptr<ParameterStore> store_;
   // Beside the computation, null where there is nothing to do: what layers communicate, and sums of

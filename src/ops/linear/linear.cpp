@@ -157,7 +157,11 @@ Value linear(Context& context, const LinearInput& input, Parameter& weight, Para
     context.tape->record({.op = "linear",
                           .input_gradient =
                               [x = x.slot, y = y.slot, &weight, rows = sizes.rows,
+                               first = options.before_input_gradient,
                                then = options.after_input_gradient](Tape& tape) {
+                                if (first) {
+                                  first(tape);
+                                }
                                 input_gradient(tape, finished_grad(tape, y), weight, x, rows);
                                 if (then) {
                                   then(tape);

@@ -15,6 +15,9 @@ struct LinearOptions {
   // Called in the backward pass between dL/dx and dL/dW, where a layer may start to communicate the
   // first while the second is computed. May be empty.
   BackwardFn after_input_gradient;
+  // Called in the backward pass before dL/dx, where a layer may start to fetch what the input's
+  // `remake` gives. May be empty.
+  BackwardFn before_input_gradient;
 };
 
 // What a linear layer is applied to. With `remake` it does not keep the value for its weight

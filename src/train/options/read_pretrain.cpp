@@ -179,7 +179,7 @@ std::vector<std::string> read_pretrain(OptionTable& table, PretrainOptions& opti
   if (environment.world_size.value_or("1") != "1") {
     further.push_back(concat("WORLD_SIZE is ", *environment.world_size,
                              ", but several processes are not built yet: start one, with "
-                             "--ranks-as-threads for data parallelism"));
+                             "--ranks-as-threads for several ranks"));
   }
   if (table.problems().empty() && further.empty()) {
     further = problems(options);  // of values that were read, not of defaults in their stead
