@@ -89,8 +89,15 @@ std::optional<CheckpointReader> open_checkpoint(const CheckpointFlags& flags) {
 }
 
 struct SaveFolder {
+  std::string path;
   std::int64_t own_step = kNoStep;  // that this run goes on from
   bool moves_later = false;         // aside, before the first save
+
+  void make_room() const {
+    if (moves_later) {
+      set_later_steps_aside(path, own_step, Log());
+    }
+  }
 };
 
 // --save is for one line of steps: a run starts one in a folder without checkpoints, or goes on
@@ -111,7 +118,7 @@ SaveFolder claim_save_folder(const PretrainOptions& options,
   if (!moves) {
     refuse_later_steps(flags.save, own);
   }
-  return {own, moves};
+  return {flags.save, own, moves};
 }
 
 // What the first samples hold: the same as long as their order is, however many are asked for.
@@ -251,13 +258,7 @@ RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
                          .checkpoint = checkpoint ? &*checkpoint : nullptr,
                          .foreign_model = foreign ? load : "",
                          .schedule_refusal = choice.refusal,
-                         .make_room =
-                             [&] {
-                               if (save.moves_later) {
-                                 set_later_steps_aside(options.checkpoint.save, save.own_step,
-                                                       Log());
-                               }
-                             },
+                         .make_room = [&] { save.make_room(); },
                          .data = get_data,
                          .stop_requested = setting.stop_requested,
                          .start = start};
