@@ -69,6 +69,12 @@ void Trainer::setup(std::unique_ptr<Communicator> world) {
         (std::filesystem::path(folder) / "latest_checkpointed_iteration.txt").string()));
   }
   if (!options_.checkpoint.save.empty() && !options_.evaluation.skip_train) {
+    HostGroup& host = rank_->mesh().host();
+    host.barrier("loaded");  // what does not fit has ended the run here
+    if (host.rank() == 0) {
+      inputs_.make_room();
+    }
+    host.barrier("room");
     checkpoints_ = std::make_unique<RunCheckpoints>(*rank_, options_.checkpoint, inputs_.facts);
   }
   log_.line(datetime_line("after model, optimizer, and learning rate scheduler are built",

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "checkpoint/timeline.h"
 #include "data/indexed_corpus.h"
 
 namespace bloomery {
@@ -41,6 +42,12 @@ bool has_files(const TokenizerOptions& o) {
     }
   }
   return any;
+}
+
+// Why the run could not save where it is told to; empty: it could.
+std::string refused_save(const CheckpointFlags& o) {
+  const bool goes_on = !o.finetune && !o.reset_iteration;
+  return o.save.empty() || o.fork ? "" : foreseen_refusal(o.save, goes_on ? o.load : "");
 }
 
 }  // namespace
@@ -113,6 +120,9 @@ void print_dry_run(const OptionTable& table, const PretrainOptions& options,
   if (vocabulary.assumed) {
     warnings.push_back(concat("the tokenizer's files are not here: a vocabulary of ",
                               vocabulary.size, " tokens is assumed"));
+  }
+  if (const std::string refusal = refused_save(options.checkpoint); !refusal.empty()) {
+    warnings.push_back(refusal);
   }
   if (options.dry_run_json) {
     using Json = nlohmann::ordered_json;
