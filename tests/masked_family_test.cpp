@@ -70,7 +70,7 @@ int num_blocks(const ModelOptions&) { return 3; }
 Blocks blocks(const ModelOptions& options, const Mesh& mesh, DType dtype, BlockRange) {
   auto embedding = std::make_unique<SegmentEmbedding>(options, mesh, dtype);
   const VocabEmbedding& tables = embedding->tables();
-  auto head = std::make_unique<Head>(options, tables.table(), tables.first_token());
+  auto head = std::make_unique<Head>(options, mesh, tables.table(), tables.first_token());
   tables.table()->uses = 2;
   Blocks all;
   all.push_back(std::move(embedding));

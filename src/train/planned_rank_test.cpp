@@ -89,7 +89,7 @@ TEST(PlannedMemory, RecomputationKeepsLess) {
                                          "block", "--recompute-num-layers", "6"});
   EXPECT_GT(half, all / 2);
   EXPECT_LT(half, all);
-  EXPECT_EQ(activations({"--recompute-activations"}), all);
+  EXPECT_LT(activations({"--recompute-activations"}), all * 3 / 4);
 }
 
 // Models that no machine here could hold, within a second or two.
