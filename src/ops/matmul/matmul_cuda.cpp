@@ -1,6 +1,7 @@
 #include "ops/activation/activation.h"
 #include "ops/matmul/cublaslt.h"
 #include "ops/matmul/epilogue_cuda.h"
+#include "ops/matmul/few_rows.h"
 #include "ops/matmul/matmul.h"
 
 namespace bloomery {
@@ -57,6 +58,9 @@ void multiply_in_steps(Stream& stream, const Matmul& k, const MatmulSizes& sizes
 
 void run(OnCuda, Stream& stream, const Matmul& k) {
   const MatmulSizes sizes = checked_sizes(k);
+  if (multiply_few_rows(stream, k, sizes)) {
+    return;
+  }
   const bool fused = sizes.m * sizes.n * sizes.k > 0 && fuses(k, sizes) &&
                      stream.device().service<CublasLt>().multiply(stream, k, sizes, epilogue(k));
   if (!fused) {
