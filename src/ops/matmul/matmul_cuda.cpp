@@ -1,6 +1,7 @@
 #include "ops/activation/activation.h"
 #include "ops/matmul/add_bias.h"
 #include "ops/matmul/cublaslt.h"
+#include "ops/matmul/few_rows.h"
 #include "ops/matmul/matmul.h"
 
 namespace bloomery {
@@ -68,6 +69,9 @@ void multiply_in_steps(Stream& stream, const Matmul& k, const MatmulSizes& sizes
 
 void run(OnCuda, Stream& stream, const Matmul& k) {
   const MatmulSizes sizes = checked_sizes(k);
+  if (multiply_few_rows(stream, k, sizes)) {
+    return;
+  }
   const bool fused = sizes.m * sizes.n * sizes.k > 0 && fuses(k.activation, k, sizes) &&
                      fuses(k.derivative, k, sizes) &&
                      stream.device().service<CublasLt>().multiply(stream, k, sizes, epilogue(k));

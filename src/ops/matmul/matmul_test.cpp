@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/random.h"
+#include "device/overlap.h"
 #include "ops/matmul/choices.h"
 #include "ops/matmul/cpu_plans.h"
 
@@ -182,6 +183,46 @@ TEST_P(MatmulTest, EpiloguesKeepWhatBackwardNeeds) {
                                   .derivative = activation,
                                   .derivative_at = before});
       expect_close(bench.download(grad), expected_grad, 1.5 * tolerance(dtype));
+    }
+  }
+}
+
+// What generation multiplies, with rows of b that one warp of a GPU takes, or several share; some
+// columns are left over.
+TEST_P(MatmulTest, FewRowsWithBiasAndActivation) {
+  Bench bench(GetParam());
+  const OverlapLaunches overlap(bench.stream);
+  for (std::int64_t m = 1; m <= 5; ++m) {
+    for (const auto& [n, k] : {std::pair{7, 8}, {2304, 768}, {770, 1104}, {36, 3072}, {9, 8960}}) {
+      for (const auto& [dtype, output] :
+           {std::pair{DType::fp32, DType::fp32}, std::pair{DType::bf16, DType::bf16},
+            std::pair{DType::bf16, DType::fp32}, std::pair{DType::fp16, DType::fp16}}) {
+        const Activation activation = m == 1   ? Activation::none
+                                      : m == 2 ? Activation::gelu_tanh
+                                      : m == 3 ? Activation::silu
+                                               : Activation::gelu_erf;
+        SCOPED_TRACE(concat(m, "x", n, "x", k, " ", dtype, " to ", output));
+        const Problem problem{m, n, k, false, true, false, dtype, output};
+        const Tensor a = bench.upload(dtype, {m, k}, problem.a());
+        const Tensor b = bench.upload(dtype, {n, k}, problem.b());
+        const Numbers offsets = random_numbers("bias", n);
+        const Tensor bias = bench.upload(dtype, {n}, offsets);
+        const Tensor y = Tensor::empty(bench.stream, output, {m, n});
+        launch(bench.stream, Matmul{.a = a,
+                                    .b = b,
+                                    .d = y,
+                                    .transpose_b = true,
+                                    .bias = bias,
+                                    .activation = activation});
+        Numbers expected = problem.expected();
+        dispatch_activation(activation, [&](auto tag) {
+          for (std::size_t i = 0; i < expected.size(); ++i) {
+            expected[i] = activate<decltype(tag)::value>(expected[i] +
+                                                         offsets[i % static_cast<std::size_t>(n)]);
+          }
+        });
+        expect_close(bench.download(y), expected, 1.5 * tolerance(output));
+      }
     }
   }
 }
