@@ -44,12 +44,10 @@ int pretrain_command(const Arguments& arguments, std::ostream& out) {
                  "option of Megatron-DeepSpeed.\n")) {
     return kFinished;
   }
-  std::vector<std::string> notes = read_pretrain(table, options, arguments, read_environment());
-  for (std::string& line : corpora_shorter_than_a_sequence(options.data)) {
-    notes.push_back(std::move(line));
-  }
+  const std::vector<std::string> notes =
+      read_pretrain(table, options, arguments, read_environment());
   if (options.dry_run) {
-    print_dry_run(table, options, notes, out);
+    print_dry_run(table, options, notes, device.options().kind, out);
     return kFinished;
   }
   Arguments command = {"bloomery", "pretrain"};

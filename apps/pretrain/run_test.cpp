@@ -63,15 +63,23 @@ TEST_F(PretrainRun, TwoRanksAsThreadsGiveTheLossesOfOne) {
   EXPECT_EQ(newest("two").state().consumed_samples, 96);
 }
 
-// What the shards of several ranks saved, other layouts read.
-TEST_F(PretrainRun, StagesOfZeroResumeUnderEachOther) {
-  const std::string options = "--global-batch-size 8 --train-iters 12";
+// What one layout saved, another goes on from.
+TEST_F(PretrainRun, LayoutsResumeEachOther) {
+  const std::string options = "--global-batch-size 8 --train-iters 18 --eval-iters 2";
   const std::vector<std::string> one = losses(train(options).out);
+  const std::string layouts[] = {
+      "2 --zero-stage 3",
+      "4 --zero-stage 1",
+      "4 --tensor-model-parallel-size 2 --pipeline-model-parallel-size 2",
+      "2 --pipeline-model-parallel-size 2 --enable-zbh1-pipeline",
+      "1",
+      "4 --pipeline-model-parallel-size 2 --zero-stage 2 --pipeline-schedule gpipe"};
   std::vector<std::string> parts;
-  for (const std::string layout : {" --exit-interval 4 --ranks-as-threads 2 --zero-stage 3",
-                                   " --exit-interval 8 --ranks-as-threads 4 --zero-stage 1",
-                                   " --ranks-as-threads 2 --zero-stage 2"}) {
-    const Outcome outcome = train(options + layout + saved_in("parts"));
+  int end = 0;
+  for (const std::string& layout : layouts) {
+    end += 3;
+    const Outcome outcome = train(concat(options, " --exit-interval ", end, " --ranks-as-threads ",
+                                         layout, saved_in("parts")));
     ASSERT_TRUE(outcome.code == kFinished || outcome.code == kStoppedEarly) << outcome.errors;
     std::ranges::copy(losses(outcome.out), std::back_inserter(parts));
   }
@@ -79,6 +87,17 @@ TEST_F(PretrainRun, StagesOfZeroResumeUnderEachOther) {
   for (std::size_t i = 0; i < one.size(); ++i) {
     EXPECT_NEAR(std::stod(parts[i]), std::stod(one[i]), 1e-5 * std::stod(one[i])) << i + 1;
   }
+}
+
+TEST_F(PretrainRun, RefusesLayoutsThatDoNotFitTheRanks) {
+  const auto refused = [this](const std::string& options, const std::string& why) {
+    const Outcome outcome = train("--global-batch-size 8 --train-iters 2 " + options);
+    EXPECT_EQ(outcome.code, kBadInput) << options;
+    EXPECT_TRUE(outcome.says(why)) << outcome.errors;
+  };
+  refused("--tensor-model-parallel-size 2", "start 2 (mpirun -np 2");
+  refused("--tensor-model-parallel-size 4 --ranks-as-threads 9", "start 8 (mpirun -np 8");
+  refused("--pipeline-model-parallel-size 64 --ranks-as-threads 64", "layers has at most");
 }
 
 TEST_F(PretrainRun, TwoRanksAsThreadsShareAGpuOnCuda) {

@@ -2,6 +2,8 @@
 // How the ranks are started is another matter.
 #pragma once
 
+#include <cstdint>
+
 #include "comm/axes.h"
 
 namespace bloomery {
@@ -9,6 +11,8 @@ namespace bloomery {
 struct MeshDegrees {
   int tensor = 1, context = 1, data = 1, pipeline = 1;
   int expert = 1;  // divides `data`
+  // Tensor ranks divide the tokens between the layers that they cut (parallel/sequence.h).
+  bool sequence_parallel = false;
   int degree(Axis axis) const;
   int num_ranks() const { return tensor * context * data * pipeline; }
 };
@@ -20,12 +24,14 @@ struct Sharding {
   static constexpr Sharding of_stage(int stage) { return {stage >= 1, stage >= 2, stage >= 3}; }
 };
 
+// In which order the stages of a pipeline work on their micro-batches (pipeline/schedule.h).
+enum class PipelineSchedule : std::uint8_t { gpipe, one_forward_one_backward, zero_bubble };
+
 struct Layout {
   MeshDegrees degrees;
   Sharding sharded;
-  // Of a pipeline: gradients of weights are computed later than those of inputs, which fills time
-  // that stages would wait (Megatron-DeepSpeed's --enable-zbh1-pipeline).
-  bool zero_bubble = false;
+  PipelineSchedule schedule = PipelineSchedule::one_forward_one_backward;
+  int chunks = 1;  // of the model in each stage; several: 1F1B interleaves them
 };
 
 }  // namespace bloomery

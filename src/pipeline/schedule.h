@@ -8,7 +8,10 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
+
+#include "comm/layout.h"
 
 namespace bloomery {
 
@@ -38,17 +41,36 @@ std::vector<std::span<const Instruction>> steps(std::span<const Instruction> lis
 // The stage at the other end of a transfer.
 int peer_stage(const Instruction& transfer, int stage, int num_stages);
 
+struct PipelineShape {
+  int num_stages = 1;
+  std::int64_t num_micro_batches = 1;
+  int num_chunks = 1;
+};
+
+// Why there is no such schedule of this shape; empty: there is.
+std::string problem(PipelineSchedule schedule, const PipelineShape& shape);
+
 // Forward passes alone.
-Instructions forward_only(int stage, int num_stages, std::int64_t num_micro_batches);
+Instructions forward_only(int stage, const PipelineShape& shape);
+
+// All forward passes, then all backward passes.
+Instructions gpipe(int stage, const PipelineShape& shape);
 
 // One forward, one backward: a stage runs ahead by as many forwards as there are stages behind it,
 // then alternates, so that at most `num_stages - stage` tapes exist at a time. With one stage every
 // forward is followed by its backward.
-Instructions one_forward_one_backward(int stage, int num_stages, std::int64_t num_micro_batches);
+//
+// Of several chunks each is a stage in this sense. Micro-batches pass through them in groups of
+// num_stages: a stage takes its first chunk's part of a whole group, then its second chunk's, so
+// that it can work while a micro-batch goes round the other stages (Megatron's interleaving). The
+// pipeline fills and drains in 1 / num_chunks of the time.
+Instructions one_forward_one_backward(int stage, const PipelineShape& shape);
 
-// The same with backward in two parts: gradients of weights come as many micro-batches later as the
+// 1F1B with backward in two parts: gradients of weights come as many micro-batches later as the
 // stage has tapes to spare, up to `num_stages` in all, and so fill the time at the end in which a
-// stage would only wait for others (the schedule ZB-H1).
-Instructions zero_bubble(int stage, int num_stages, std::int64_t num_micro_batches);
+// stage would only wait for others (the schedule ZB-H1). One chunk.
+Instructions zero_bubble(int stage, const PipelineShape& shape);
+
+Instructions instructions(PipelineSchedule schedule, int stage, const PipelineShape& shape);
 
 }  // namespace bloomery

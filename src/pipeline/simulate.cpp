@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "base/error.h"
 
@@ -26,13 +27,21 @@ struct Message {
   bool gradient;
   int part;  // of the model: whose output it is, or whose output's gradient
   std::int64_t micro_batch;
-  bool operator==(const Message&) const = default;
+  auto operator<=>(const Message&) const = default;
+};
+struct Sent {
+  Message message;
+  double time;
 };
 
 class Simulator {
  public:
-  Simulator(const std::vector<Instructions>& lists, int num_chunks, bool training)
-      : num_stages_(static_cast<int>(lists.size())), num_chunks_(num_chunks), training_(training) {
+  Simulator(const std::vector<Instructions>& lists, int num_chunks, bool training,
+            const PassTimes& times)
+      : num_stages_(static_cast<int>(lists.size())),
+        num_chunks_(num_chunks),
+        training_(training),
+        times_(times) {
     for (const Instructions& list : lists) {
       stages_.push_back({.steps = steps(list)});
     }
@@ -50,9 +59,10 @@ class Simulator {
     for (int s = 0; s < num_stages_ && problem_.empty(); ++s) {
       check_end(s);
     }
-    Simulation result{.problem = problem_, .most_tapes = {}};
-    for (const Stage& stage : stages_) {
+    Simulation result{.problem = problem_};
+    for (Stage& stage : stages_) {
       result.most_tapes.push_back(stage.most_tapes);
+      result.timeline.push_back(std::move(stage.timeline));
     }
     return result;
   }
@@ -68,6 +78,8 @@ class Simulator {
     std::map<Key, Phase> phases;
     int tapes = 0, most_tapes = 0;
     std::size_t unreceived = 0;  // messages of this step that their receivers did not take
+    double time = 0;             // when this step begins, as far as is known
+    std::vector<TimedPass> timeline;
   };
 
   int part(int stage, int chunk) const { return chunk * num_stages_ + stage; }
@@ -116,7 +128,7 @@ class Simulator {
         }
         const int of = part(s, i.chunk) - (gradient ? 1 : 0);
         const int to = peer_stage(i, s, num_stages_);
-        routes_[{s, to}].push_back({gradient, of, i.micro_batch});
+        routes_[{s, to}].push_back({{gradient, of, i.micro_batch}, stage.time});
         ++stage.unreceived;
       }
     }
@@ -132,16 +144,17 @@ class Simulator {
         continue;
       }
       const int from = peer_stage(i, s, num_stages_);
-      std::deque<Message>& route = routes_[{from, s}];
+      std::deque<Sent>& route = routes_[{from, s}];
       if (route.empty()) {
         return moved;
       }
       const bool gradient = i.work == Work::receive_gradient;
       const int of = part(s, i.chunk) - (gradient ? 0 : 1);
-      if (!(route.front() == Message{gradient, of, i.micro_batch})) {
+      if (route.front().message != Message{gradient, of, i.micro_batch}) {
         fail(s, concat(text(i), " gets another message of stage ", from));
         return false;
       }
+      stage.time = std::max(stage.time, route.front().time);
       route.pop_front();
       --stages_[static_cast<std::size_t>(from)].unreceived;
       note(s, i, gradient ? Phase::got_gradient : Phase::received);
@@ -161,8 +174,19 @@ class Simulator {
     }
   }
 
+  double seconds(Work work) const {
+    const double all = work == Work::forward          ? times_.forward
+                       : work == Work::backward_input ? times_.backward_input
+                       : work == Work::backward_weight
+                           ? times_.backward_weight
+                           : times_.backward_input + times_.backward_weight;
+    return all / num_chunks_;
+  }
+
   void compute(int s, const Instruction& i) {
     Stage& stage = stages_[static_cast<std::size_t>(s)];
+    const double begin = std::exchange(stage.time, stage.time + seconds(i.work));
+    stage.timeline.push_back({i, begin, stage.time});
     const auto found = stage.phases.find({i.chunk, i.micro_batch});
     const auto is = [&](Phase phase) {
       return found != stage.phases.end() && found->second == phase;
@@ -204,15 +228,35 @@ class Simulator {
 
   const int num_stages_, num_chunks_;
   const bool training_;
+  const PassTimes times_;
   std::vector<Stage> stages_;
-  std::map<std::pair<int, int>, std::deque<Message>> routes_;  // from, to
+  std::map<std::pair<int, int>, std::deque<Sent>> routes_;  // from, to
   std::string problem_;
 };
 
 }  // namespace
 
-Simulation simulate(const std::vector<Instructions>& lists, int num_chunks, bool training) {
-  return Simulator(lists, num_chunks, training).run();
+double Simulation::duration() const {
+  double end = 0;
+  for (const std::vector<TimedPass>& passes : timeline) {
+    end = passes.empty() ? end : std::max(end, passes.back().end);
+  }
+  return end;
+}
+
+double Simulation::bubble() const {
+  double work = 0;
+  for (const std::vector<TimedPass>& passes : timeline) {
+    for (const TimedPass& pass : passes) {
+      work += pass.end - pass.begin;
+    }
+  }
+  return work > 0 ? duration() * static_cast<double>(timeline.size()) / work - 1 : 0;
+}
+
+Simulation simulate(const std::vector<Instructions>& lists, int num_chunks, bool training,
+                    const PassTimes& times) {
+  return Simulator(lists, num_chunks, training, times).run();
 }
 
 }  // namespace bloomery

@@ -26,8 +26,12 @@ std::string torch_type(DType dtype) {
 // The lines before anything is built.
 void print_options(RunLog& log, const PretrainOptions& options, const OptionTable& table,
                    const std::vector<std::string>& notes) {
-  const std::int64_t ranks = options.batch.ranks_as_threads;
-  log.line(world_size_line({.world = ranks, .data = ranks}));
+  const ParallelOptions& p = options.parallel;
+  log.line(world_size_line({.world = p.num_ranks(),
+                            .data = p.data_ranks(),
+                            .sequence = p.sequence,
+                            .tensor = p.tensor,
+                            .pipeline = p.pipeline}));
   log.line(parameter_type_line(torch_type(options.precision.dtype)));
   log.line(arguments_table(argument_list(table)));
   for (const std::string& note : notes) {
@@ -45,7 +49,7 @@ void print_plan(RunLog& log, const PretrainOptions& options, const Plan& plan,
   }
   log.line(building_tokenizer_line(tokenizer));
   log.line(padded_vocabulary_line(plan.model.vocabulary.size, plan.padded_vocabulary));
-  log.line(model_parallel_lines(1, 1));
+  log.line(model_parallel_lines(options.parallel.tensor, options.parallel.pipeline));
   log.line(random_seed_line(options.seed));
   log.line(initialize_time_line(std::chrono::duration<double>(Clock::now() - start).count()));
   log.line(datetime_line("after megatron is initialized", std::time(nullptr)));
@@ -84,25 +88,37 @@ std::optional<CheckpointReader> open_checkpoint(const CheckpointFlags& flags) {
   return reader;
 }
 
+struct SaveFolder {
+  std::string path;
+  std::int64_t own_step = kNoStep;  // that this run goes on from
+  bool moves_later = false;         // aside, before the first save
+
+  void make_room() const {
+    if (moves_later) {
+      set_later_steps_aside(path, own_step, Log());
+    }
+  }
+};
+
 // --save is for one line of steps: a run starts one in a folder without checkpoints, or goes on
 // from the newest there. Newer ones that were passed over as damaged, or that --fork speaks of,
-// move aside. The step that this run goes on from.
-std::int64_t claim_save_folder(const PretrainOptions& options,
-                               const std::optional<CheckpointReader>& checkpoint) {
+// move aside, once the run is known to start.
+SaveFolder claim_save_folder(const PretrainOptions& options,
+                             const std::optional<CheckpointReader>& checkpoint) {
   const CheckpointFlags& flags = options.checkpoint;
   if (flags.save.empty() || options.evaluation.skip_train) {
-    return kNoStep;
+    return {};
   }
   const bool goes_on = checkpoint && !flags.finetune && !flags.reset_iteration;
   const std::int64_t own = own_step(flags.save, goes_on ? &*checkpoint : nullptr);
   std::error_code absent;
   const bool newest = own != kNoStep && flags.load_tag.empty() &&
                       std::filesystem::equivalent(flags.load, flags.save, absent);
-  if (newest || flags.fork) {
-    set_later_steps_aside(flags.save, own, Log());
+  const bool moves = newest || flags.fork;
+  if (!moves) {
+    refuse_later_steps(flags.save, own);
   }
-  refuse_later_steps(flags.save, own);
-  return own;
+  return {flags.save, own, moves};
 }
 
 // What the first samples hold: the same as long as their order is, however many are asked for.
@@ -160,7 +176,6 @@ DeviceOptions rank_device(DeviceOptions device, std::int64_t ranks) {
 RunFacts run_facts(const PretrainOptions& options, const OptionTable& table, const Plan& plan,
                    const std::optional<CheckpointReader>& checkpoint) {
   RunFacts facts;
-  facts.own_step = claim_save_folder(options, checkpoint);
   facts.model = {.model = plan.model, .tokenizer = options.tokenizer, .dtype = plan.dtype};
   facts.options = table.json();
   facts.tokenizer_files = read_tokenizer_files(options.tokenizer);
@@ -172,7 +187,7 @@ RunFacts run_facts(const PretrainOptions& options, const OptionTable& table, con
 
 // Ranks are threads; only the first has a log that says something.
 RunEnd run_trainers(const RunInputs& inputs, const OptionTable& table, RunLog& log) {
-  const std::int64_t ranks = inputs.options.batch.ranks_as_threads;
+  const int ranks = inputs.options.parallel.ranks_as_threads;
   RunEnd end = RunEnd::finished;
   const auto run_rank = [&](int rank, std::unique_ptr<Communicator> world) {
     RunLog silent(nullptr, inputs.options, table);
@@ -185,7 +200,7 @@ RunEnd run_trainers(const RunInputs& inputs, const OptionTable& table, RunLog& l
   if (ranks == 1) {
     run_rank(0, make_self_communicator());
   } else {
-    run_ranks(static_cast<int>(ranks), run_rank);
+    run_ranks(ranks, run_rank);
   }
   return end;
 }
@@ -207,7 +222,9 @@ RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
   const bool foreign = !load.empty() && is_hf_folder(load);
   const std::optional<CheckpointReader> checkpoint =
       foreign ? std::nullopt : open_checkpoint(options.checkpoint);
+  const SaveFolder save = claim_save_folder(options, checkpoint);
   RunFacts facts = run_facts(options, table, plan, checkpoint);
+  facts.own_step = save.own_step;
   const ScheduleChoice choice = choose_schedule(options, plan, checkpoint ? &*checkpoint : nullptr);
   for (const std::string& note : choice.notes) {
     log.warning(note);
@@ -219,8 +236,8 @@ RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
       const auto requested = requested_samples(options, plan, checkpoint);
       to.line(building_datasets_line());
       to.line(dataset_sizes_lines(requested[0], requested[1], requested[2]));
-      data = std::make_unique<const TrainingData>(options.data, options.seed, requested,
-                                                  tokenizer->special().eod, Log());
+      data = std::make_unique<const TrainingData>(sample_kind(options), sample_options(options),
+                                                  requested, *tokenizer, Log());
       facts.data_indices = data->index_hashes();
       if (const Dataset* samples = data->source(Split::train)) {
         facts.data_indices[kOrder] = sample_order(*samples);
@@ -237,10 +254,11 @@ RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
   const RunInputs inputs{.options = options,
                          .plan = plan,
                          .facts = facts,
-                         .device = rank_device(setting.device, options.batch.ranks_as_threads),
+                         .device = rank_device(setting.device, options.parallel.ranks_as_threads),
                          .checkpoint = checkpoint ? &*checkpoint : nullptr,
                          .foreign_model = foreign ? load : "",
                          .schedule_refusal = choice.refusal,
+                         .make_room = [&] { save.make_room(); },
                          .data = get_data,
                          .stop_requested = setting.stop_requested,
                          .start = start};

@@ -1,7 +1,9 @@
 #include "train/rank.h"
 
+#include <algorithm>
 #include <sstream>
 
+#include "autograd/remake.h"
 #include "device/op_clock.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "train/timers.h"
@@ -11,23 +13,30 @@ namespace {
 
 constexpr std::int64_t kMostLosses = 8;
 constexpr std::int64_t kStop = kMostLosses;  // place in the statistics
+constexpr std::size_t kKeptTimes = 4;        // of steps whose outcome may be asked for
 
-// A stage has equal shares of the layers; embedding and head go with the first and the last.
-BlockRange stage_blocks(const ModelOptions& options, const Mesh& mesh) {
-  const int stage = mesh.coordinate(Axis::pipeline), stages = mesh.degree(Axis::pipeline);
-  const int blocks = Model::num_blocks(options), layers = blocks - 2;
-  check(stages == 1 || stages <= layers, stages, " pipeline stages need as many layers, not ",
-        layers);
-  const auto share = [&](int s) { return 1 + layers * s / stages; };
-  return {stage == 0 ? 0 : share(stage), stage == stages - 1 ? blocks : share(stage + 1)};
+std::shared_ptr<Event> recorded(Stream& stream) {
+  auto event = std::make_shared<Event>(stream.device());
+  event->record(stream);
+  return event;
 }
 
-std::vector<ParameterList> parameters_by_block(const Model& model) {
-  std::vector<ParameterList> all;
+// A chunk of a stage has an equal share of the layers; embedding and head go with the first and the
+// last of all.
+BlockRange chunk_blocks(const ModelOptions& options, const Mesh& mesh, int chunk, int num_chunks) {
+  const int stages = mesh.degree(Axis::pipeline);
+  const int part = chunk * stages + mesh.coordinate(Axis::pipeline), parts = stages * num_chunks;
+  const int blocks = Model::num_blocks(options), layers = blocks - 2;
+  check(parts == 1 || parts <= layers, parts, " parts of a pipeline need as many layers, not ",
+        layers);
+  const auto share = [&](int p) { return 1 + layers * p / parts; };
+  return {part == 0 ? 0 : share(part), part == parts - 1 ? blocks : share(part + 1)};
+}
+
+void add_parameters_by_block(const Model& model, std::vector<ParameterList>& all) {
   for (const auto& block : model.blocks()) {
     block->collect(all.emplace_back());
   }
-  return all;
 }
 
 Tensor device_one(Stream& stream, DType dtype) {
@@ -43,8 +52,10 @@ struct Rank::FrozenModel {
     for (Parameter* parameter : model.parameters()) {
       parameter->frozen = true;
     }
+    std::vector<ParameterList> blocks;
+    add_parameters_by_block(model, blocks);
     store = std::make_unique<ParameterStore>(
-        *rank.stream_, *rank.mesh_, parameters_by_block(model),
+        *rank.stream_, *rank.mesh_, blocks,
         StoreOptions{.dtype = rank.options_.dtype, .sharded = rank.options_.layout.sharded});
   }
   std::string name;
@@ -57,28 +68,38 @@ Rank::Rank(const RankOptions& options, std::unique_ptr<Communicator> world)
       device_(std::make_unique<Device>(options.device)),
       stream_(std::make_unique<Stream>(*device_)),
       kept_(*stream_),
-      mesh_(std::make_unique<Mesh>(options.layout.degrees, std::move(world))),
-      model_(std::make_unique<Model>(options.model, *mesh_, options.dtype,
-                                     stage_blocks(options.model, *mesh_))) {
-  ties_ = std::make_unique<Ties>(*mesh_, model_->parameters());
+      mesh_(std::make_unique<Mesh>(options.layout.degrees, std::move(world))) {
+  std::vector<ParameterList> blocks;
+  std::vector<const Model*> chunks;
+  for (int chunk = 0; chunk < options.layout.chunks; ++chunk) {
+    chunks_.push_back(
+        std::make_unique<Model>(options.model, *mesh_, options.dtype,
+                                chunk_blocks(options.model, *mesh_, chunk, options.layout.chunks)));
+    const Model& model = *chunks_.back();
+    chunks.push_back(&model);
+    add_parameters_by_block(model, blocks);
+    parameters_.insert(parameters_.end(), model.parameters().begin(), model.parameters().end());
+  }
+  ties_ = std::make_unique<Ties>(*mesh_, parameters_);
   store_ = std::make_unique<ParameterStore>(
-      *stream_, *mesh_, parameters_by_block(*model_),
+      *stream_, *mesh_, blocks,
       StoreOptions{.dtype = options.dtype, .sharded = options.layout.sharded, .ties = ties_.get()});
   store_->initialize(options.seed);
   if (mesh_->degree(Axis::tensor) > 1) {
     communication_ = std::make_unique<Stream>(*device_, StreamMode::queued);
   }
-  if (mesh_->size(kReplicaAxes) > 1 || ties_->stages().size() > 1) {
+  if (mesh_->size(kReplicaAxes) > 1 || ties_->stages().size() > 1 || mesh_->divides_tokens()) {
     reductions_ = std::make_unique<Stream>(*device_, StreamMode::queued);
   }
   reducer_ = std::make_unique<Reducer>(*store_, *mesh_, *ties_, *stream_, reductions_.get(), kept_);
+  device_->service<KeepPolicy>().remake_cheap_values = options.recompute.cheap_values;
   optimizer_ = std::make_unique<Optimizer>(*stream_, options.optimizer, store_->shards());
   executor_ = std::make_unique<Executor>(ExecutorParts{
       .stream = *stream_,
       .mesh = *mesh_,
       .store = *store_,
       .reducer = *reducer_,
-      .chunks = {model_.get()},
+      .chunks = std::move(chunks),
       .recompute = options.recompute,
       .context = [this](const Batch& batch, Tape* tape) { return context(batch, tape); }});
   const DType dtype = accumulation_dtype(options.dtype);
@@ -109,6 +130,10 @@ Context Rank::context(const Batch& batch, Tape* tape) {
                  .access = store_->sharded().values ? store_.get() : nullptr,
                  .communication = communication_.get(),
                  .kept = &kept_};
+}
+
+PipelineShape Rank::pipeline_shape(std::int64_t num_micro_batches) const {
+  return {mesh_->degree(Axis::pipeline), num_micro_batches, options_.layout.chunks};
 }
 
 void Rank::clear_statistics() { stream_->fill(statistics_.data(), 0, statistics_.bytes()); }
@@ -143,12 +168,12 @@ void Rank::report(const Batch& batch, const Metrics& metrics, double factor) {
 }
 
 void Rank::enqueue_gradients(std::int64_t num_micro_batches, const BatchSource& batch) {
-  const int stage = mesh_->coordinate(Axis::pipeline), stages = mesh_->degree(Axis::pipeline);
-  const auto schedule = options_.layout.zero_bubble ? zero_bubble : one_forward_one_backward;
   const std::int64_t parts = num_micro_batches * mesh_->degree(Axis::data);
+  begin_ = last_end_ ? last_end_ : recorded(*stream_);
   store_->begin_step(num_micro_batches);
   clear_statistics();
-  executor_->run(schedule(stage, stages, num_micro_batches),
+  executor_->run(instructions(options_.layout.schedule, mesh_->coordinate(Axis::pipeline),
+                              pipeline_shape(num_micro_batches)),
                  {.batch = batch,
                   .grad_scale = optimizer_->grad_scale(parts),
                   .training = true,
@@ -184,6 +209,9 @@ void Rank::enqueue_update(std::int64_t schedule_units, bool stop) {
   Communicator* const groups[] = {&mesh_->axes(store_->norm_axes())};
   optimizer_->step(groups, schedule_units);
   store_->publish();
+  last_end_ = recorded(*stream_);
+  times_.push_front({begin_, last_end_});
+  times_.resize(std::min(times_.size(), kKeptTimes));
 }
 
 // The last stage of a pipeline tells the others, once.
@@ -214,10 +242,13 @@ Rank::Losses Rank::named(const std::vector<double>& numbers) const {
 
 Rank::Outcome Rank::outcome(int age) const {
   const std::vector<double> numbers = readback_->read(age);
+  const StepTime& time = times_.at(static_cast<std::size_t>(age));
+  time.end->synchronize();
   return {.loss = numbers[0],
           .losses = named(numbers),
           .stop = numbers[kStop] > 0,
-          .update = optimizer_->report(age)};
+          .update = optimizer_->report(age),
+          .seconds = time.end->seconds_since(*time.begin)};
 }
 
 Rank::Losses Rank::mean_losses() {
@@ -231,10 +262,9 @@ Rank::Losses Rank::mean_losses() {
 }
 
 Rank::Losses Rank::evaluate(std::int64_t num_micro_batches, const BatchSource& batch) {
-  const int stage = mesh_->coordinate(Axis::pipeline), stages = mesh_->degree(Axis::pipeline);
   const std::int64_t parts = num_micro_batches * mesh_->degree(Axis::data);
   clear_statistics();
-  executor_->run(forward_only(stage, stages, num_micro_batches),
+  executor_->run(forward_only(mesh_->coordinate(Axis::pipeline), pipeline_shape(num_micro_batches)),
                  {.batch = batch,
                   .grad_scale = {},
                   .training = false,

@@ -2,6 +2,7 @@
 // a step of one or more micro-batches. What the trainer, tests and `bloomery bench gpt` run.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <span>
@@ -59,9 +60,15 @@ class Rank {
     Losses losses;    // means over micro-batches and data-parallel ranks
     bool stop = false;
     StepReport update;
+    // By the device's clock, from the end of the step before, or from the step's own beginning
+    // after restart_clock().
+    double seconds = 0;
   };
   // Of the step before the last `age` ones.
   Outcome outcome(int age) const;
+
+  // What happens until the next step begins is no part of it (an evaluation, a save).
+  void restart_clock() { last_end_.reset(); }
 
   // Mean losses without gradients and dropout, over the ranks too. Waits for the device.
   Losses evaluate(std::int64_t num_micro_batches, const BatchSource& batch);
@@ -73,7 +80,8 @@ class Rank {
 
   Stream& stream() { return *stream_; }
   Mesh& mesh() { return *mesh_; }
-  const Model& model() const { return *model_; }  // the blocks of this stage
+  const Model& model() const { return *chunks_.front(); }          // the first chunk of this stage
+  const ParameterList& parameters() const { return parameters_; }  // of all its chunks
   ParameterStore& store() { return *store_; }
   Optimizer& optimizer() { return *optimizer_; }
   const RankOptions& options() const { return options_; }
@@ -87,6 +95,7 @@ class Rank {
  private:
   struct FrozenModel;
 
+  PipelineShape pipeline_shape(std::int64_t num_micro_batches) const;
   void clear_statistics();
   void add_losses(const std::string& prefix, const Metrics& metrics, double factor);
   void report(const Batch& batch, const Metrics& metrics, double factor);
@@ -100,7 +109,8 @@ class Rank {
   std::unique_ptr<Stream> stream_;
   KeptMemory kept_;
   std::unique_ptr<Mesh> mesh_;
-  std::unique_ptr<Model> model_;
+  std::vector<std::unique_ptr<Model>> chunks_;
+  ParameterList parameters_;
   std::unique_ptr<Ties> ties_;
   std::unique_ptr<ParameterStore> store_;
   // Beside the computation, null where there is nothing to do: what layers communicate, and sums of
@@ -117,6 +127,12 @@ class Rank {
   std::size_t num_reported_ = 0;   // losses of the micro-batch in work
   Tensor one_;
   std::unique_ptr<Readback> readback_;
+  // Where steps begin and end on the stream: the latest first.
+  struct StepTime {
+    std::shared_ptr<Event> begin, end;
+  };
+  std::deque<StepTime> times_;
+  std::shared_ptr<Event> begin_, last_end_;  // of the step in work; of the one before, or null
 };
 
 }  // namespace bloomery

@@ -85,7 +85,7 @@ void check_fits(const Rank& rank, const CheckpointReader& reader, bool optimizer
       wrong += "\n  " + line;
     }
   };
-  const ParameterList& parameters = rank.model().parameters();
+  const ParameterList& parameters = rank.parameters();
   for (const Parameter* each : parameters) {
     const Parameter& parameter = *each;
     if (!reader.contains(parameter.name)) {
@@ -100,7 +100,7 @@ void check_fits(const Rank& rank, const CheckpointReader& reader, bool optimizer
   for (const std::string& name : reader.names()) {
     weights += is_moment_name(name) || name.ends_with(kPadding) ? 0 : 1;
   }
-  const bool whole = rank.model().is_first() && rank.model().is_last();
+  const bool whole = rank.options().layout.degrees.pipeline == 1;
   if (count == 0 && whole && weights != parameters.size()) {
     complain(concat("the checkpoint has ", weights, " tensors of weights, the model ",
                     parameters.size()));

@@ -143,8 +143,8 @@ bool aligned(const void* pointer) { return reinterpret_cast<std::uintptr_t>(poin
 bool multiply_few_rows(Stream& stream, const Matmul& k, const MatmulSizes& sizes) {
   const std::int64_t row_bytes = sizes.k * static_cast<std::int64_t>(size_of(k.a.dtype));
   if (sizes.m > kFewRows || sizes.m * sizes.n * sizes.k == 0 || k.transpose_a || !k.transpose_b ||
-      k.add || k.before || k.derivative != Activation::none || k.column_sums_of_a ||
-      row_bytes % 16 != 0 || !aligned(k.a.data) || !aligned(k.b.data)) {
+      k.add || k.before || k.derivative != Activation::none || row_bytes % 16 != 0 ||
+      !aligned(k.a.data) || !aligned(k.b.data)) {
     return false;
   }
   const std::int64_t packs = row_bytes / 16;

@@ -227,23 +227,30 @@ TEST_P(MatmulTest, FewRowsWithBiasAndActivation) {
   }
 }
 
-TEST_P(MatmulTest, ColumnSumsBesideTheProduct) {
+TEST_P(MatmulTest, ColumnSumsBesideADerivative) {
   Bench bench(GetParam());
-  for (const DType dtype : {DType::fp32, DType::bf16}) {
-    for (const bool add : {false, true}) {
-      const Problem problem{48, 24, 1500, true, false, add, dtype, DType::fp32};
-      SCOPED_TRACE(concat(dtype, add));
-      const Tensor a = bench.upload(dtype, {problem.k, problem.m}, problem.a());
-      const Tensor b = bench.upload(dtype, {problem.k, problem.n}, problem.b());
-      const Tensor d = bench.upload(DType::fp32, {problem.m, problem.n}, problem.earlier());
-      const Tensor sums = Tensor::empty(bench.stream, DType::fp32, {problem.m});
-      launch(
-          bench.stream,
-          Matmul{
-              .a = a, .b = b, .d = d, .transpose_a = true, .add = add, .column_sums_of_a = sums});
-      expect_close(bench.download(d), problem.expected(), 1e-6);
-      Numbers expected(static_cast<std::size_t>(problem.m));
-      const Numbers values = problem.a();
+  for (const auto& [m, n] :
+       {std::pair{0, 8}, std::pair{5, 9}, std::pair{1500, 72}, std::pair{300, 1031}}) {
+    for (const DType dtype : {DType::fp32, DType::bf16, DType::fp16}) {
+      SCOPED_TRACE(concat(m, "x", n, " ", dtype));
+      const Problem problem{m, n, 24, false, false, false, dtype, dtype};
+      const Tensor a = bench.upload(dtype, {m, problem.k}, problem.a());
+      const Tensor b = bench.upload(dtype, {problem.k, n}, problem.b());
+      const Tensor at = bench.upload(dtype, {m, n}, random_numbers("at", std::int64_t{m} * n));
+      const Tensor d = Tensor::empty(bench.stream, dtype, {m, n});
+      const Tensor parts =
+          Tensor::empty(bench.stream, DType::fp32, {num_column_sum_parts(bench.stream, m, n), n});
+      const Tensor sums = Tensor::empty(bench.stream, DType::fp32, {n});
+      launch(bench.stream, Matmul{.a = a,
+                                  .b = b,
+                                  .d = d,
+                                  .m = m,
+                                  .derivative = Activation::gelu_tanh,
+                                  .derivative_at = at,
+                                  .column_sums = parts});
+      launch(bench.stream, ColumnSum{.x = parts, .sums = sums});
+      Numbers expected(static_cast<std::size_t>(n));
+      const Numbers values = bench.download(d);
       for (std::size_t i = 0; i < values.size(); ++i) {
         expected[i % expected.size()] += values[i];
       }

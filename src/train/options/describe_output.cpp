@@ -93,11 +93,6 @@ void describe_output(OptionTable& t, PretrainOptions& o) {
       .alias("deepscale");
   t.add("deepspeed_config", o.deepspeed_config, "DeepSpeed's configuration, JSON.")
       .alias("deepscale_config");
-  t.add("zero-stage", o.zero_stage,
-        "What data-parallel ranks divide among them; with one rank every stage is the same.",
-        between(0, 3))
-      .shorthand("use-distributed-optimizer", "1")
-      .deepspeed("zero_optimization.stage");
   t.section("this program");
   t.add("dry-run", o.dry_run,
         "Check all options, print what follows from them, and stop: nothing is written and no "
@@ -108,9 +103,11 @@ void describe_output(OptionTable& t, PretrainOptions& o) {
 void describe(OptionTable& table, PretrainOptions& options) {
   describe_network(table, options);
   describe_training(table, options);
+  describe_parallel(table, options.parallel);
   describe(table, options.data);
   describe(table, options.tokenizer);
   describe_output(table, options);
+  describe_samples(table, options);
   describe_without_effect(table);
   describe_refused(table);
   describe_deepspeed_keys(table);

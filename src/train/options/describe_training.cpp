@@ -22,8 +22,6 @@ void describe_batch(OptionTable& t, PretrainOptions& o) {
   t.add("rampup-batch-size", o.batch.rampup,
         "Start, increment and number of samples over which the global batch size grows.",
         between(0, kMost));
-  t.add("ranks-as-threads", o.batch.ranks_as_threads,
-        "Data-parallel ranks, as threads of this process.", between(1, 256));
   t.add("train-iters", o.length.iterations, "Steps to train.", between(1, kMost));
   t.add("train-samples", o.length.samples, "Sequences to train on.", between(1, kMost));
   t.add("train-tokens", o.length.tokens, "Tokens to train on at most.", between(1, kMost));
@@ -142,7 +140,8 @@ void describe_recompute(OptionTable& t, RecomputeFlags& o) {
   using Method = RecomputeFlags::Method;
   t.section("recomputation");
   t.add("recompute-granularity", o.granularity,
-        "full: whole layers. selective: attention alone, whose probabilities are never kept here.",
+        "full: whole layers. selective: what one pass over kept memory makes again, norms and "
+        "activations; the probabilities of attention are never kept.",
         {{"none", Granularity::none},
          {"full", Granularity::full},
          {"selective", Granularity::selective}})

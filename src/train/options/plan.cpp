@@ -74,6 +74,17 @@ void plan_evaluation(const PretrainOptions& o, Plan& plan) {
 
 }  // namespace
 
+ParameterCount count_parameters(const ModelOptions& options) {
+  const Model model(options, Mesh::single(), DType::fp32);
+  ParameterCount count;
+  for (const Parameter* parameter : model.parameters()) {
+    const std::int64_t elements = parameter->box.global.numel();
+    count.total += elements;
+    count.per_layer += parameter->name.starts_with("blocks.0.") ? elements : 0;
+  }
+  return count;
+}
+
 ModelOptions model_options(const PretrainOptions& options, std::int64_t vocabulary) {
   ModelOptions model = options.model;
   model.vocabulary.size = std::max(vocabulary, model.vocabulary.size);
@@ -81,6 +92,17 @@ ModelOptions model_options(const PretrainOptions& options, std::int64_t vocabula
     model.positions.max_length = options.data.seq_length;
   }
   return completed(model);
+}
+
+const SampleKind& sample_kind(const PretrainOptions& options) {
+  return find_sample_kind(find_family(options.model.family).dataset);
+}
+
+SampleOptions sample_options(const PretrainOptions& options) {
+  return {.data = options.data,
+          .sentences = options.sentences,
+          .vocab_extra_ids = options.tokenizer.vocab_extra_ids,
+          .seed = options.seed};
 }
 
 RecomputeOptions recompute_options(const RecomputeFlags& flags, std::int64_t num_layers) {
@@ -99,7 +121,7 @@ RecomputeOptions recompute_options(const RecomputeFlags& flags, std::int64_t num
   if (flags.checkpoint_activations) {
     return {Method::uniform, at_most_all(flags.checkpoint_num_layers)};
   }
-  return {};
+  return {.cheap_values = flags.granularity == RecomputeFlags::Granularity::selective};
 }
 
 LossScaleOptions loss_scale_options(const PrecisionOptions& o) {
@@ -119,8 +141,9 @@ LossScaleOptions loss_scale_options(const PrecisionOptions& o) {
   return scale;
 }
 
-std::int64_t global_batch_size(const BatchOptions& o) {
-  return o.global.value_or(o.micro * o.ranks_as_threads * o.accumulation.value_or(1));
+std::int64_t global_batch_size(const PretrainOptions& o) {
+  return o.batch.global.value_or(o.batch.micro * o.parallel.data_ranks() *
+                                 o.batch.accumulation.value_or(1));
 }
 
 std::optional<Rampup> rampup(const BatchOptions& o) {
@@ -130,23 +153,34 @@ std::optional<Rampup> rampup(const BatchOptions& o) {
   return Rampup{o.rampup[0], o.rampup[1], o.rampup[2]};
 }
 
+Layout layout(const PretrainOptions& o) {
+  const ParallelOptions& p = o.parallel;
+  Layout all{.degrees = {.tensor = p.tensor,
+                         .context = p.sequence,
+                         .data = p.data_ranks(),
+                         .pipeline = p.pipeline,
+                         .sequence_parallel = p.sequence_parallel},
+             .sharded = Sharding::of_stage(static_cast<int>(p.zero_stage.value_or(0))),
+             .schedule = p.schedule};
+  if (p.layers_per_chunk) {
+    all.chunks = static_cast<int>(o.model.num_layers / p.pipeline / *p.layers_per_chunk);
+  }
+  return all;
+}
+
 Plan make_plan(const PretrainOptions& o, std::int64_t vocabulary) {
   Plan plan;
   plan.model = model_options(o, vocabulary);
   plan.recompute = recompute_options(o.recompute, plan.model.num_layers);
   plan.dtype = o.precision.dtype;
-  plan.padded_vocabulary =
-      padded_vocabulary(plan.model.vocabulary.size, plan.model.vocabulary.divisible_by, 1);
+  plan.padded_vocabulary = padded_vocabulary(
+      plan.model.vocabulary.size, plan.model.vocabulary.divisible_by, plan.layout.degrees.tensor);
   plan.parameters = count_parameters(plan.model);
   plan.micro_batch = o.batch.micro;
-  plan.data_ranks = o.batch.ranks_as_threads;
-  plan.layout = {.degrees = {.data = o.batch.ranks_as_threads},
-                 .sharded = Sharding::of_stage(static_cast<int>(o.zero_stage.value_or(0)))};
+  plan.layout = layout(o);
+  plan.data_ranks = plan.layout.degrees.data;
   plan.seq_length = o.data.seq_length;
-  plan.batch = BatchSize(global_batch_size(o.batch), rampup(o.batch));
-  const int num_moments = o.update.kind == OptimizerKind::sgd ? 1 : 2;
-  plan.memory = estimate_memory(plan.model, plan.recompute, plan.dtype, num_moments,
-                                plan.micro_batch * plan.seq_length);
+  plan.batch = BatchSize(global_batch_size(o), rampup(o.batch));
   plan_length(o.length, plan);
   plan.optimizer = {.kind = o.update.kind,
                     .beta1 = o.update.beta1,

@@ -2,12 +2,14 @@
 // names and defaults. plan.h derives from them what the trainer builds and counts.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "data/samples/data_options.h"
+#include "comm/layout.h"
+#include "data/samples/sample_kind.h"
 #include "models/family.h"
 #include "optim/optimizer.h"
 #include "tensor/dtype.h"
@@ -31,7 +33,24 @@ struct BatchOptions {
   std::int64_t micro = 0;  // required
   std::optional<std::int64_t> global, accumulation;
   std::vector<std::int64_t> rampup;  // empty, or start, increment, samples
-  int ranks_as_threads = 1;          // data-parallel ranks in this process
+};
+
+// How many ranks there are and along which axes they divide the work; what the other axes leave are
+// data-parallel.
+struct ParallelOptions {
+  int processes = 1;  // that were started together: what the launcher says, no flag
+  int ranks_as_threads = 1;
+  int tensor = 1, pipeline = 1;
+  int sequence = 1;  // of the context axis: parts of the same sequences
+  bool sequence_parallel = false;
+  std::optional<std::int64_t> layers_per_chunk;  // none: a stage is one chunk
+  PipelineSchedule schedule = PipelineSchedule::one_forward_one_backward;
+  std::optional<std::int64_t> zero_stage;
+
+  int num_ranks() const { return processes * ranks_as_threads; }
+  // That work on the same samples together.
+  int model_ranks() const { return tensor * sequence * pipeline; }
+  int data_ranks() const { return std::max(1, num_ranks() / model_ranks()); }
 };
 
 // How long to train; at least one, and not both iterations and samples.
@@ -129,11 +148,13 @@ struct PretrainOptions {
   ModelOptions model;      // the vocabulary is the tokenizer's
   RecomputeFlags recompute;
   BatchOptions batch;
+  ParallelOptions parallel;
   LengthOptions length;
   RateOptions rate;
   UpdateOptions update;
   PrecisionOptions precision;
   DataOptions data;
+  SentenceSampleOptions sentences;  // of families that are fed masked samples
   TokenizerOptions tokenizer;
   CheckpointFlags checkpoint;
   EvaluationOptions evaluation;
@@ -141,7 +162,6 @@ struct PretrainOptions {
   LoggingOptions logging;
   bool deepspeed = false;
   std::string deepspeed_config;
-  std::optional<std::int64_t> zero_stage;
   std::int64_t seed = 1234;
   bool allow_nondeterministic = false;
   bool dry_run = false, dry_run_json = false;
@@ -157,8 +177,10 @@ void describe(OptionTable& table, PretrainOptions& options);
 
 // Parts of it, each in a file of its own.
 void describe_network(OptionTable& table, PretrainOptions& options);
+void describe_parallel(OptionTable& table, ParallelOptions& options);
 void describe_training(OptionTable& table, PretrainOptions& options);
 void describe_output(OptionTable& table, PretrainOptions& options);
+void describe_samples(OptionTable& table, PretrainOptions& options);
 void describe_without_effect(OptionTable& table);
 void describe_refused(OptionTable& table);
 void describe_deepspeed_keys(OptionTable& table);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/findings.h"
+#include "pipeline/schedule.h"
 #include "train/options/plan.h"
 #include "train/options/read_pretrain.h"
 
@@ -19,27 +20,91 @@ void check_network(const PretrainOptions& o, Findings& f) {
             o.data.seq_length);
   f.require(!m.residual.fp32 || o.precision.dtype != DType::fp32,
             "--fp32-residual-connection needs --bf16 or --fp16");
+  f.require(!m.vocabulary.fp16_loss || o.precision.dtype == DType::fp16,
+            "--fp16-lm-cross-entropy needs --fp16");
   f.require(o.recompute.granularity != RecomputeFlags::Granularity::selective ||
                 o.recompute.method == RecomputeFlags::Method::none,
             "--recompute-method goes with --recompute-granularity full only");
   if (f.found.empty()) {
-    f.add(problems(model_options(o, 1), MeshDegrees{}));
+    f.add(problems(model_options(o, 1), layout(o).degrees));
+  }
+}
+
+std::string ways_to_start(std::int64_t ranks) {
+  return concat("start ", ranks, " (mpirun -np ", ranks, ", bloomery launch -n ", ranks,
+                " or --ranks-as-threads ", ranks, ")");
+}
+
+void check_ranks(const PretrainOptions& o, Findings& f) {
+  const ParallelOptions& p = o.parallel;
+  const std::int64_t ranks = p.num_ranks(), model = p.model_ranks();
+  f.require(p.processes == 1 || p.ranks_as_threads == 1, p.processes,
+            " processes were started together: leave out --ranks-as-threads, each is one rank");
+  if (ranks % model != 0) {
+    const std::int64_t below = ranks / model * model, above = below + model;
+    f.require(false, "tensor ", p.tensor, p.sequence > 1 ? concat(" x sequence ", p.sequence) : "",
+              " x pipeline ", p.pipeline, " = ", model, " ranks hold a model together, and ", ranks,
+              " cannot be divided into such groups: ",
+              ways_to_start(ranks - below < above - ranks && below > 0 ? below : above));
+  }
+}
+
+void check_sequence(const PretrainOptions& o, Findings& f) {
+  const std::int64_t ranks = o.parallel.sequence;
+  f.require(o.data.seq_length % ranks == 0, "--ds-sequence-parallel-size ", ranks,
+            ": it must divide --seq-length ", o.data.seq_length);
+  const std::int64_t tokens = o.batch.micro * o.data.seq_length / ranks;
+  f.require(!o.parallel.sequence_parallel || tokens % o.parallel.tensor == 0,
+            "--sequence-parallel: ", tokens, " tokens of a micro-batch cannot be divided among ",
+            o.parallel.tensor, " tensor-parallel ranks");
+}
+
+void check_pipeline(const PretrainOptions& o, Findings& f) {
+  const ParallelOptions& p = o.parallel;
+  const std::int64_t layers = o.model.num_layers;
+  f.require(p.pipeline <= layers, "--pipeline-model-parallel-size ", p.pipeline, ": a model of ",
+            layers, " layers has at most ", layers, " stages");
+  if (!p.layers_per_chunk || p.pipeline > layers) {
+    return;
+  }
+  const std::int64_t per_stage = layers / p.pipeline;
+  f.require(layers % p.pipeline == 0 && per_stage % *p.layers_per_chunk == 0,
+            "--num-layers-per-virtual-pipeline-stage ", *p.layers_per_chunk,
+            ": it must divide the layers of a stage, ", layers, " / ", p.pipeline,
+            layers % p.pipeline == 0 ? "" : ", which is no whole number");
+  f.require(per_stage > *p.layers_per_chunk || p.pipeline == 1,
+            "--num-layers-per-virtual-pipeline-stage ", *p.layers_per_chunk,
+            " leaves one chunk per stage: give fewer layers, or leave it out");
+}
+
+// What the schedule asks of the numbers of micro-batches, which a ramp-up changes.
+void check_schedule(const PretrainOptions& o, Findings& f) {
+  const Layout all = layout(o);
+  const BatchSize batch(global_batch_size(o), rampup(o.batch));
+  for (const BatchSize::Stage& stage : batch.stages()) {
+    const std::int64_t micro_batches = stage.batch / (o.batch.micro * all.degrees.data);
+    const std::string why =
+        problem(all.schedule, {all.degrees.pipeline, micro_batches, all.chunks});
+    if (!why.empty()) {
+      return f.require(false, "pipeline: ", why,
+                       "; give another --global-batch-size or leave out "
+                       "--num-layers-per-virtual-pipeline-stage");
+    }
   }
 }
 
 void check_batch(const PretrainOptions& o, Findings& f) {
   const BatchOptions& b = o.batch;
-  const std::int64_t global = global_batch_size(b);
+  const std::int64_t global = global_batch_size(o), data_ranks = o.parallel.data_ranks();
   f.require(b.rampup.empty() || b.rampup.size() == 3,
             "--rampup-batch-size needs three numbers: start, increment and samples");
   if (b.micro < 1) {
     return;  // not given: the table says so
   }
-  f.add(batch_problems(global, rampup(b), b.micro * b.ranks_as_threads));
-  f.require(!b.accumulation || *b.accumulation * b.micro * b.ranks_as_threads == global,
+  f.add(batch_problems(global, rampup(b), b.micro * data_ranks));
+  f.require(!b.accumulation || *b.accumulation * b.micro * data_ranks == global,
             "gradient accumulation ", b.accumulation.value_or(1), " x micro-batch size ", b.micro,
-            " x ", b.ranks_as_threads, " data-parallel ranks is not the global batch size ",
-            global);
+            " x ", data_ranks, " data-parallel ranks is not the global batch size ", global);
 }
 
 void check_length(const PretrainOptions& o, Findings& f) {
@@ -76,7 +141,7 @@ void check_magnitudes(const PretrainOptions& o, Findings& f) {
     f.require(count <= kMost, what, " would be ", count, ", and at most ", kMost,
               " can be counted");
   };
-  const double batch = number(global_batch_size(o.batch)), length = number(o.data.seq_length);
+  const double batch = number(global_batch_size(o)), length = number(o.data.seq_length);
   if (batch < 1 || length < 1) {
     return;  // not given: the table says so
   }
@@ -100,6 +165,9 @@ void check_magnitudes(const PretrainOptions& o, Findings& f) {
 
 std::vector<std::string> problems(const PretrainOptions& o) {
   Findings f;
+  check_ranks(o, f);
+  check_sequence(o, f);
+  check_pipeline(o, f);
   check_network(o, f);
   check_batch(o, f);
   check_length(o, f);
@@ -118,6 +186,7 @@ std::vector<std::string> problems(const PretrainOptions& o) {
             "--profile_steps needs two steps, the first below the second");
   f.attempt([&] { check_loss_scale(loss_scale_options(o.precision)); });
   if (f.found.empty()) {
+    check_schedule(o, f);
     f.attempt([&] { make_plan(o, 1); });  // the schedule checks itself
   }
   return f.found;

@@ -146,11 +146,6 @@ void add_notes(const PretrainOptions& o, Notes& notes) {
     notes.push_back(concat("--loss-scale ", *o.precision.loss_scale,
                            " has no effect: only fp16 needs a loss scale"));
   }
-  if (o.recompute.granularity == RecomputeFlags::Granularity::selective) {
-    notes.push_back(
-        "selective recomputation is how attention always runs here: its "
-        "probabilities are never kept");
-  }
   if (o.checkpoint.save.empty()) {
     notes.push_back("without --save no checkpoint is written");
   }
@@ -184,7 +179,7 @@ std::vector<std::string> read_pretrain(OptionTable& table, PretrainOptions& opti
   if (environment.world_size.value_or("1") != "1") {
     further.push_back(concat("WORLD_SIZE is ", *environment.world_size,
                              ", but several processes are not built yet: start one, with "
-                             "--ranks-as-threads for data parallelism"));
+                             "--ranks-as-threads for several ranks"));
   }
   if (table.problems().empty() && further.empty()) {
     further = problems(options);  // of values that were read, not of defaults in their stead

@@ -105,11 +105,9 @@ TEST(ReadPretrain, WithoutDeepspeedMegatronsDefaultsHold) {
 
 TEST(ReadPretrain, FeaturesThatDoNotExistAreRefusedByName) {
   const PretrainCase c(
-      small_gpt({"--train-iters", "10", "--num-experts", "64", "--kd",
-                 "--pipeline-model-parallel-size", "4", "--tensor-model-parallel-size", "2"}));
-  for (const char* part : {"--num-experts 64 is refused", "--kd is refused",
-                           "--pipeline-model-parallel-size 4 is refused",
-                           "--tensor-model-parallel-size 2 is refused"}) {
+      small_gpt({"--train-iters", "10", "--num-experts", "64", "--kd", "--random-ltd"}));
+  for (const char* part :
+       {"--num-experts 64 is refused", "--kd is refused", "--random-ltd is refused"}) {
     EXPECT_TRUE(c.fails_with(part)) << c.error;
   }
   EXPECT_EQ(
@@ -118,6 +116,18 @@ TEST(ReadPretrain, FeaturesThatDoNotExistAreRefusedByName) {
                               "1", "--mlp-type", "standard", "--moe-loss-coeff", "0.01"}))
           .error,
       "");
+}
+
+TEST(ReadPretrain, TheLossInFp16IsForFp16) {
+  const auto read = [](const char* dtype) {
+    return PretrainCase(small_gpt(
+        {"--train-iters", "10", dtype, "--fp16-lm-cross-entropy", "--embedding-weights-in-fp32"}));
+  };
+  const PretrainCase half = read("--fp16");
+  EXPECT_EQ(half.error, "");
+  EXPECT_TRUE(half.options.model.vocabulary.fp16_loss);
+  EXPECT_TRUE(half.has_note("embedding-weights-in-fp32")) << "it is so without the flag";
+  EXPECT_TRUE(read("--bf16").fails_with("--fp16-lm-cross-entropy needs --fp16"));
 }
 
 TEST(ReadPretrain, RulesAcrossOptions) {
@@ -170,7 +180,7 @@ TEST(ReadPretrain, DryRunPrintsEverythingAndTouchesNothing) {
                  "no-merges.txt", "--load", "no-folder", "--use-flash-attn-v2"}));
   ASSERT_EQ(c.error, "");
   std::ostringstream out;
-  print_dry_run(c.table, c.options, c.notes, out);
+  print_dry_run(c.table, c.options, c.notes, DeviceKind::cpu, out);
   for (const char* part :
        {"num-layers", "padded to 50,304", "global batch", "2 = 2 (micro) x 1", "activations",
         "corpus.bin does not exist", "no-vocab.json does not exist", "no-folder does not exist",

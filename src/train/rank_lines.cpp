@@ -1,0 +1,51 @@
+#include "train/rank_lines.h"
+
+#include <functional>
+
+namespace bloomery {
+namespace {
+
+using Numbers = std::vector<std::int64_t>;
+
+void for_each_model_rank(Rank& rank, const std::string& topic, const Numbers& mine,
+                         const std::function<void(int rank, const Numbers&)>& say) {
+  Mesh& mesh = rank.mesh();
+  std::vector<double> sent = {static_cast<double>(mesh.coordinate(Axis::data))};
+  sent.insert(sent.end(), mine.begin(), mine.end());
+  int number = 0;
+  for (const std::vector<double>& each : mesh.host().gather_numbers(topic, sent)) {
+    if (each.front() == 0) {
+      say(number, Numbers(each.begin() + 1, each.end()));
+    }
+    ++number;
+  }
+}
+
+}  // namespace
+
+void say_parameters(Rank& rank, RunLog& log) {
+  std::int64_t count = 0;
+  for (const Parameter* parameter : rank.parameters()) {
+    count += parameter->box.extent.numel();
+  }
+  const Mesh& mesh = rank.mesh();
+  for_each_model_rank(
+      rank, "parameters", {mesh.coordinate(Axis::tensor), mesh.coordinate(Axis::pipeline), count},
+      [&log](int, const Numbers& n) { log.line(parameter_count_line(n[0], n[1], n[2])); });
+}
+
+void say_memory(Rank& rank, std::int64_t iteration, RunLog& log) {
+  const MemoryStatistics m = rank.stream().memory()->statistics();
+  const auto bytes = [](std::size_t count) { return static_cast<std::int64_t>(count); };
+  for_each_model_rank(
+      rank, "memory",
+      {bytes(m.used_bytes), bytes(m.peak_used_bytes), bytes(m.reserved_bytes),
+       bytes(m.peak_reserved_bytes)},
+      [&](int number, const Numbers& n) {
+        log.line(memory_line(
+            number, iteration,
+            {.allocated = n[0], .max_allocated = n[1], .reserved = n[2], .max_reserved = n[3]}));
+      });
+}
+
+}  // namespace bloomery
