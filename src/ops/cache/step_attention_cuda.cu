@@ -1,9 +1,10 @@
-// A block takes some keys of one sequence and group of heads, and all queries of the group, so that
-// a key is read once. A key lies across a few lanes, 16 bytes in each; every such team of lanes has
-// softmax sums of its own, which are put together at the end. Where there are too few sequences for
-// the processors the keys of one are divided among blocks (their number depends on the capacity,
-// not on the lengths that only the device knows); the last of them to arrive adds up, in order of
-// the keys. The block with the newest key keeps it and its value in the cache.
+// A block takes some keys of one sequence and the query of one head; blocks of heads that share
+// keys run at the same time, so that they read them from the cache of the chip. A key lies across a
+// few lanes, 16 bytes in each; every such team of lanes has softmax sums of its own, which are put
+// together at the end. Where there are too few sequences for the processors the keys of one are
+// divided among blocks (their number depends on the capacity, not on the lengths that only the
+// device knows); the last of them to arrive adds up, in order of the keys. The block with the
+// newest key keeps it and its value in the cache.
 #include "device/launch_cuda.cuh"
 #include "ops/cache/step_attention.h"
 #include "ops/common/dispatch_cuda.cuh"
@@ -13,12 +14,12 @@ namespace {
 
 constexpr int kThreads = 128;
 constexpr int kDepth = 4;              // keys that a team has under way
-constexpr int kFewestKeys = 64;        // of a block
+constexpr int kFewestKeys = 128;       // of a block
 constexpr std::int64_t kEnough = 264;  // blocks: two for each processor of a large GPU
 
 struct Problem {
   CachedAttention k;
-  int heads;        // of a group; at most kHeads
+  int heads;        // of a group, one for each block of the grid's z
   int block_keys;   // that a block takes; the last one fewer
   float* partials;  // [sequences * groups, splits, heads, head_dim + 2]: sums, maximum, total
 };
@@ -108,20 +109,17 @@ struct Place {
 };
 
 // The keys of this thread's team.
-template <int kHeads, int kHeadDim, class T>
+template <int kHeadDim, class T>
 __device__ __forceinline__ void add_keys(const Problem& p, const Place<kHeadDim, T>& at,
-                                         Softmax<kPackSize<T>> (&softmax)[kHeads]) {
+                                         Softmax<kPackSize<T>>& softmax) {
   using S = Shape<kHeadDim, T>;
   const int channel = static_cast<int>(threadIdx.x) % S::kTeam * S::kPack;
   const int team = static_cast<int>(threadIdx.x) / S::kTeam;
-  float query[kHeads][S::kPack];
+  float query[S::kPack];
+  const auto pack = load_pack<S::kPack>(at.query + blockIdx.z * kHeadDim + channel);
 #pragma unroll
-  for (int h = 0; h < kHeads; ++h) {
-    const auto pack = load_pack<S::kPack>(at.query + min(h, p.heads - 1) * kHeadDim + channel);
-#pragma unroll
-    for (int c = 0; c < S::kPack; ++c) {
-      query[h][c] = to_float(pack[c]) * p.k.scale;
-    }
+  for (int c = 0; c < S::kPack; ++c) {
+    query[c] = to_float(pack[c]) * p.k.scale;
   }
   for (int first = at.begin; first < at.end; first += S::kTeams * kDepth) {
     Pack<T, S::kPack> key[kDepth], value[kDepth];
@@ -134,24 +132,21 @@ __device__ __forceinline__ void add_keys(const Problem& p, const Place<kHeadDim,
     }
 #pragma unroll
     for (int i = 0; i < kDepth; ++i) {
+      float score = 0;
 #pragma unroll
-      for (int h = 0; h < kHeads; ++h) {
-        float score = 0;
-#pragma unroll
-        for (int c = 0; c < S::kPack; ++c) {
-          score = fmaf(query[h][c], to_float(key[i][c]), score);
-        }
-        score = team_sum<S::kTeam>(score);
-        if (first + i * S::kTeams + team < at.end) {
-          softmax[h].add(score, value[i]);
-        }
+      for (int c = 0; c < S::kPack; ++c) {
+        score = fmaf(query[c], to_float(key[i][c]), score);
+      }
+      score = team_sum<S::kTeam>(score);
+      if (first + i * S::kTeams + team < at.end) {
+        softmax.add(score, value[i]);
       }
     }
   }
 }
 
-// Puts the teams of the block together, one head after the other: thread c gets channel c.
-template <int kHeads, int kHeadDim, class T>
+// Puts the teams of the block together: thread c gets channel c.
+template <int kHeadDim, class T>
 __device__ __forceinline__ Softmax<1> merged(const Softmax<kPackSize<T>>& own,
                                              float (*shared)[kHeadDim + 2]) {
   using S = Shape<kHeadDim, T>;
@@ -198,7 +193,7 @@ __device__ void combine(const Problem& p, T* out) {
   }
 }
 
-template <int kHeads, int kHeadDim, class T>
+template <int kHeadDim, class T>
 __global__ void __launch_bounds__(kThreads) attend(const __grid_constant__ Problem p) {
   using S = Shape<kHeadDim, T>;
   __shared__ float shared[S::kTeams][S::kPartial];
@@ -206,31 +201,29 @@ __global__ void __launch_bounds__(kThreads) attend(const __grid_constant__ Probl
   let_next_kernel_start();
   wait_for_kernels_before();
   const Place<kHeadDim, T> at(p);
-  Softmax<S::kPack> softmax[kHeads];
+  Softmax<S::kPack> softmax;
   if (at.begin < at.end) {
-    add_keys<kHeads>(p, at, softmax);
+    add_keys(p, at, softmax);
   }
-  if (at.end == at.num_keys && at.begin < at.end) {
+  if (at.end == at.num_keys && at.begin < at.end && blockIdx.z == 0) {
     for (int c = static_cast<int>(threadIdx.x); c < 2 * kHeadDim; c += kThreads) {
       at.keys[(at.num_keys - 1) * at.stride + c] = at.fresh[c];
     }
   }
   const bool alone = gridDim.y == 1;
-#pragma unroll
-  for (int h = 0; h < kHeads; ++h) {
-    const Softmax<1> all = merged<kHeads, kHeadDim, T>(softmax[h], shared);
-    if (threadIdx.x < kHeadDim && h < p.heads) {
-      if (alone) {
-        at.out[h * kHeadDim + threadIdx.x] = result<T>(all);
-      } else {
-        float* const to =
-            p.partials +
-            ((std::int64_t{blockIdx.x} * gridDim.y + blockIdx.y) * p.heads + h) * S::kPartial;
-        to[threadIdx.x] = all.sums[0];
-        if (threadIdx.x == 0) {
-          to[kHeadDim] = all.maximum;
-          to[kHeadDim + 1] = all.total;
-        }
+  const Softmax<1> all = merged<kHeadDim, T>(softmax, shared);
+  if (threadIdx.x < kHeadDim) {
+    if (alone) {
+      at.out[blockIdx.z * kHeadDim + threadIdx.x] = result<T>(all);
+    } else {
+      float* const to =
+          p.partials +
+          ((std::int64_t{blockIdx.x} * gridDim.y + blockIdx.y) * p.heads + blockIdx.z) *
+              S::kPartial;
+      to[threadIdx.x] = all.sums[0];
+      if (threadIdx.x == 0) {
+        to[kHeadDim] = all.maximum;
+        to[kHeadDim + 1] = all.total;
       }
     }
   }
@@ -239,7 +232,8 @@ __global__ void __launch_bounds__(kThreads) attend(const __grid_constant__ Probl
     __syncthreads();
     if (threadIdx.x == 0) {
       auto* const arrivals = static_cast<unsigned*>(p.k.arrivals.data);
-      last = atomicInc(arrivals + blockIdx.x, gridDim.y - 1) == gridDim.y - 1;
+      const unsigned final = gridDim.y * gridDim.z - 1;
+      last = atomicInc(arrivals + blockIdx.x, final) == final;
     }
     __syncthreads();
     if (last) {
@@ -249,15 +243,15 @@ __global__ void __launch_bounds__(kThreads) attend(const __grid_constant__ Probl
   }
 }
 
-// Divides the keys when there are fewer sequences and groups than processors.
+// Divides the keys when there are fewer sequences and heads than processors.
 int num_splits(const CacheProblem& c) {
-  const std::int64_t blocks = c.num_sequences * c.num_groups;
+  const std::int64_t blocks = c.num_sequences * c.num_heads();
   const std::int64_t most = (c.capacity + kFewestKeys - 1) / kFewestKeys;
   return static_cast<int>(std::min((kEnough + blocks - 1) / blocks, most));
 }
 
-template <int kHeads, int kHeadDim, class T>
-void launch_step(Stream& stream, const CachedAttention& k) {
+template <int kHeadDim, class T>
+bool launch_step(Stream& stream, const CachedAttention& k) {
   const CacheProblem& c = k.problem;
   const int splits = num_splits(c);
   const std::int64_t blocks = c.num_sequences * c.num_groups;
@@ -271,22 +265,10 @@ void launch_step(Stream& stream, const CachedAttention& k) {
         Tensor::empty(stream, DType::fp32, {blocks * splits * c.heads_per_group * (kHeadDim + 2)});
     p.partials = static_cast<float*>(partials.data());
   }
-  launch_kernel(stream, attend<kHeads, kHeadDim, T>,
-                dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(splits)), kThreads, p);
-}
-
-template <int kHeadDim, class T>
-bool launch_heads(Stream& stream, const CachedAttention& k) {
-  const std::int64_t heads = k.problem.heads_per_group;
-  if (heads == 1) {
-    launch_step<1, kHeadDim, T>(stream, k);
-  } else if (heads <= 4) {
-    launch_step<4, kHeadDim, T>(stream, k);
-  } else if (heads <= 8) {
-    launch_step<8, kHeadDim, T>(stream, k);
-  } else {
-    return false;
-  }
+  launch_kernel(stream, attend<kHeadDim, T>,
+                dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(splits),
+                     static_cast<unsigned>(c.heads_per_group)),
+                kThreads, p);
   return true;
 }
 
@@ -298,16 +280,17 @@ bool attend_step(Stream& stream, const CachedAttention& k) {
     return reinterpret_cast<std::uintptr_t>(data) % 16 == 0;
   };
   if (c.length != 1 || !aligned(k.cache.data) || !aligned(k.qkv.data) ||
-      c.num_sequences * c.num_groups > INT32_MAX || c.capacity > INT32_MAX / 2) {
+      c.num_sequences * c.num_groups > INT32_MAX || c.heads_per_group > 65535 ||
+      c.capacity > INT32_MAX / 2) {
     return false;
   }
   bool done = false;
   dispatch_device(c.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    done = c.head_dim == 64    ? launch_heads<64, T>(stream, k)
-           : c.head_dim == 128 ? launch_heads<128, T>(stream, k)
-           : c.head_dim == 32  ? launch_heads<32, T>(stream, k)
-           : c.head_dim == 16  ? launch_heads<16, T>(stream, k)
+    done = c.head_dim == 64    ? launch_step<64, T>(stream, k)
+           : c.head_dim == 128 ? launch_step<128, T>(stream, k)
+           : c.head_dim == 32  ? launch_step<32, T>(stream, k)
+           : c.head_dim == 16  ? launch_step<16, T>(stream, k)
                                : false;
   });
   return done;

@@ -1,6 +1,7 @@
-// A warp multiplies a few rows of b (a row is an output column) with all rows of a, each lane
-// 16-byte packs in turn; long rows are divided among the warps of a block, so that all of a warp's
-// loads are under way at once. Sums have a fixed order.
+// A warp multiplies a row of b (an output column) with all rows of a, each lane 16-byte packs in
+// turn; long rows are divided among the warps of a block, so that all of a warp's loads are under
+// way at once. More columns for a warp would take registers that further blocks need more. Sums
+// have a fixed order.
 //
 // Where kernels overlap, the first packs of b are asked for before the kernel that makes a ends.
 #include "device/launch_cuda.cuh"
@@ -40,29 +41,24 @@ __device__ float activated(Activation activation, float x) {
   }
 }
 
-template <int kColumns, class T>
-struct Packs {
-  Pack<T, kPackSize<T>> at[kDepth][kColumns];
+template <class T>
+using Packs = Pack<T, kPackSize<T>>[kDepth];
 
-  // Packs first, first + 32, .. below `end` of rows from `column` on.
-  __device__ __forceinline__ void load(const T* b, std::int64_t k, int first, int end) {
+// Packs first, first + 32, .. below `end` of a row.
+template <class T>
+__device__ __forceinline__ void load(const T* b, int first, int end, Packs<T>& packs) {
 #pragma unroll
-    for (int i = 0; i < kDepth; ++i) {
-      const int pack = first + i * kWarpSize;
-#pragma unroll
-      for (int c = 0; c < kColumns; ++c) {
-        if (pack < end) {
-          at[i][c] = load_pack<kPackSize<T>>(b + c * k + pack * kPackSize<T>);
-        }
-      }
+  for (int i = 0; i < kDepth; ++i) {
+    const int pack = first + i * kWarpSize;
+    if (pack < end) {
+      packs[i] = load_pack<kPackSize<T>>(b + pack * kPackSize<T>);
     }
   }
-};
+}
 
-template <int kRows, int kColumns, class T>
-__device__ __forceinline__ void multiply(const Packs<kColumns, T>& packs, const T* a,
-                                         const Problem& p, int first, int end,
-                                         float (&sums)[kRows][kColumns]) {
+template <int kRows, class T>
+__device__ __forceinline__ void multiply(const Packs<T>& packs, const T* a, const Problem& p,
+                                         int first, int end, float (&sums)[kRows]) {
 #pragma unroll
   for (int i = 0; i < kDepth; ++i) {
     const int pack = first + i * kWarpSize;
@@ -71,23 +67,20 @@ __device__ __forceinline__ void multiply(const Packs<kColumns, T>& packs, const 
       for (int r = 0; r < kRows; ++r) {
         const auto x = load_pack<kPackSize<T>>(a + min(r, p.rows - 1) * p.k + pack * kPackSize<T>);
 #pragma unroll
-        for (int c = 0; c < kColumns; ++c) {
-#pragma unroll
-          for (int j = 0; j < kPackSize<T>; ++j) {
-            sums[r][c] = fmaf(to_float(x[j]), to_float(packs.at[i][c][j]), sums[r][c]);
-          }
+        for (int j = 0; j < kPackSize<T>; ++j) {
+          sums[r] = fmaf(to_float(x[j]), to_float(packs[i][j]), sums[r]);
         }
       }
     }
   }
 }
 
-template <int kRows, int kColumns, class T, class Out>
+template <int kRows, class T, class Out>
 __global__ void __launch_bounds__(kThreads) product(const __grid_constant__ Problem p) {
-  __shared__ float shared[kWarps][kRows][kColumns];
+  __shared__ float shared[kWarps][kRows];
   const int warp = threadIdx.x / kWarpSize, lane = threadIdx.x % kWarpSize;
-  const int groups = kWarps / p.parts, part = warp % p.parts;
-  const std::int64_t column = (std::int64_t{blockIdx.x} * groups + warp / p.parts) * kColumns;
+  const int part = warp % p.parts;
+  const std::int64_t column = std::int64_t{blockIdx.x} * (kWarps / p.parts) + warp / p.parts;
   const bool inside = column < p.n;
   const int all = static_cast<int>(p.k / kPackSize<T>);
   const int share = (all + p.parts - 1) / p.parts;
@@ -96,59 +89,40 @@ __global__ void __launch_bounds__(kThreads) product(const __grid_constant__ Prob
   const T* const a = static_cast<const T*>(p.a);
 
   let_next_kernel_start();
-  const int r = lane / kColumns, c = lane % kColumns;  // of the result that this lane will write
-  const bool writes = inside && part == 0 && r < p.rows;
+  const bool writes = inside && part == 0 && lane < p.rows;
   const float bias =
-      writes && p.bias != nullptr ? to_float(static_cast<const T*>(p.bias)[column + c]) : 0.0f;
-  float sums[kRows][kColumns] = {};
-  Packs<kColumns, T> packs;
+      writes && p.bias != nullptr ? to_float(static_cast<const T*>(p.bias)[column]) : 0.0f;
+  float sums[kRows] = {};
+  Packs<T> packs;
   int first = part * share + lane;
-  packs.load(b, p.k, first, end);
+  load(b, first, end, packs);
   wait_for_kernels_before();
   while (first < end) {
     multiply<kRows>(packs, a, p, first, end, sums);
     first += kDepth * kWarpSize;
-    packs.load(b, p.k, first, end);
+    load(b, first, end, packs);
   }
 #pragma unroll
-  for (int i = 0; i < kRows; ++i) {
-#pragma unroll
-    for (int j = 0; j < kColumns; ++j) {
-      const float sum = warp_sum(sums[i][j]);
-      if (lane == 0) {
-        shared[warp][i][j] = sum;
-      }
+  for (int r = 0; r < kRows; ++r) {
+    const float sum = warp_sum(sums[r]);
+    if (lane == 0) {
+      shared[warp][r] = sum;
     }
   }
   __syncthreads();
   if (writes) {
     float sum = bias;
     for (int i = 0; i < p.parts; ++i) {
-      sum += shared[warp + i][r][c];
+      sum += shared[warp + i][lane];
     }
-    static_cast<Out*>(p.d)[r * p.n + column + c] = from_float<Out>(activated(p.activation, sum));
+    static_cast<Out*>(p.d)[lane * p.n + column] = from_float<Out>(activated(p.activation, sum));
   }
 }
 
-template <int kRows, int kColumns, class T, class Out>
-void launch_product(Stream& stream, const Problem& p) {
-  const std::int64_t per_block = kWarps / p.parts * kColumns;
-  launch_kernel(stream, product<kRows, kColumns, T, Out>, dim3(num_blocks(p.n, per_block)),
-                kThreads, p);
-}
-
-// More columns for a warp where there are enough of them to keep all processors busy.
 template <int kRows, class T, class Out>
 void launch_rows(Stream& stream, const Problem& p) {
-  constexpr std::int64_t kEnough = 264;  // blocks: two for each processor of a large GPU
-  const std::int64_t blocks = p.n * p.parts / kWarps;
-  if (p.n % 4 == 0 && blocks / 4 >= kEnough) {
-    launch_product<kRows, 4, T, Out>(stream, p);
-  } else if (p.n % 2 == 0 && blocks / 2 >= kEnough) {
-    launch_product<kRows, 2, T, Out>(stream, p);
-  } else {
-    launch_product<kRows, 1, T, Out>(stream, p);
-  }
+  launch_kernel(stream, product<kRows, T, Out>, dim3(num_blocks(p.n, kWarps / p.parts)), kThreads,
+                p);
 }
 
 template <class T, class Out>
@@ -169,8 +143,8 @@ bool aligned(const void* pointer) { return reinterpret_cast<std::uintptr_t>(poin
 bool multiply_few_rows(Stream& stream, const Matmul& k, const MatmulSizes& sizes) {
   const std::int64_t row_bytes = sizes.k * static_cast<std::int64_t>(size_of(k.a.dtype));
   if (sizes.m > kFewRows || sizes.m * sizes.n * sizes.k == 0 || k.transpose_a || !k.transpose_b ||
-      k.add || k.before || k.derivative != Activation::none || k.column_sums ||
-      row_bytes % 16 != 0 || !aligned(k.a.data) || !aligned(k.b.data)) {
+      k.add || k.before || k.derivative != Activation::none || row_bytes % 16 != 0 ||
+      !aligned(k.a.data) || !aligned(k.b.data)) {
     return false;
   }
   const std::int64_t packs = row_bytes / 16;

@@ -282,37 +282,42 @@ __device__ int draw_by_number(const RowOf& row, double uniform, Shared& shared) 
   return shared.found;
 }
 
-// A key that at least top_k elements reach: that many threads have an element at or above it.
-__device__ std::uint32_t top_k_bound(std::uint32_t thread_best, std::int64_t top_k) {
+// A score before the temperature that at least top_k elements reach: that many threads have an
+// element at or above it. A little less, since division may make equals of what was not.
+template <class RowOf>
+__device__ float top_k_bound(const RowOf& row, float thread_best, std::int64_t top_k) {
+  const std::uint32_t key = to_key(thread_best);
   std::uint32_t found = 0;
   for (int bit = 31; bit >= 0; --bit) {
     const std::uint32_t next = found | 1u << bit;
-    if (__syncthreads_count(thread_best >= next ? 1 : 0) >= top_k) {
+    if (__syncthreads_count(key >= next ? 1 : 0) >= top_k) {
       found = next;
     }
   }
-  return found;
+  const float bound = to_score(found);
+  return bound - (row.largest - bound) * 1e-6f;
 }
 
-// A key above which there is more than top_p of the mass; 0 if no pivot is low enough.
+// A score before the temperature above which there is more than top_p of the mass; -inf if no pivot
+// is low enough.
 template <class RowOf>
-__device__ std::uint32_t top_p_bound(const RowOf& row, double top_p, Shared& shared) {
+__device__ float top_p_bound(const RowOf& row, double top_p, Shared& shared) {
   float sums[kPivots + 1] = {};  // the last: of all
+  const float factor = 1 / row.temperature;
   row.for_each([&](int, float, float x) {
-    const float score = row.score(x), weight = __expf(score);
+    const float score = (x - row.largest) * factor, weight = __expf(score);
 #pragma unroll
     for (int i = 0; i < kPivots; ++i) {
       sums[i] += score >= -static_cast<float>(i + 1) ? weight : 0.0f;
     }
     sums[kPivots] += weight;
   });
-  float* const scratch = shared.scratch;
-  const float total = block_sum(sums[kPivots], scratch);
-  std::uint32_t bound = 0;
+  const float total = block_sum(sums[kPivots], shared.scratch);
+  float bound = -INFINITY;
 #pragma unroll
   for (int i = kPivots - 1; i >= 0; --i) {
-    if (block_sum(sums[i], scratch) >= total * (static_cast<float>(top_p) + 1e-3f)) {
-      bound = to_key(-static_cast<float>(i + 1));
+    if (block_sum(sums[i], shared.scratch) >= total * (static_cast<float>(top_p) + 1e-3f)) {
+      bound = row.largest - (static_cast<float>(i + 1) + 1e-3f) * row.temperature;
     }
   }
   return bound;
@@ -320,17 +325,17 @@ __device__ std::uint32_t top_p_bound(const RowOf& row, double top_p, Shared& sha
 
 // Puts the elements from the bound on into the list. False: they are too many.
 template <class RowOf>
-__device__ bool gather(const RowOf& row, std::uint32_t bound, Shared& shared) {
+__device__ bool gather(const RowOf& row, float bound, Shared& shared) {
   __syncthreads();
   if (threadIdx.x == 0) {
     shared.list_length = 0;
   }
   __syncthreads();
-  row.for_keys([&](std::uint32_t key, int token) {
-    if (key >= bound) {
+  row.for_each([&](int token, float, float x) {
+    if (x >= bound) {
       const int at = atomicAdd(&shared.list_length, 1);
       if (at < kListLength) {
-        shared.list_keys[at] = key;
+        shared.list_keys[at] = to_key(row.score(x));
         shared.list_tokens[at] = token;
       }
     }
@@ -348,12 +353,12 @@ __device__ int draw(const RowOf& row, float thread_best, const SamplingOptions& 
     return draw_by_number(row, uniform, shared);
   }
   Drawing drawing{has_top_k ? o.top_k : 0, o.has_top_p() ? o.top_p : 1, uniform, 0};
-  std::uint32_t bound = 0;
+  float bound = -INFINITY;
   if (!has_top_k) {
     drawing.mass = block.sum(mass_from(row, 0));
     bound = top_p_bound(row, drawing.top_p, shared);
   } else if (o.top_k <= kThreads) {
-    bound = top_k_bound(to_key(row.score(thread_best)), o.top_k);
+    bound = top_k_bound(row, thread_best, o.top_k);
   }
   if (!gather(row, bound, shared)) {
     return draw_in_order(block, row, drawing);
