@@ -17,6 +17,8 @@
 #include "apps/generate/generate.h"
 #include "apps/help/help.h"
 #include "apps/launch/launch.h"
+#include "apps/parity/parity.h"
+#include "apps/pipeline/pipeline.h"
 #include "apps/preprocess/preprocess.h"
 #include "apps/pretrain/pretrain.h"
 #include "apps/report/report.h"
@@ -42,6 +44,8 @@ std::vector<Command> commands() {
       {"generate", "text from a model", generate},
       {"generate_samples_gpt", "the same, under Megatron's name", generate},
       {"report", "the curves of a run as a page for browsers", report},
+      {"parity", "whether layouts of ranks train like one rank", parity},
+      {"pipeline", "what a schedule of pipeline stages costs, with a picture", pipeline},
       {"tokenizer", "text to token ids and back", tokenizer},
       {"checkpoint", "list, check, compare and remove checkpoints", checkpoint},
       {"evaluate", "perplexity, WikiText, LAMBADA, raw logits of a model", evaluate},

@@ -138,6 +138,14 @@ double norm_of(const std::vector<double>& values) {
   return std::sqrt(sum);
 }
 
+double largest_of(const std::vector<double>& values) {
+  double largest = 0;
+  for (const double x : values) {
+    largest = std::max(largest, std::abs(x));
+  }
+  return largest;
+}
+
 class GptGolden : public ::testing::TestWithParam<const char*> {};
 
 void check_gradients(const Golden& golden, Rank& rank, double tolerance) {
@@ -153,6 +161,10 @@ void check_gradients(const Golden& golden, Rank& rank, double tolerance) {
       difference[i] -= i < expected.size() ? expected[i] : 0.0;  // padding rows get no gradient
     }
     EXPECT_LE(norm_of(difference), tolerance * norm_of(expected) + 1e-8 * std::sqrt(squares))
+        << parameter->name;
+    constexpr double kElement = 10;  // no single element may be off by much more than the others
+    EXPECT_LE(largest_of(difference),
+              kElement * tolerance * largest_of(expected) + 1e-8 * std::sqrt(squares))
         << parameter->name;
   }
 }

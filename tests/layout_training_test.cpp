@@ -1,10 +1,11 @@
-// Whole training steps under every layout: data parallelism with each stage of ZeRO, pipelines,
-// tensor parallelism and their products give the losses and gradient norms of one rank.
+// Steps and evaluations under layouts, with what the table of layouts (layout_table_test.cpp)
+// leaves out: recomputation, uneven stages, the wish to stop, frozen models.
 #include <gtest/gtest.h>
 
 #include <mutex>
 
 #include "comm/threads.h"
+#include "train/parity/layout_text.h"
 #include "train/rank.h"
 
 namespace bloomery::testing {
@@ -86,50 +87,12 @@ void expect_equal(RankOptions options, const Layout& layout, const Training& one
   EXPECT_NEAR(several.evaluation, one.evaluation, 1e-5 * one.evaluation) << what;
 }
 
-TEST(DataParallel, EveryStageOfZeroEqualsOneRank) {
-  for (const bool untied : {false, true}) {
-    const RankOptions options = tiny(untied);
-    const Training one = train(options);
-    for (const int ranks : {2, 4}) {
-      for (int stage = 0; stage <= 3; ++stage) {
-        expect_equal(options, {.degrees = {.data = ranks}, .sharded = Sharding::of_stage(stage)},
-                     one, concat("stage ", stage, " over ", ranks, " ranks, untied ", untied));
-      }
-    }
-  }
-}
-
-TEST(DataParallel, ShardedValuesAreGatheredInRecomputedSegmentsToo) {
+TEST(Layouts, EvaluateAndRecomputeLikeOneRank) {
   RankOptions options = tiny();
+  const Training one = train(options);
   options.recompute = {RecomputeOptions::Method::uniform, 2};
-  expect_equal(options, {.degrees = {.data = 2}, .sharded = Sharding::of_stage(3)}, train(tiny()),
-               "recomputed");
-}
-
-TEST(Pipeline, OfTwoAndFourStagesEqualsOneRank) {
-  for (const bool untied : {false, true}) {
-    const RankOptions options = tiny(untied);
-    const Training one = train(options);
-    for (const int stages : {2, 4}) {
-      for (const auto schedule : {PipelineSchedule::gpipe, PipelineSchedule::zero_bubble,
-                                  PipelineSchedule::one_forward_one_backward}) {
-        expect_equal(
-            options, {.degrees = {.pipeline = stages}, .schedule = schedule}, one,
-            concat(stages, " stages, schedule ", static_cast<int>(schedule), ", untied ", untied));
-      }
-    }
-  }
-}
-
-TEST(Pipeline, InterleavedChunksEqualOneRank) {
-  for (const bool untied : {false, true}) {
-    const RankOptions options = tiny(untied);
-    const Training one = train(options);
-    expect_equal(options, {.degrees = {.pipeline = 2}, .chunks = 2}, one, "two chunks");
-    expect_equal(
-        options,
-        {.degrees = {.data = 2, .pipeline = 2}, .sharded = Sharding::of_stage(3), .chunks = 2}, one,
-        "two chunks, stage 3");
+  for (const char* layout : {"dp2z3", "pp2v2", "pp2gpipe+dp2z1", "tp4sp", "tp2sp+ul2+pp2zb"}) {
+    expect_equal(options, parse_layout(layout), one, layout);
   }
 }
 
@@ -139,19 +102,6 @@ TEST(Pipeline, StagesMayHaveDifferentNumbersOfLayersButNotNone) {
   RankOptions five = options;
   five.layout.degrees.pipeline = 5;
   EXPECT_THROW(train(five), Error);
-}
-
-TEST(Layouts, MayBeProducts) {
-  const RankOptions options = tiny();
-  const Training one = train(options);
-  expect_equal(options, {.degrees = {.data = 2, .pipeline = 2}, .sharded = Sharding::of_stage(1)},
-               one, "pipeline x data, stage 1");
-  expect_equal(options, {.degrees = {.data = 2, .pipeline = 2}, .sharded = Sharding::of_stage(3)},
-               one, "pipeline x data, stage 3");
-  expect_equal(options, {.degrees = {.tensor = 2, .data = 2}, .sharded = Sharding::of_stage(2)},
-               one, "tensor x data, stage 2");
-  expect_equal(options, {.degrees = {.tensor = 2, .data = 2, .pipeline = 2}}, one,
-               "tensor x data x pipeline");
 }
 
 TEST(Stop, IsHeardOnEveryRankWhoeverWantsIt) {

@@ -29,7 +29,7 @@ struct ToyOptions {
 class ToyBlock final : public Block {
  public:
   ToyBlock(int layer, const ModelOptions& options, const Mesh& mesh)
-      : norm_(concat("blocks.", layer, ".norm"), options.hidden_size, options.norm),
+      : norm_(concat("blocks.", layer, ".norm"), options.hidden_size, options.norm, mesh),
         mlp_(concat("blocks.", layer, ".mlp"), options, mesh),
         strength_(static_cast<float>(options.own<ToyOptions>().strength)) {}
 
@@ -66,7 +66,7 @@ Blocks blocks(const ModelOptions& options, const Mesh& mesh, DType dtype, BlockR
   Blocks all;
   auto embedding = std::make_unique<Embedding>(options, mesh, dtype);
   const VocabEmbedding& tables = embedding->tables();
-  auto head = std::make_unique<Head>(options, tables.table(), tables.first_token());
+  auto head = std::make_unique<Head>(options, mesh, tables.table(), tables.first_token());
   tables.table()->uses = 2;
   all.push_back(std::move(embedding));
   for (int layer = 0; layer < options.num_layers; ++layer) {

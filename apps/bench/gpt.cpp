@@ -42,7 +42,7 @@ struct BenchGptOptions {
   int num_micro_batches = 1;
   int num_steps = 10;
   float dropout = 0;
-  bool recompute = false;
+  bool recompute = false, recompute_activations = false;
   bool on_request = false;
   bool memory_report = false;
   std::string profile;
@@ -62,6 +62,8 @@ void describe(OptionTable& t, BenchGptOptions& o) {
   t.add("gradient-accumulation-steps", o.num_micro_batches, "Micro-batches per step.", at_least(1));
   t.add("dropout", o.dropout, "Of attention and hidden states.", from_to_below(0, 1));
   t.add("recompute", o.recompute, "Recompute every block in backward.");
+  t.add("recompute-activations", o.recompute_activations,
+        "Make norms and activations again in backward rather than keep them.");
   t.section("run");
   describe(t, o.device);
   t.add("dtype", o.dtype, "Of parameters and activations.",
@@ -88,6 +90,7 @@ RankOptions rank_options(const BenchGptOptions& o, const DeviceOptions& device,
   if (o.recompute) {
     options.recompute.method = RecomputeOptions::Method::uniform;
   }
+  options.recompute.cheap_values = o.recompute_activations;
   options.dtype = o.dtype;
   options.device = device;
   if (o.dtype == DType::fp16) {  // fixed: steps skipped in search of a scale would not count

@@ -10,17 +10,16 @@
 #include "apps/common/device_choice.h"
 #include "apps/common/progress_line.h"
 #include "base/error.h"
+#include "checkpoint/model_record.h"
 #include "config/nearest.h"
 #include "ops/matmul/choices.h"
 
 namespace bloomery {
 namespace {
 
-enum class DTypeChoice { automatic, fp32, bf16, fp16 };
-
 struct BenchOpsOptions {
   DeviceChoice device;
-  DTypeChoice dtype = DTypeChoice::automatic;
+  std::string dtype = "auto";
   std::string op;
   std::optional<std::int64_t> micro_batch;
   BenchShapes shapes;
@@ -32,11 +31,8 @@ struct BenchOpsOptions {
 void describe(OptionTable& t, BenchOpsOptions& o) {
   t.section("what to measure");
   describe(t, o.device);
-  t.add("dtype", o.dtype, "Type of activations; auto is bf16 on GPUs and fp32 on CPUs.",
-        {{"auto", DTypeChoice::automatic},
-         {"fp32", DTypeChoice::fp32},
-         {"bf16", DTypeChoice::bf16},
-         {"fp16", DTypeChoice::fp16}});
+  t.add_choice("dtype", o.dtype, "Type of activations; auto is bf16 on GPUs and fp32 on CPUs.",
+               {"auto", "fp32", "bf16", "fp16"});
   t.add("op", o.op, "Only rows whose name contains this.");
   t.section("shapes");
   t.add("micro-batch-size", o.micro_batch, "Sequences; by default 64 on GPUs and 4 on CPUs.",
@@ -180,20 +176,6 @@ std::vector<BenchRow> chosen_rows(const BenchOpsOptions& options) {
   return rows;
 }
 
-DType chosen_dtype(DTypeChoice choice, DeviceKind device) {
-  switch (choice) {
-    case DTypeChoice::fp32:
-      return DType::fp32;
-    case DTypeChoice::bf16:
-      return DType::bf16;
-    case DTypeChoice::fp16:
-      return DType::fp16;
-    case DTypeChoice::automatic:
-      break;
-  }
-  return device == DeviceKind::cuda ? DType::bf16 : DType::fp32;
-}
-
 }  // namespace
 
 int bench_ops(const Arguments& arguments, std::ostream& out) {
@@ -213,7 +195,9 @@ int bench_ops(const Arguments& arguments, std::ostream& out) {
   Device device(device_options);
   device.service<MatmulChoices>().timing = true;
   Stream stream(device);
-  const DType dtype = chosen_dtype(options.dtype, device_options.kind);
+  const DType dtype = options.dtype != "auto" ? training_dtype_of_name(options.dtype, "--dtype")
+                      : on_cuda               ? DType::bf16
+                                              : DType::fp32;
   Report report(out, options.json, dtype, device.description());
   report.set_ceilings(
       measure(stream, dtype, copy_ceiling(options.copy_size.value_or(on_cuda ? 1024 : 256)),

@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "apps/checkpoint/common.h"
 #include "apps/common/command_line.h"
 #include "base/error.h"
 #include "base/file_lock.h"
 #include "base/folder.h"
+#include "base/number_text.h"
 #include "checkpoint/prune.h"
 #include "checkpoint/timeline.h"
 
@@ -34,18 +36,6 @@ std::vector<CheckpointEntry> require_checkpoints(const std::string& path) {
   return entries;
 }
 
-std::string size_text(std::uint64_t bytes) {
-  constexpr const char* kUnits[] = {"bytes", "kB", "MB", "GB", "TB"};
-  auto number = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  while (number >= 1000 && unit + 1 < std::size(kUnits)) {
-    number /= 1000;
-    ++unit;
-  }
-  return unit == 0 ? fmt::format("{} bytes", bytes)
-                   : fmt::format("{:.2f} {}", number, kUnits[unit]);
-}
-
 namespace {
 
 nlohmann::ordered_json describe_checkpoint(const CheckpointEntry& entry) {
@@ -59,7 +49,7 @@ nlohmann::ordered_json describe_checkpoint(const CheckpointEntry& entry) {
     row["files"] = manifest.files.size();
     row["bytes"] = manifest.file_bytes();
     row["program"] = manifest.program;
-  } catch (const Error& error) {
+  } catch (const std::runtime_error& error) {  // an Error, or a disk that fails
     row["damage"] = error.what();
   }
   return row;
@@ -73,7 +63,7 @@ void print_row(const nlohmann::ordered_json& row, std::ostream& out) {
   }
   out << fmt::format("{:<16} {:>12} samples {:>12} in {} file{}, {} tensors, by {}\n", folder,
                      row["consumed_samples"].get<std::int64_t>(),
-                     size_text(row["bytes"].get<std::uint64_t>()), row["files"].get<std::size_t>(),
+                     size_text(row["bytes"].get<double>()), row["files"].get<std::size_t>(),
                      row["files"] == 1 ? "" : "s", row["tensors"].get<std::size_t>(),
                      row["program"].get<std::string>());
 }

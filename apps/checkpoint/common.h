@@ -1,7 +1,6 @@
 // What the `checkpoint` commands share.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -11,7 +10,5 @@ namespace bloomery {
 
 // The checkpoints that a path names, by rising step; an Error when there are none.
 std::vector<CheckpointEntry> require_checkpoints(const std::string& path);
-
-std::string size_text(std::uint64_t bytes);  // "1.50 GB"
 
 }  // namespace bloomery

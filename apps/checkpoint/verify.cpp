@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <stdexcept>
 
 #include "apps/checkpoint/checkpoint.h"
 #include "apps/checkpoint/common.h"
 #include "apps/common/command_line.h"
 #include "base/error.h"
+#include "base/number_text.h"
 
 namespace bloomery {
 namespace {
@@ -34,10 +36,9 @@ std::vector<std::string> problems_of(const CheckpointEntry& entry, ThreadPool& p
     const auto bytes = static_cast<double>(reader.manifest().file_bytes());
     good = fmt::format("{}: good (step {}, {} tensors, {} in {:.2f} s, {:.2f} GB/s)",
                        entry.folder.string(), reader.state().step, reader.names().size(),
-                       size_text(reader.manifest().file_bytes()), taken.count(),
-                       bytes / taken.count() / 1e9);
+                       size_text(bytes), taken.count(), bytes / taken.count() / 1e9);
     return problems;
-  } catch (const Error& error) {
+  } catch (const std::runtime_error& error) {  // an Error, or a disk that fails
     return {error.what()};
   }
 }

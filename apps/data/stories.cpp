@@ -12,9 +12,7 @@
 #include "apps/data/data.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "data/input/json_line.h"
-#include "data/input/line_format.h"
-#include "data/input/line_reader.h"
+#include "data/input/document_lines.h"
 
 namespace bloomery {
 namespace {
@@ -89,29 +87,18 @@ Json tell(const StoryTeller& teller, const StoriesOptions& options, std::ostream
 // Calls with every text of the file, or with why a line has none.
 void for_each_text(const StoriesOptions& options,
                    const std::function<void(std::string_view text, std::string_view fault)>& call) {
-  LineReader reader({options.score}, {});
+  constexpr LineReaderOptions kLimits;
+  LineReader reader({options.score}, kLimits);
   LineChunk chunk;
-  LineFormat format = LineFormat::automatic;
   std::vector<std::string> keys{options.json_key};
-  if (!options.prompt_key.empty()) keys.push_back(options.prompt_key);
-  JsonLineParser parser(keys);
+  if (!options.prompt_key.empty()) keys.insert(keys.begin(), options.prompt_key);
+  DocumentLines lines(keys, kLimits.max_line_bytes);
   while (reader.next(chunk)) {
-    if (chunk.overlong_bytes > 0) {
-      call({}, concat("a line of ", chunk.overlong_bytes, " bytes"));
-      continue;
-    }
-    if (format == LineFormat::automatic) format = recognise_format(options.score, chunk.bytes());
-    for (std::size_t at = 0; at < chunk.used;) {
-      const std::string_view line = next_line(chunk.bytes(), at);
-      if (is_blank(line)) continue;
-      if (format == LineFormat::text) {
-        call(line, {});
-      } else if (parser.parse(line)) {
-        call(concat(keys.size() > 1 ? parser.text(1) : std::string_view(), parser.text(0)), {});
-      } else {
-        call({}, parser.fault());
-      }
-    }
+    lines.for_each(chunk, [&](const DocumentLine& line) {
+      std::string story;
+      for (const std::string_view text : line.texts) story += text;  // the prompt's first
+      call(story, line.fault);
+    });
   }
 }
 

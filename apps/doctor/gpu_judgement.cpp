@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <cstdlib>
-#include <iomanip>
 #include <sstream>
 
 #include "apps/doctor/findings.h"
 #include "base/error.h"
+#include "base/number_text.h"
 
 namespace bloomery {
 namespace {
@@ -67,11 +67,10 @@ Findings driver_problem(const GpuFacts& facts) {
 }
 
 Finding judge_gpu(std::size_t index, const GpuFacts::Gpu& gpu, const GpuBuild& build) {
-  std::ostringstream value;
-  value << gpu.name << ", " << std::fixed << std::setprecision(1)
-        << static_cast<double>(gpu.bytes) / static_cast<double>(1 << 30)
-        << " GiB, compute capability " << gpu.capability / 10 << '.' << gpu.capability % 10;
-  Finding finding{"GPUs", concat("GPU ", index), Health::good, value.str(), ""};
+  Finding finding{"GPUs", concat("GPU ", index), Health::good,
+                  concat(gpu.name, ", ", gib_text(gpu.bytes), ", compute capability ",
+                         gpu.capability / 10, '.', gpu.capability % 10),
+                  ""};
   if (build.cuda_major > 0 && !build.runs_on(gpu.capability)) {
     finding.health = Health::bad;
     finding.value += concat("; this build has kernels for ", build.architectures, " only");

@@ -1,13 +1,12 @@
 #include <sys/resource.h>
-#include <sys/statvfs.h>
 
 #include <filesystem>
 #include <fstream>
-#include <iomanip>
 #include <sstream>
 #include <string_view>
 
 #include "apps/doctor/findings.h"
+#include "base/number_text.h"
 #include "base/thread_pool.h"
 #include "device/device.h"
 
@@ -15,13 +14,6 @@ namespace bloomery {
 namespace {
 
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
-
-std::string gibibytes(std::uint64_t bytes) {
-  std::ostringstream text;
-  text << std::fixed << std::setprecision(1)
-       << static_cast<double>(bytes) / static_cast<double>(kGiB) << " GiB";
-  return text.str();
-}
 
 // The text after the colon in the first line of the file that begins with the key.
 std::string field_of(const char* file, std::string_view key) {
@@ -58,9 +50,9 @@ void examine_memory(Findings& findings) {
   std::istringstream(field_of("/proc/meminfo", "MemTotal")) >> total;
   total *= 1024;
   Finding memory{"machine", "memory", Health::good,
-                 gibibytes(available) + " free of " + gibibytes(total), ""};
+                 gib_text(available) + " free of " + gib_text(total), ""};
   if (const std::uint64_t limit = memory_limit(); limit > 0 && limit < total) {
-    memory.value += ", limited to " + gibibytes(limit) + " here";
+    memory.value += ", limited to " + gib_text(limit) + " here";
   }
   if (available < kComfortable) {
     memory.health = available < kLeast ? Health::bad : Health::optional;
@@ -69,35 +61,30 @@ void examine_memory(Findings& findings) {
   findings.push_back(memory);
 }
 
-struct Space {
-  std::uint64_t free = 0, total = 0;
-};
-
-Space space_of(const char* folder) {
-  struct statvfs s {};
-  if (statvfs(folder, &s) != 0) {
-    return {};
-  }
-  return {std::uint64_t{s.f_bavail} * s.f_frsize, std::uint64_t{s.f_blocks} * s.f_frsize};
+std::filesystem::space_info space_of(const char* folder) {
+  std::error_code failed;
+  const std::filesystem::space_info found = std::filesystem::space(folder, failed);
+  return failed ? std::filesystem::space_info{} : found;
 }
 
 void examine_space(Findings& findings) {
   constexpr std::uint64_t kLeast = kGiB / 2, kComfortable = 5 * kGiB;
-  const Space disk = space_of(".");
+  const auto disk = space_of(".");
   std::error_code ignored;
   const std::string folder = std::filesystem::current_path(ignored).string();
-  Finding finding{"machine", "disk", Health::good,
-                  gibibytes(disk.free) + " free of " + gibibytes(disk.total) + " in " + folder, ""};
-  if (disk.free < kComfortable) {
-    finding.health = disk.free < kLeast ? Health::bad : Health::optional;
+  Finding finding{
+      "machine", "disk", Health::good,
+      gib_text(disk.available) + " free of " + gib_text(disk.capacity) + " in " + folder, ""};
+  if (disk.available < kComfortable) {
+    finding.health = disk.available < kLeast ? Health::bad : Health::optional;
     finding.advice = "a checkpoint takes 12 bytes per parameter: make room, or --save elsewhere";
   }
   findings.push_back(finding);
 
-  const Space shared = space_of("/dev/shm");
+  const auto shared = space_of("/dev/shm");
   Finding memory{"limits", "shared memory (/dev/shm)", Health::good,
-                 gibibytes(shared.free) + " free of " + gibibytes(shared.total), ""};
-  if (shared.free < kGiB) {
+                 gib_text(shared.available) + " free of " + gib_text(shared.capacity), ""};
+  if (shared.available < kGiB) {
     memory.health = Health::optional;
     memory.advice =
         "several GPUs need 1 GiB: docker run --shm-size=8g, or mount -o remount,size=8g /dev/shm";

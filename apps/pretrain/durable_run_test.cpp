@@ -36,6 +36,11 @@ TEST_F(DurableRun, NothingOfAnEarlierRunIsLost) {
     EXPECT_EQ(visible_names(at("run")), names) << refused;
     EXPECT_EQ(read_file(at("run") + "/metrics.jsonl"), metrics) << refused;
   }
+  // A run that cannot start moves nothing, also with --fork.
+  const Outcome other = train(into + " --fork --num-layers 3 --load " + at("run") + "/step-6");
+  EXPECT_EQ(other.code, kBadInput);
+  EXPECT_TRUE(other.says("holds another model")) << other.errors;
+  EXPECT_EQ(visible_names(at("run")), names);
   const Outcome fork = train(into + " --fork");
   ASSERT_EQ(fork.code, kFinished) << fork.errors;
   EXPECT_EQ(newest("run").state().step, 4);
@@ -50,6 +55,22 @@ TEST_F(DurableRun, NothingOfAnEarlierRunIsLost) {
                              "/step-6 --fork --save " + at("run/earlier-1"));
   EXPECT_EQ(back.code, kFinished) << back.errors;
   expect_same_checkpoints("run/earlier-1", "run/earlier-1/earlier-1");
+}
+
+TEST_F(DurableRun, ADryRunForeseesARefusedFolder) {
+  const std::string run = " --save " + at("run") + " --save-interval 2 ";
+  ASSERT_EQ(train("--train-iters 4" + run).code, kFinished);
+  const std::string dry = "--train-iters 4 --dry-run" + run;
+  for (const std::string& refused :
+       {std::string(), " --load " + at("run") + "/step-2", " --finetune --load " + at("run")}) {
+    const Outcome outcome = train(dry + refused);
+    EXPECT_EQ(outcome.code, kFinished) << outcome.errors;
+    EXPECT_TRUE(outcome.says("already holds")) << refused << outcome.out;
+  }
+  for (const std::string& good : {" --load " + at("run"), " --load " + at("run") + "/step-4",
+                                  " --fork --load " + at("run") + "/step-2"}) {
+    EXPECT_FALSE(train(dry + good).says("already holds")) << good;
+  }
 }
 
 // What was passed over as damaged does not become the newest again.

@@ -100,8 +100,8 @@ TEST_F(ExtendedRun, ACorpusShorterThanASequenceIsSaidAtOnce) {
   const std::string more = "--train-iters 1 --split 1,0,0 --data-path " + at("short_text_document");
   const Outcome dry = train(more + " --dry-run");
   EXPECT_EQ(dry.code, kFinished) << dry.errors;
-  EXPECT_TRUE(dry.says("each sample repeats the whole corpus")) << dry.out;
-  EXPECT_TRUE(train_and_listen(more).says("each sample repeats the whole corpus"));
+  EXPECT_TRUE(dry.says("samples repeat the same text")) << dry.out;
+  EXPECT_TRUE(train_and_listen(more).says("samples repeat the same text"));
 }
 
 TEST_F(ExtendedRun, DryRunHasThePlanFirstOrAsJson) {

@@ -57,9 +57,6 @@ struct Request {
   }
   void read(const Arguments& arguments, int processes) {
     notes = read_pretrain(table, options, arguments, read_environment(processes));
-    for (std::string& line : corpora_shorter_than_a_sequence(options.data)) {
-      notes.push_back(std::move(line));
-    }
   }
 };
 
@@ -72,7 +69,8 @@ Arguments typed(const Arguments& arguments) {
 int run_alone(Request& request, const Arguments& arguments, std::ostream& out) {
   request.read(arguments, 1);
   if (request.options.dry_run) {
-    print_dry_run(request.table, request.options, request.notes, out);
+    print_dry_run(request.table, request.options, request.notes, request.device.options().kind,
+                  out);
     return kFinished;
   }
   const RunEnd end = train(request.options, request.table, request.notes,
@@ -103,7 +101,7 @@ int run_as_rank(Request& request, const Arguments& arguments, std::ostream& out,
   const PretrainOptions& options = request.options;
   if (options.dry_run) {
     if (first) {
-      print_dry_run(request.table, options, request.notes, out);
+      print_dry_run(request.table, options, request.notes, request.device.options().kind, out);
     }
     return kFinished;
   }

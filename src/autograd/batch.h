@@ -26,6 +26,8 @@ struct Batch {
   Tensor positions;    // int32 [tokens], position ids (they restart at documents if so asked)
   Tensor token_types;  // int32 [tokens], for models that embed them (sentence A or B); null: none
 
+  Tensor is_random;  // int32 [num_sequences]: of two segments, 1 if they were swapped; null: none
+
   // Keys that a query may see: those at places [key_begin, key_end) of its sequence, per token,
   // non-decreasing within a sequence; null: all. Documents and padding are both such ranges.
   Tensor key_begin, key_end;  // int32 [tokens]
@@ -35,6 +37,10 @@ struct Batch {
   // hold any part. Dropout and masks are functions of them alone.
   Tensor samples;  // int64 [num_sequences], or [tokens]
   Tensor places;   // int32 [length], or [tokens]
+
+  // The whole sequences, where the ranks of the context axis hold a part of each: their length,
+  // coordinates and keys. Null: they are here.
+  std::shared_ptr<const Batch> whole;
 
   // fp32 [1]: loss scale / number of micro-batches, by which the loss gradient is multiplied;
   // null: one.

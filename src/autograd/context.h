@@ -31,6 +31,11 @@ struct Context {
   Stream* communication = nullptr;
   KeptMemory* kept = nullptr;
 
+  Context with_batch(const Batch& other) const {
+    return {stream,      mesh,    other, tape,   seed,          training,
+            recomputing, metrics, cache, access, communication, kept};
+  }
+
   // Keeps memory that the communication stream uses.
   void keep_until(Tensor tensor, std::shared_ptr<Event> done) const {
     kept->keep_until(std::move(tensor), std::move(done));

@@ -45,6 +45,7 @@ Sink Tape::sink(const Slot& slot, const std::source_location& who) {
   if (slot == nullptr) {
     return {};
   }
+  slot->column_sums = {};
   if (slot->grad && !exclusive(slot)) {
     const Tensor shared = std::move(slot->grad);
     slot->grad = Tensor::empty(*stream_, slot->dtype, slot->shape, who);
@@ -55,7 +56,11 @@ Sink Tape::sink(const Slot& slot, const std::source_location& who) {
 }
 
 Sink Tape::epilogue_sink(const Slot& slot, const std::source_location& who) {
-  return slot != nullptr ? sink_to(*slot, slot->epilogue_grad, who) : Sink{};
+  if (slot == nullptr) {
+    return {};
+  }
+  slot->column_sums = {};
+  return sink_to(*slot, slot->epilogue_grad, who);
 }
 
 Sink Tape::sink_to(const GradSlot& slot, Tensor& grad, const std::source_location& who) const {

@@ -87,7 +87,10 @@ class Tape {
   const Tensor& grad(const Slot& slot) const { return slot->grad; }
   // Seeds the gradient of an output, for instance one received from the next pipeline stage. The
   // buffer is given away: backward may write to it.
-  void set_grad(const Slot& slot, Tensor grad) { slot->grad = std::move(grad); }
+  void set_grad(const Slot& slot, Tensor grad) {
+    slot->grad = std::move(grad);
+    slot->column_sums = {};
+  }
   // Lets `input` take over the gradient buffer of `output`, in its own shape; true if it could (it
   // had none yet and weight gradients are not deferred, which would still read the buffer).
   bool adopt(const Slot& input, const Slot& output);

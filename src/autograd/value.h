@@ -21,6 +21,12 @@ struct GradSlot {
   int epilogue = 0;
   Tensor epilogue_input;
   Tensor epilogue_grad;  // already multiplied by the derivative; null until the first writer asks
+  // A producer with a bias sets the first. A consumer that alone writes the gradient and whose
+  // kernel can add up its rows by the way leaves [parts, columns] in the second, in the
+  // accumulation dtype: their column sums are those of the gradient as stored. Any other write
+  // clears it.
+  bool wants_column_sums = false;
+  Tensor column_sums;
 };
 
 // Null when no gradient is wanted. Backward closures capture slots, not values, unless they need

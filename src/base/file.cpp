@@ -24,10 +24,7 @@ void check_call(bool success, const char* action, const std::filesystem::path& p
 
 // For faults of the machine rather than of the input.
 void check_machine(bool success, const char* action, const std::filesystem::path& path) {
-  if (!success) {
-    throw std::runtime_error(
-        concat("cannot ", action, " ", path.string(), ": ", std::strerror(errno)));
-  }
+  if (!success) throw_failure(action, path);
 }
 
 // Where the kernel shows an open file, so that a file without a name can be given one.
@@ -75,13 +72,9 @@ std::string read_file(const std::filesystem::path& path) {
   char buffer[1 << 16];
   while (true) {
     const ssize_t count = read(file, buffer, sizeof(buffer));
-    if (count < 0 && errno == EINTR) {
-      continue;
-    }
+    if (count < 0 && errno == EINTR) continue;
     check_call(count >= 0, "read", path);
-    if (count == 0) {
-      return text;
-    }
+    if (count == 0) return text;
     text.append(buffer, static_cast<std::size_t>(count));
   }
 }
@@ -100,28 +93,13 @@ InputFile::InputFile(const std::filesystem::path& path)
 InputFile::~InputFile() { close(descriptor_); }
 
 void InputFile::read(std::uint64_t offset, void* to, std::size_t bytes) const {
-  char* target = static_cast<char*>(to);
-  while (bytes > 0) {
-    const ssize_t count = pread(descriptor_, target, std::min<std::size_t>(bytes, 1 << 30),
-                                static_cast<off_t>(offset));
-    if (count < 0 && errno == EINTR) {
-      continue;
-    }
-    check_machine(count >= 0, "read", path_);
-    check(count > 0, name(), " ends at byte ", offset, ", ", bytes,
-          " bytes short: was it changed while in use?");
-    target += count;
-    offset += static_cast<std::uint64_t>(count);
-    bytes -= static_cast<std::size_t>(count);
-  }
+  read_whole(descriptor_, offset, to, bytes, path_);
 }
 
 void MemoryBytes::read(std::uint64_t offset, void* to, std::size_t bytes) const {
   check(offset <= bytes_.size() && bytes <= bytes_.size() - offset, name_, " ends at byte ",
         bytes_.size());
-  if (bytes > 0) {
-    std::memcpy(to, bytes_.data() + offset, bytes);
-  }
+  if (bytes > 0) std::memcpy(to, bytes_.data() + offset, bytes);
 }
 
 bool means_disk_full(int error) {
@@ -129,18 +107,56 @@ bool means_disk_full(int error) {
 }
 
 DiskFull::DiskFull(const std::filesystem::path& path, std::uint64_t missing)
-    : runtime_error(concat("no space left for ", path.string(), ": ", missing,
-                           " more bytes are needed; make room or write elsewhere")),
-      missing_(missing) {}
+    : runtime_error(concat("no space left for ", path.string(), ": ",
+                           missing > 0 ? concat(missing, " more bytes are needed; ") : "",
+                           "make room or write elsewhere")) {}
+
+void throw_failure(const char* action, const std::filesystem::path& path, std::uint64_t missing) {
+  if (means_disk_full(errno)) throw DiskFull(path, missing);
+  throw std::runtime_error(
+      concat("cannot ", action, " ", path.string(), ": ", std::strerror(errno)));
+}
+
+void write_whole(int descriptor, const void* data, std::size_t bytes,
+                 const std::filesystem::path& path) {
+  const char* from = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t count = ::write(descriptor, from, std::min<std::size_t>(bytes, 1 << 30));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw_failure("write", path, bytes);
+    from += count;
+    bytes -= static_cast<std::size_t>(count);
+  }
+}
+
+void read_whole(int descriptor, std::uint64_t offset, void* to, std::size_t bytes,
+                const std::filesystem::path& path) {
+  char* target = static_cast<char*>(to);
+  while (bytes > 0) {
+    const ssize_t count = pread(descriptor, target, std::min<std::size_t>(bytes, 1 << 30),
+                                static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw_failure("read", path);
+    check(count > 0, path.string(), " ends at byte ", offset, ", ", bytes,
+          " bytes short: was it changed while in use?");
+    target += count;
+    offset += static_cast<std::uint64_t>(count);
+    bytes -= static_cast<std::size_t>(count);
+  }
+}
+
+void write_file(const std::filesystem::path& path, std::string_view text) {
+  AtomicFile file(path);
+  file.write(text);
+  file.commit();
+}
 
 AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(path) {
   const std::filesystem::path folder = folder_of(path);
   check(std::filesystem::is_directory(folder), "cannot write ", path.string(), ": ",
         folder.string(), " is not a folder; create it first");
   descriptor_ = open_nameless(folder);
-  if (descriptor_ >= 0) {
-    return;
-  }
+  if (descriptor_ >= 0) return;
   do {
     temporary_ = temporary_name(path_);
     descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -151,35 +167,19 @@ AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(path) {
 AtomicFile::~AtomicFile() {
   if (descriptor_ >= 0) {
     close(descriptor_);
-    if (!temporary_.empty()) {
-      unlink(temporary_.c_str());
-    }
+    if (!temporary_.empty()) unlink(temporary_.c_str());
   }
 }
 
 void AtomicFile::write(const void* data, std::size_t bytes) {
   check(descriptor_ >= 0, path_.string(), " was already committed");
-  const char* from = static_cast<const char*>(data);
-  while (bytes > 0) {
-    const ssize_t count = ::write(descriptor_, from, std::min<std::size_t>(bytes, 1 << 30));
-    if (count < 0 && errno == EINTR) {
-      continue;
-    }
-    if (count < 0 && means_disk_full(errno)) {
-      throw DiskFull(path_, bytes);
-    }
-    check_machine(count >= 0, "write", path_);
-    from += count;
-    bytes -= static_cast<std::size_t>(count);
-  }
+  write_whole(descriptor_, data, bytes, path_);
 }
 
 void AtomicFile::sync() {
   check(descriptor_ >= 0, path_.string(), " was already committed");
   check_machine(fsync(descriptor_) == 0, "write to disk", path_);
-  if (temporary_.empty()) {
-    name_temporarily();
-  }
+  if (temporary_.empty()) name_temporarily();
 }
 
 // A link cannot replace a file and a rename can, hence the name in between.

@@ -13,6 +13,9 @@ namespace bloomery {
 
 std::string read_file(const std::filesystem::path& path);
 
+// With AtomicFile: the name holds all of the text or what it held before.
+void write_file(const std::filesystem::path& path, std::string_view text);
+
 // Bytes that any thread can read at any place.
 class ReadableBytes {
  public:
@@ -60,14 +63,22 @@ class MemoryBytes final : public ReadableBytes {
 // The file system has no room for what is being written. Not an Error: the input was good.
 class DiskFull : public std::runtime_error {
  public:
+  // `missing`: bytes of the write that found no room; 0: not known.
   DiskFull(const std::filesystem::path& path, std::uint64_t missing);
-  std::uint64_t missing() const { return missing_; }  // bytes of the write that found no room
-
- private:
-  std::uint64_t missing_;
 };
 
 bool means_disk_full(int error);  // an errno
+
+// Throws for the call that set errno: DiskFull, else a std::runtime_error "cannot ACTION PATH:
+// why".
+[[noreturn]] void throw_failure(const char* action, const std::filesystem::path& path,
+                                std::uint64_t missing = 0);
+// All bytes, through interruptions. `path` is for messages.
+void write_whole(int descriptor, const void* data, std::size_t bytes,
+                 const std::filesystem::path& path);
+// All of [offset, offset + bytes); a file that ends before is an Error.
+void read_whole(int descriptor, std::uint64_t offset, void* to, std::size_t bytes,
+                const std::filesystem::path& path);
 
 // Writes to a file without a name, or a temporary one where the file system has no such files, in
 // the same folder; commit() makes the contents durable, then gives them the final name. Without

@@ -45,9 +45,7 @@ FileLock::FileLock(const std::filesystem::path& path, const LockWait& wait) : Fi
   const Clock::time_point end = Clock::now() + wait.longest;
   constexpr std::chrono::milliseconds kFirst{10}, kLongest{250};
   for (std::chrono::milliseconds pause = kFirst; !take(); pause = std::min(2 * pause, kLongest)) {
-    if (pause == kFirst && wait.on_wait) {
-      wait.on_wait(lock_holder(path));
-    }
+    if (pause == kFirst && wait.on_wait) wait.on_wait(lock_holder(path));
     check(Clock::now() < end, "waited ", static_cast<double>(wait.longest.count()) / 1e3, " s for ",
           lock_holder(path), ", which holds ", path.string(), "; end it, or try again later");
     std::this_thread::sleep_for(pause);
@@ -63,9 +61,7 @@ std::unique_ptr<FileLock> FileLock::try_lock(const std::filesystem::path& path) 
 
 bool FileLock::take() {
   while (flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EINTR) {
-      return !means_held(errno, path_);
-    }
+    if (errno != EINTR) return !means_held(errno, path_);
   }
   // Only for messages: a disk without room does not matter.
   const std::string text = this_process() + "\n";

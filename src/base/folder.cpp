@@ -31,9 +31,7 @@ fs::path folder_of(const fs::path& path) {
 
 void sync_folder(const fs::path& folder) {
   const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) {
-    fail("open", folder);
-  }
+  if (descriptor < 0) fail("open", folder);
   const int result = fsync(descriptor);
   const int error = errno;
   close(descriptor);
@@ -45,9 +43,7 @@ void sync_folder(const fs::path& folder) {
 
 FreeSpace free_space(const fs::path& folder) {
   struct statvfs status {};
-  if (statvfs(folder.c_str(), &status) != 0) {
-    fail("ask for the free space of", folder);
-  }
+  if (statvfs(folder.c_str(), &status) != 0) fail("ask for the free space of", folder);
   constexpr std::uint64_t kMany = std::numeric_limits<std::uint64_t>::max();
   // Some file systems count no files; they say 0 of 0.
   return {.bytes = static_cast<std::uint64_t>(status.f_bavail) * status.f_frsize,
@@ -61,18 +57,14 @@ std::vector<std::string> remove_temporaries(const fs::path& folder,
   for (const auto& item : fs::directory_iterator(folder)) {
     const std::string name = item.path().filename().string();
     const std::string_view final_name = final_name_of(name);
-    if (final_name.empty() || !is_final(final_name)) {
-      continue;
-    }
+    if (final_name.empty() || !is_final(final_name)) continue;
     if (writer_has_ended(name)) {
       rubbish.push_back(item.path());
     } else {
       kept.push_back(name);
     }
   }
-  for (const fs::path& path : rubbish) {
-    fs::remove_all(path);
-  }
+  for (const fs::path& path : rubbish) fs::remove_all(path);
   return kept;
 }
 
@@ -92,18 +84,14 @@ StagedFolder::~StagedFolder() {
 
 void StagedFolder::commit() {
   sync_folder(path_);
-  if (rename(path_.c_str(), final_.c_str()) != 0) {
-    fail("rename to", final_);
-  }
+  if (rename(path_.c_str(), final_.c_str()) != 0) fail("rename to", final_);
   sync_folder(folder_of(final_));
 }
 
 void remove_folder(const fs::path& folder) {
   const fs::path rubbish = temporary_name(folder);
   if (rename(folder.c_str(), rubbish.c_str()) != 0) {
-    if (errno == ENOENT) {
-      return;
-    }
+    if (errno == ENOENT) return;
     fail("remove", folder);
   }
   sync_folder(folder_of(folder));

@@ -37,9 +37,7 @@ spdlog::logger& stderr_logger() {
 
 LogLevel translate(spdlog::level::level_enum level) {
   for (const LogLevel ours : {LogLevel::debug, LogLevel::info, LogLevel::warning}) {
-    if (translate(ours) == level) {
-      return ours;
-    }
+    if (translate(ours) == level) return ours;
   }
   return LogLevel::error;
 }

@@ -23,9 +23,7 @@ std::array<std::uint32_t, 64> sine_table() {
 
 std::uint32_t little_endian(const char* bytes) {
   std::uint32_t word = 0;
-  for (int i = 3; i >= 0; --i) {
-    word = word << 8 | static_cast<unsigned char>(bytes[i]);
-  }
+  for (int i = 3; i >= 0; --i) word = word << 8 | static_cast<unsigned char>(bytes[i]);
   return word;
 }
 
@@ -67,19 +65,13 @@ void add_block(State& state, const char* block) {
 std::string md5_hex(std::string_view text) {
   State state = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476};
   const std::size_t whole = text.size() / kBlock * kBlock;
-  for (std::size_t at = 0; at < whole; at += kBlock) {
-    add_block(state, text.data() + at);
-  }
+  for (std::size_t at = 0; at < whole; at += kBlock) add_block(state, text.data() + at);
   std::string tail(text.substr(whole));
   tail += '\x80';
   tail.resize(tail.size() + (2 * kBlock - 8 - tail.size()) % kBlock, '\0');
   const std::uint64_t bits = std::uint64_t{text.size()} * 8;
-  for (int i = 0; i < 8; ++i) {
-    tail += static_cast<char>(bits >> (8 * i) & 0xff);
-  }
-  for (std::size_t at = 0; at < tail.size(); at += kBlock) {
-    add_block(state, tail.data() + at);
-  }
+  for (int i = 0; i < 8; ++i) tail += static_cast<char>(bits >> (8 * i) & 0xff);
+  for (std::size_t at = 0; at < tail.size(); at += kBlock) add_block(state, tail.data() + at);
   std::string digits;
   for (const std::uint32_t word : state) {
     for (int i = 0; i < 4; ++i) {

@@ -39,6 +39,10 @@ std::string clock_text(double seconds) {
                     : std::to_string(hours) + ":" + two_digits(minutes) + tail;
 }
 
+std::string gib_text(std::uint64_t bytes) {
+  return fixed(static_cast<double>(bytes) / 0x1p30, 1) + " GiB";
+}
+
 std::string size_text(double bytes) {
   constexpr std::array<const char*, 6> kUnits = {" B", " kB", " MB", " GB", " TB", " PB"};
   std::size_t unit = 0;

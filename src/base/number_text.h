@@ -10,5 +10,6 @@ std::string fixed(double value, int digits);  // digits behind the point
 std::string grouped(std::int64_t value);      // 1361845 as "1,361,845"
 std::string clock_text(double seconds);       // 75 as "1:15", 3675 as "1:01:15"
 std::string size_text(double bytes);          // 1536000 as "1.5 MB"; decimal units
+std::string gib_text(std::uint64_t bytes);    // 1610612736 as "1.5 GiB"
 
 }  // namespace bloomery

@@ -13,6 +13,7 @@ TEST(NumberText, AsPeopleReadThem) {
   EXPECT_EQ(clock_text(3675), "1:01:15");
   EXPECT_EQ(size_text(999), "999 B");
   EXPECT_EQ(size_text(1536000), "1.5 MB");
+  EXPECT_EQ(gib_text(3ull << 29), "1.5 GiB");
   EXPECT_EQ(size_text(123456789), "123 MB");
 }
 

@@ -40,9 +40,7 @@ extern "C" void note_stop(int number) {
   }
   const std::int64_t passed = milliseconds_now() - first_time;
   const bool impatient = at_terminal && earlier == SIGINT && number == SIGINT;
-  if (passed >= grace || (impatient && passed >= kDoubleDelivery)) {
-    _exit(kSignalExit + number);
-  }
+  if (passed >= grace || (impatient && passed >= kDoubleDelivery)) _exit(kSignalExit + number);
 }
 
 bool is_ignored(int number) {
@@ -81,9 +79,7 @@ StopSignals::~StopSignals() {
     // One that came after the last look must not end the process now that the work is done.
   }
   for (const int number : kNoted) {
-    if (sigismember(&signals_, number) == 1) {
-      ::signal(number, SIG_DFL);
-    }
+    if (sigismember(&signals_, number) == 1) ::signal(number, SIG_DFL);
   }
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   first_signal = 0;
@@ -95,9 +91,7 @@ void StopSignals::watch() {
   constexpr timespec kLook{.tv_sec = 0, .tv_nsec = 50'000'000};
   bool said = false;
   while (!end_) {
-    if (const int number = sigtimedwait(&signals_, nullptr, &kLook); number > 0) {
-      note_stop(number);
-    }
+    if (const int number = sigtimedwait(&signals_, nullptr, &kLook); number > 0) note_stop(number);
     if (came() && !said) {
       said = true;
       Log().info("signal ", signal(), ": ", promise_, "; ",

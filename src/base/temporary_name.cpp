@@ -19,26 +19,12 @@ namespace {
 constexpr std::string_view kMark = ".tmp-";
 constexpr std::size_t kTokenDigits = 16;
 
-std::string machine() {
-  std::array<char, 65> name{};
-  if (gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') {
-    return "unknown";
-  }
-  std::string text = name.data();
-  for (char& c : text) {
-    c = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-' ? c : '_';
-  }
-  return text;
-}
-
 // Of this process: another one of the same number, before it or in another container, has another.
 const std::string& token() {
   static const std::string text = [] {
     std::random_device random;
     std::string hexadecimal;
-    while (hexadecimal.size() < kTokenDigits) {
-      hexadecimal += "0123456789abcdef"[random() % 16];
-    }
+    while (hexadecimal.size() < kTokenDigits) hexadecimal += "0123456789abcdef"[random() % 16];
     return hexadecimal;
   }();
   return text;
@@ -74,10 +60,20 @@ Writer writer_of(std::string_view name) {
 
 }  // namespace
 
+std::string machine_name() {
+  std::array<char, 65> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') return "unknown";
+  std::string text = name.data();
+  for (char& c : text) {
+    c = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-' ? c : '_';
+  }
+  return text;
+}
+
 std::filesystem::path temporary_name(const std::filesystem::path& path) {
   static std::atomic<unsigned> count = 0;
   std::filesystem::path name = path;
-  return name += concat(kMark, getpid(), "-", token(), "-", count++, "-", machine());
+  return name += concat(kMark, getpid(), "-", token(), "-", count++, "-", machine_name());
 }
 
 std::string_view final_name_of(std::string_view name) {
@@ -86,15 +82,13 @@ std::string_view final_name_of(std::string_view name) {
 
 bool writer_has_ended(std::string_view name) {
   const Writer writer = writer_of(name);
-  if (writer.token.empty() || writer.machine != machine()) {
-    return false;
-  }
+  if (writer.token.empty() || writer.machine != machine_name()) return false;
   if (writer.process == getpid()) {
     return writer.token != token();  // the number is ours now, so its earlier owner has ended
   }
   return kill(writer.process, 0) != 0 && errno == ESRCH;
 }
 
-std::string this_process() { return concat("process ", getpid(), " on ", machine()); }
+std::string this_process() { return concat("process ", getpid(), " on ", machine_name()); }
 
 }  // namespace bloomery

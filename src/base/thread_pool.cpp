@@ -27,9 +27,7 @@ bool look_out(const Condition& there) {
   const auto start = std::chrono::steady_clock::now();
   do {
     for (int i = 0; i < 50; ++i) {
-      if (there()) {
-        return true;
-      }
+      if (there()) return true;
 #if defined(__x86_64__)
       __builtin_ia32_pause();
 #endif
@@ -59,9 +57,7 @@ std::thread start_thread(const Body& body) {
     try {
       return std::thread(body);
     } catch (const std::system_error& error) {
-      if (attempt == kTries || error.code() != std::errc::resource_unavailable_try_again) {
-        throw;
-      }
+      if (attempt == kTries || error.code() != std::errc::resource_unavailable_try_again) throw;
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
   }
@@ -72,9 +68,7 @@ std::thread start_thread(const Body& body) {
 int usable_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0) {
-    return std::max(1, CPU_COUNT(&set));
-  }
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
@@ -103,21 +97,15 @@ void ThreadPool::stop() {
     stop_ = true;
   }
   start_.notify_all();
-  for (std::thread& worker : workers_) {
-    worker.join();
-  }
+  for (std::thread& worker : workers_) worker.join();
 }
 
 void ThreadPool::work() {
   std::uint64_t seen = 0;  // number of the last loop this worker knows
   while (true) {
     wait_for_work(seen);
-    if (stop_) {
-      return;
-    }
-    if (!enter(seen)) {
-      continue;
-    }
+    if (stop_) return;
+    if (!enter(seen)) continue;
     take_items();
     const std::uint64_t before = state_.fetch_sub(1);
     if ((before & kInside) == 1 && (before & kOpen) == 0) {
@@ -129,9 +117,7 @@ void ThreadPool::work() {
 
 void ThreadPool::wait_for_work(std::uint64_t seen) {
   const auto there = [&] { return stop_ || state_.load() / kLoop != seen; };
-  if (look_out(there)) {
-    return;
-  }
+  if (look_out(there)) return;
   std::unique_lock lock(mutex_);
   ++sleepers_;
   start_.wait(lock, there);
@@ -158,9 +144,7 @@ void ThreadPool::take_items() {
       (*body_)(item);
     } catch (...) {
       const std::lock_guard lock(mutex_);
-      if (!failure_) {
-        failure_ = std::current_exception();
-      }
+      if (!failure_) failure_ = std::current_exception();
       next_ = count_;
     }
   }
@@ -178,9 +162,7 @@ void ThreadPool::wait_until_left() {
 void ThreadPool::for_each(std::int64_t count, const std::function<void(std::int64_t)>& body) {
   std::unique_lock caller(caller_, std::defer_lock);
   if (count <= 1 || workers_.empty() || inside_item || !caller.try_lock()) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      body(i);
-    }
+    for (std::int64_t i = 0; i < count; ++i) body(i);
     return;
   }
   body_ = &body;
@@ -195,9 +177,7 @@ void ThreadPool::for_each(std::int64_t count, const std::function<void(std::int6
   state_.fetch_and(~kOpen);
   wait_until_left();
   const std::lock_guard lock(mutex_);
-  if (failure_) {
-    std::rethrow_exception(std::exchange(failure_, nullptr));
-  }
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
 void ThreadPool::for_ranges(std::int64_t count, std::int64_t grain,

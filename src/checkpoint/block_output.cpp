@@ -4,28 +4,15 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <new>
-#include <stdexcept>
 
-#include "base/error.h"
 #include "base/file.h"
+#include "base/round_up.h"
 
 namespace bloomery {
 namespace {
 
-[[noreturn]] void fail(const char* action, const std::filesystem::path& path,
-                       std::uint64_t missing) {
-  if (means_disk_full(errno)) {
-    throw DiskFull(path, missing);
-  }
-  throw std::runtime_error(
-      concat("cannot ", action, " ", path.string(), ": ", std::strerror(errno)));
-}
-
-std::size_t aligned(std::size_t bytes) {
-  return (bytes + BlockOutput::kAlignment - 1) / BlockOutput::kAlignment * BlockOutput::kAlignment;
-}
+std::size_t aligned(std::size_t bytes) { return round_up(bytes, BlockOutput::kAlignment); }
 
 }  // namespace
 
@@ -34,7 +21,7 @@ BlockOutput::BlockOutput(const std::filesystem::path& path, std::uint64_t size, 
       size_(size),
       descriptor_(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {
   if (descriptor_ < 0) {
-    fail("create", path_, size_);
+    throw_failure("create", path_, size_);
   }
   // Not posix_fallocate, which writes every block where the file system cannot reserve.
   const bool reserved = size == 0 || fallocate(descriptor_, 0, 0, static_cast<off_t>(size)) == 0;
@@ -42,7 +29,7 @@ BlockOutput::BlockOutput(const std::filesystem::path& path, std::uint64_t size, 
     const int error = errno;
     close(descriptor_);
     errno = error;
-    fail("reserve room for", path_, size_);
+    throw_failure("reserve room for", path_, size_);
   }
   set_direct(direct);
 }
@@ -71,7 +58,7 @@ void BlockOutput::write(std::uint64_t offset, std::span<const std::byte> block, 
       continue;
     }
     if (count <= 0) {
-      fail("write", path_, size_ - offset - done);
+      throw_failure("write", path_, size_ - offset - done);
     }
     done += static_cast<std::size_t>(count);
     if (done < size && done % kAlignment != 0 && direct) {  // only where room or a limit ends
@@ -86,7 +73,7 @@ void BlockOutput::write(std::uint64_t offset, std::span<const std::byte> block, 
 
 void BlockOutput::sync() {
   if (ftruncate(descriptor_, static_cast<off_t>(size_)) != 0 || fsync(descriptor_) != 0) {
-    fail("write to disk", path_, size_);
+    throw_failure("write to disk", path_, size_);
   }
 }
 

@@ -26,15 +26,14 @@ std::string seal(const Json& json) {
   return text.append(kSealBegin).append(hash).append(kSealEnd);
 }
 
-void check_seal(std::string_view text, const ManifestFields& fields) {
+void check_seal(std::string_view text, const std::string& place) {
   const std::size_t seal = kSealBegin.size() + kHashDigits + kSealEnd.size();
   const std::string_view end = text.size() > seal ? text.substr(text.size() - seal) : "";
-  fields.require(
-      end.starts_with(kSealBegin) && end.ends_with(kSealEnd),
-      "damaged: it does not end with its hash (cut off, or no manifest of a checkpoint)");
+  check(end.starts_with(kSealBegin) && end.ends_with(kSealEnd), place,
+        ": damaged: it does not end with its hash (cut off, or no manifest of a checkpoint)");
   const std::string_view stored = end.substr(kSealBegin.size(), kHashDigits);
   const std::string found = hash_text(xxh3(text.substr(0, text.size() - seal)));
-  fields.require(stored == found, "damaged: its hash is ", found, ", not ", stored);
+  check(stored == found, place, ": damaged: its hash is ", found, ", not ", stored);
 }
 
 Json state_json(const RunState& state, const std::string& program) {
@@ -58,40 +57,36 @@ Json state_json(const RunState& state, const std::string& program) {
           {"options", std::move(options)}};
 }
 
-std::int64_t signed_count(const Json& object, const char* name, const ManifestFields& fields) {
-  const Json& value = fields.member(object, name);
-  fields.require(value.is_number_integer(), name, " is no whole number");
-  return value.get<std::int64_t>();
+std::map<std::string, std::string> texts(const JsonFields& fields, const char* name) {
+  const auto members = fields.get<JsonFields>(name).members<std::string>();
+  return {members.begin(), members.end()};
 }
 
-RunState parse_state(const Json& json, const ManifestFields& fields) {
+RunState parse_state(const JsonFields& fields) {
   RunState state;
-  state.step = fields.count(json, "step");
-  state.consumed_samples = fields.count(json, "consumed_samples");
-  const Json& scale = fields.object(json, "loss_scale");
-  const Json& value = fields.member(scale, "scale");
-  fields.require(value.is_number() && std::isfinite(value.get<double>()),
-                 "loss_scale.scale is no number");
-  state.loss_scale = {.scale = value.get<double>(),
-                      .clean_steps = signed_count(scale, "clean_steps", fields),
-                      .tolerance_left = signed_count(scale, "tolerance_left", fields)};
-  state.options = fields.object(json, "options").dump();
-  state.data_indices = fields.texts(json, "data_indices");
-  state.choices = fields.text(json, "choices");
-  state.extra = fields.texts(json, "extra");
-  state.machine = json.contains("machine") ? fields.text(json, "machine") : "";
+  state.step = fields.count("step");
+  state.consumed_samples = fields.count("consumed_samples");
+  const auto scale = fields.get<JsonFields>("loss_scale");
+  state.loss_scale = {.scale = scale.get<double>("scale"),
+                      .clean_steps = scale.get<std::int64_t>("clean_steps"),
+                      .tolerance_left = scale.get<std::int64_t>("tolerance_left")};
+  state.options = fields.get<JsonFields>("options").json();
+  state.data_indices = texts(fields, "data_indices");
+  state.choices = fields.get<std::string>("choices");
+  state.extra = texts(fields, "extra");
+  state.machine = fields.find<std::string>("machine").value_or("");
   return state;
 }
 
-void check_covers(const Manifest& manifest, const ManifestFields& fields) {
+void check_covers(const Manifest& manifest, const std::string& place) {
   std::vector<Box> boxes;
   for (const auto& [name, tensor] : manifest.tensors) {
     boxes.clear();
     for (const ManifestPiece& piece : tensor.pieces) {
       boxes.push_back(piece.box);
     }
-    fields.require(exactly_cover(tensor.shape, boxes), "the pieces of tensor ", name,
-                   " do not cover it exactly once");
+    check(exactly_cover(tensor.shape, boxes), place, ": the pieces of tensor ", name,
+          " do not cover it exactly once");
   }
 }
 
@@ -106,8 +101,7 @@ std::uint64_t Manifest::file_bytes() const {
 }
 
 std::string manifest_text(const Manifest& manifest) {
-  const ManifestFields fields("the manifest to be written");
-  check_covers(manifest, fields);
+  check_covers(manifest, "the manifest to be written");
   Json json = state_json(manifest.state, manifest.program);
   json["block_bytes"] = manifest.block_bytes;
   json["files"] = files_json(manifest.files);
@@ -116,23 +110,22 @@ std::string manifest_text(const Manifest& manifest) {
 }
 
 Manifest parse_manifest(std::string_view text, const std::string& place) {
-  const ManifestFields fields(place);
-  check_seal(text, fields);
-  const Json json = fields.parse(text);
-  fields.require(fields.text(json, "format") == kFormat, "not a manifest of a checkpoint");
-  const std::int64_t version = fields.count(json, "version");
+  check_seal(text, place);
+  const JsonFields fields(text, place);
+  fields.require(fields.get<std::string>("format") == kFormat, "not a manifest of a checkpoint");
+  const std::int64_t version = fields.count("version");
   fields.require(version == kCheckpointVersion, "format version ", version,
                  " is unknown to this program, which reads version ", kCheckpointVersion,
-                 "; use the program that wrote it: ", fields.text(json, "program"));
+                 "; use the program that wrote it: ", fields.get<std::string>("program"));
   Manifest manifest;
-  manifest.program = fields.text(json, "program");
-  manifest.state = parse_state(json, fields);
-  manifest.block_bytes = static_cast<std::uint64_t>(fields.count(json, "block_bytes"));
+  manifest.program = fields.get<std::string>("program");
+  manifest.state = parse_state(fields);
+  manifest.block_bytes = static_cast<std::uint64_t>(fields.count("block_bytes"));
   fields.require(manifest.block_bytes >= 4096 && manifest.block_bytes <= 1 << 30, "block_bytes is ",
                  manifest.block_bytes, ", not between 4096 and 2^30");
-  manifest.files = fields.files(fields.array(json, "files"), manifest.block_bytes);
-  manifest.tensors = fields.tensors(fields.object(json, "tensors"), manifest.files);
-  check_covers(manifest, fields);
+  manifest.files = files_of(fields, manifest.block_bytes);
+  manifest.tensors = tensors_of(fields, manifest.files);
+  check_covers(manifest, place);
   return manifest;
 }
 
@@ -144,10 +137,9 @@ std::string part_text(const ManifestPart& part) {
 }
 
 void add_part(Manifest& manifest, std::string_view text, const std::string& place) {
-  const ManifestFields fields(place);
-  const Json json = fields.parse(text);
-  const auto files = fields.files(fields.array(json, "files"), manifest.block_bytes);
-  auto tensors = fields.tensors(fields.object(json, "tensors"), files);
+  const JsonFields fields(text, place);
+  const auto files = files_of(fields, manifest.block_bytes);
+  auto tensors = tensors_of(fields, files);
   const int first = static_cast<int>(manifest.files.size());
   manifest.files.insert(manifest.files.end(), files.begin(), files.end());
   for (auto& [name, part] : tensors) {

@@ -1,10 +1,11 @@
 #include "checkpoint/model_record.h"
 
 #include <filesystem>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <type_traits>
+
+#include "config/json_fields.h"
 
 namespace bloomery {
 namespace {
@@ -53,66 +54,27 @@ class FieldWriter {
   Json object_ = Json::object();
 };
 
+// No other fields than those that are known.
 class FieldReader {
  public:
-  FieldReader(std::string_view text, const std::string& place) : place_(place) {
-    constexpr int kDeepest = 4;
-    const auto shallow = [this](int depth, Json::parse_event_t, const Json&) {
-      check(depth <= kDeepest, place_, ": nested too deeply");
-      return true;
-    };
-    try {
-      object_ = Json::parse(text, shallow);
-    } catch (const Json::exception& error) {
-      throw Error(concat(place_, ": not valid JSON: ", error.what()));
-    }
-    check(object_.is_object(), place_, ": not a JSON object");
-  }
+  FieldReader(std::string_view text, const std::string& place) : fields_(text, place) {}
 
+  // A member that an older program did not know keeps its default.
   template <class Field>
   void operator()(const char* key, Field& field) {
-    const auto found = object_.find(key);
-    check(found != object_.end(), place_, ": lacks ", key);
     known_.insert(key);
-    read(key, *found, field);
-  }
-
-  void require_no_other() const {
-    for (const auto& [key, value] : object_.items()) {
-      check(known_.contains(key), place_, ": has ", key,
-            ", which is unknown here; a newer program wrote it");
+    if (fields_.kind(key) == JsonFields::Kind::absent) return;
+    if constexpr (std::is_same_v<Field, std::string>) {
+      fields_.read(key, field);
+    } else if (fields_.kind(key) != JsonFields::Kind::null || std::is_integral_v<Field>) {
+      field = fields_.count(key);
     }
   }
+  void finish() const { fields_.refuse_others(known_); }
 
  private:
-  void require(bool good, const char* key, const Json& value, const char* wanted) const {
-    const std::string shown = value.dump(-1, ' ', false, Json::error_handler_t::replace);
-    check(good, place_, ": ", key, " is ", shown.substr(0, 100), ", not ", wanted);
-  }
-
-  template <class Field>
-  void read(const char* key, const Json& value, Field& field) const {
-    if constexpr (std::is_same_v<Field, bool>) {
-      require(value.is_boolean(), key, value, "true or false");
-      field = value.get<bool>();
-    } else if constexpr (std::is_integral_v<Field>) {
-      constexpr auto kLargest = static_cast<std::uint64_t>(std::numeric_limits<Field>::max());
-      require(value.is_number_unsigned() && value.get<std::uint64_t>() <= kLargest, key, value,
-              "a whole number in range");
-      field = static_cast<Field>(value.get<std::uint64_t>());
-    } else if constexpr (std::is_same_v<Field, std::optional<std::int64_t>>) {
-      if (!value.is_null()) {
-        read(key, value, field.emplace());
-      }
-    } else {
-      require(value.is_string(), key, value, "a text");
-      field = value.get<std::string>();
-    }
-  }
-
-  const std::string& place_;
-  Json object_;
-  std::set<std::string, std::less<>> known_;
+  JsonFields fields_;
+  std::set<std::string_view> known_;
 };
 
 TokenizerOptions with_absolute_paths(TokenizerOptions options) {
@@ -146,7 +108,7 @@ TokenizerOptions tokenizer_options_from_json(std::string_view json, const std::s
   FieldReader reader(json, place);
   TokenizerOptions options;
   visit_tokenizer(options, reader);
-  reader.require_no_other();
+  reader.finish();
   return options;
 }
 
@@ -180,7 +142,7 @@ HfTokenIds token_ids(const RunState& state, const std::string& place) {
     const std::string where = concat(place, ": ", kTokenIds);
     FieldReader reader(found->second, where);
     visit_token_ids(ids, reader);
-    reader.require_no_other();
+    reader.finish();
   }
   return ids;
 }

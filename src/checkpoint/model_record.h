@@ -33,7 +33,8 @@ ModelRecord model_record(const RunState& state, const std::string& place);
 void set_token_ids(RunState& state, const HfTokenIds& ids);
 HfTokenIds token_ids(const RunState& state, const std::string& place);
 
-// A JSON object with every field. Reading asks for every field and refuses unknown ones.
+// A JSON object with every field. Read, fields that are missing have their defaults, and unknown
+// ones are an Error.
 std::string to_json(const TokenizerOptions& options);
 TokenizerOptions tokenizer_options_from_json(std::string_view json, const std::string& place);
 

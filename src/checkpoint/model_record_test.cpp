@@ -47,6 +47,17 @@ TEST(ModelRecord, EveryFieldOfTheTokenizerComesBack) {
   EXPECT_EQ(back.pattern, "p");
 }
 
+// The next option of tokenizers must not make the checkpoints of today unreadable.
+TEST(ModelRecord, FieldsOfTheTokenizerThatAnOlderProgramDidNotKnowHaveDefaults) {
+  const TokenizerOptions back = tokenizer_options_from_json(R"({"path":"x"})", "here");
+  EXPECT_EQ(back.path, "x");
+  EXPECT_EQ(back.vocab_size, 0);
+  for (const char* text : {R"({"path":1})", R"({"vocab_size":-1})", R"({"vocab_size":"1"})",
+                           R"({"path":"x","newer":1})", "[]", "{"}) {
+    EXPECT_THROW(tokenizer_options_from_json(text, "here"), Error) << text;
+  }
+}
+
 TEST(ModelRecord, StateHoldsAllOfIt) {
   const TemporaryFolder folder;
   const auto file = folder.file("vocab.json", "{}");

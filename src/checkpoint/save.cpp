@@ -125,9 +125,7 @@ std::string SaveTask::write_part() const {
 std::vector<ManifestFile> SaveTask::write_carried_files() const {
   std::vector<ManifestFile> written;
   for (const SnapshotFile& carried : carried_files(snapshot_)) {
-    AtomicFile file(temporary_ / carried.name);
-    file.write(carried.contents);
-    file.commit();
+    write_file(temporary_ / carried.name, carried.contents);
     ManifestFile& entry = written.emplace_back(carried.name, carried.contents.size());
     for (std::string_view rest = carried.contents; !rest.empty();) {
       const std::string_view block = rest.substr(0, options_.file.block_bytes);
@@ -150,9 +148,7 @@ std::string SaveTask::commit(const std::vector<std::string>& parts) {
   for (ManifestFile& file : write_carried_files()) {
     manifest.files.push_back(std::move(file));
   }
-  AtomicFile file(temporary_ / kManifestName);
-  file.write(manifest_text(manifest));
-  file.commit();
+  write_file(temporary_ / kManifestName, manifest_text(manifest));
   std::string message;
   if (const auto name = staged_->final_path(); std::filesystem::exists(name)) {
     message = concat(name.string(), " was there already; it is ",

@@ -1,5 +1,6 @@
 #include "checkpoint/stage.h"
 
+#include "base/round_up.h"
 #include "checkpoint/boxes.h"
 
 namespace bloomery {
@@ -12,7 +13,7 @@ constexpr std::size_t kAlignment = 64;
 void SnapshotStage::add(const std::string& tensor, DType dtype, const Box& box, const void* data) {
   const SnapshotPiece piece{.tensor = tensor, .dtype = dtype, .box = box};
   sources_.push_back({.piece = piece, .from = data, .offset = bytes_});
-  bytes_ += (piece.bytes() + kAlignment - 1) / kAlignment * kAlignment;
+  bytes_ += round_up(piece.bytes(), kAlignment);
 }
 
 void SnapshotStage::add_range(const std::string& tensor, DType dtype, const Box& box,

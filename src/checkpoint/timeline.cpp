@@ -69,6 +69,18 @@ void refuse_later_steps(const fs::path& save, std::int64_t own) {
              save.string(), "/earlier-1"));
 }
 
+std::string foreseen_refusal(const fs::path& save, const fs::path& load) {
+  const auto found = load.empty() ? std::vector<CheckpointEntry>() : checkpoints_at(load);
+  std::error_code absent;
+  const bool here = !found.empty() && fs::equivalent(folder_of(found.back().folder), save, absent);
+  try {
+    refuse_later_steps(save, here ? found.back().step : kNoStep);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
 void set_later_steps_aside(const fs::path& save, std::int64_t own, const Log& log) {
   if (later_steps(save, own).empty()) {
     return;

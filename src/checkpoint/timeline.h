@@ -23,6 +23,10 @@ std::int64_t own_step(const std::filesystem::path& save, const CheckpointReader*
 // An Error when the folder holds checkpoints behind `own`: they belong to another line.
 void refuse_later_steps(const std::filesystem::path& save, std::int64_t own);
 
+// The same of a run that will be told to load `load` and go on (empty: it starts anew), as far as
+// names tell, with nothing opened. What is wrong; empty: nothing.
+std::string foreseen_refusal(const std::filesystem::path& save, const std::filesystem::path& load);
+
 // Moves the checkpoints behind `own` to SAVE/earlier-K, which is a --save folder itself, with the
 // other files of the folder (a copy of them when the line goes on here). Says so. Nothing to do
 // when there is no such checkpoint. An Error when another process saves there.

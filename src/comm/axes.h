@@ -26,5 +26,7 @@ inline constexpr AxisSet kAllAxes =
 // of an expert's parameters the second.
 inline constexpr AxisSet kReplicaAxes = axis_set(Axis::data, Axis::context);
 inline constexpr AxisSet kExpertReplicaAxes = axis_set(Axis::expert_data, Axis::context);
+// Of parameters that are applied to each tensor rank's own tokens (sequence parallelism).
+inline constexpr AxisSet kTokenReplicaAxes = kReplicaAxes | axis_set(Axis::tensor);
 
 }  // namespace bloomery

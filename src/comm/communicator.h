@@ -55,10 +55,16 @@ class Communicator {
   virtual void exchange(std::span<const Transfer> transfers, Stream& stream) = 0;
   // Ranks with the same color form a group, ordered by key, then by rank. Collective.
   virtual std::unique_ptr<Communicator> split(int color, int key) = 0;
-  virtual HostGroup& host() = 0;  // the control plane of the same ranks
+  virtual HostGroup& host() = 0;                   // the control plane of the same ranks
+  virtual bool abstract() const { return false; }  // see make_abstract_communicator
 };
 
 // Size one: every call is the identity, so that no layer asks for the size.
 std::unique_ptr<Communicator> make_self_communicator();
+
+// One rank of a group whose others do not exist, for abstract devices: device calls do nothing, and
+// of messages between hosts the others' are as this rank's own. It cannot be split; a mesh makes
+// its groups without that.
+std::unique_ptr<Communicator> make_abstract_communicator(int rank, int size);
 
 }  // namespace bloomery

@@ -11,6 +11,8 @@ namespace bloomery {
 struct MeshDegrees {
   int tensor = 1, context = 1, data = 1, pipeline = 1;
   int expert = 1;  // divides `data`
+  // Tensor ranks divide the tokens between the layers that they cut (parallel/sequence.h).
+  bool sequence_parallel = false;
   int degree(Axis axis) const;
   int num_ranks() const { return tensor * context * data * pipeline; }
 };

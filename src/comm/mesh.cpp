@@ -60,7 +60,11 @@ Mesh::Mesh(const MeshDegrees& degrees, std::unique_ptr<Communicator> world)
   for (const AxisSet set : kProducts) {
     add(groups_, set);
   }
-  for (const AxisSet set : {kReplicaAxes, kExpertReplicaAxes}) {
+  std::vector<AxisSet> replicas = {kReplicaAxes, kExpertReplicaAxes};
+  if (divides_tokens()) {
+    replicas.push_back(kTokenReplicaAxes);
+  }
+  for (const AxisSet set : replicas) {
     add(reductions_, set);
     add(gathers_, set);
   }
@@ -96,7 +100,8 @@ int Mesh::index(AxisSet set) const {
 }
 
 std::unique_ptr<Communicator> Mesh::make_group(AxisSet set) {
-  return world_->split(index(kAllAxes & ~set), index(set));
+  return world_->abstract() ? make_abstract_communicator(index(set), size(set))
+                            : world_->split(index(kAllAxes & ~set), index(set));
 }
 
 Communicator& Mesh::find(const Groups& groups, AxisSet set, const char* what) {

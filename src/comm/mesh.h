@@ -31,6 +31,7 @@ class Mesh {
 
   const MeshDegrees& degrees() const { return degrees_; }
   int degree(Axis axis) const { return degrees_.degree(axis); }
+  bool divides_tokens() const { return degrees_.sequence_parallel && degrees_.tensor > 1; }
   int size(AxisSet set) const;  // number of ranks in axes(set)
   int coordinate(Axis axis) const { return index(axis_bit(axis)); }
   int index(AxisSet set) const;  // this rank's place among them

@@ -30,6 +30,23 @@ TEST(Mesh, RefusesAWrongNumberOfRanks) {
   EXPECT_THROW(Mesh({.expert = 2}, make_self_communicator()), Error);
 }
 
+TEST(Mesh, OfOneRankWhoseOthersDoNotExist) {
+  Mesh mesh({.tensor = 2, .data = 3, .pipeline = 4}, make_abstract_communicator(13, 24));
+  EXPECT_EQ(mesh.place(), "tensor 1/2, data 0/3, pipeline 2/4");
+  EXPECT_EQ(mesh.axis(Axis::data).size(), 3);
+  EXPECT_EQ(mesh.axis(Axis::pipeline).rank(), 2);
+  EXPECT_EQ(mesh.gathers(kReplicaAxes).size(), 3);
+  EXPECT_EQ(mesh.host().gather("names", "mine"), std::vector<std::string>(24, "mine"));
+  Device abstract({.kind = DeviceKind::abstract}), real({.num_threads = 1});
+  Stream nowhere(abstract), here(real);
+  const Tensor huge = Tensor::empty(nowhere, DType::fp32, {std::int64_t{1} << 36});
+  mesh.axis(Axis::data).all_reduce(huge, Reduce::sum, nowhere);
+  EXPECT_THROW(
+      mesh.axis(Axis::data).all_reduce(Tensor::zeros(here, DType::fp32, {1}), Reduce::sum, here),
+      Error);
+  EXPECT_THROW(mesh.world().split(0, 0), Error);
+}
+
 std::vector<std::int32_t> gathered(Communicator& group, int world_rank, Stream& stream) {
   const Tensor mine = Tensor::from_host<std::int32_t>(stream, {world_rank}, {1});
   const Tensor all = Tensor::empty(stream, DType::int32, {group.size()});

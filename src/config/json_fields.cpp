@@ -3,8 +3,6 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
-
 namespace bloomery {
 namespace {
 
@@ -60,45 +58,78 @@ std::vector<std::string> JsonFields::names() const {
   return names;
 }
 
+std::string JsonFields::json() const { return object_->dump(); }
+
+std::string JsonFields::json(std::string_view name) const {
+  return member(name).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+void JsonFields::refuse_others(const std::set<std::string_view>& known) const {
+  for (const auto& member : object_->items()) {
+    require(known.contains(member.key()), "has ", member.key(),
+            ", which is unknown here; a newer program wrote it");
+  }
+}
+
+const JsonFields::Json& JsonFields::member(std::string_view name) const {
+  const auto found = object_->find(name);
+  require(found != object_->end(), "the member ", name, " is missing");
+  return *found;
+}
+
 template <class T>
 T JsonFields::convert(const Json& value, const std::string& name) const {
-  const auto require = [&](bool condition, const char* what) {
-    check(condition, place_, ": ", name, " is no ", what);
+  const auto require_kind = [&](bool condition, const char* what) {
+    require(condition, name, " is no ", what);
   };
   if constexpr (std::is_same_v<T, bool>) {
-    require(value.is_boolean(), "true or false");
+    require_kind(value.is_boolean(), "true or false");
     return value.get<bool>();
   } else if constexpr (std::is_integral_v<T>) {
     constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<T>::max());
-    require(value.is_number_integer(), "whole number");
-    require(value.is_number_unsigned() ? value.get<std::uint64_t>() <= kMost
-                                       : value.get<std::int64_t>() >= std::numeric_limits<T>::min(),
-            "number of the possible size");
+    require_kind(value.is_number_integer(), "whole number");
+    require_kind(value.is_number_unsigned()
+                     ? value.get<std::uint64_t>() <= kMost
+                     : value.get<std::int64_t>() >= std::numeric_limits<T>::min(),
+                 "number of the possible size");
     return value.get<T>();
   } else if constexpr (std::is_same_v<T, double>) {
-    require(value.is_number(), "number");
+    require_kind(value.is_number(), "number");
     return value.get<double>();
   } else if constexpr (std::is_same_v<T, std::string>) {
-    require(value.is_string(), "text");
+    require_kind(value.is_string(), "text");
     return value.get<std::string>();
   } else if constexpr (is_vector<T>) {
-    require(value.is_array(), "list");
+    require_kind(value.is_array(), "list");
     T list;
     for (const Json& item : value) {
       list.push_back(convert<typename T::value_type>(item, concat(name, "[", list.size(), "]")));
     }
     return list;
   } else {
-    require(value.is_object(), "object");
+    require_kind(value.is_object(), "object");
     return JsonFields(std::shared_ptr<const Json>(object_, &value), concat(place_, ": ", name));
   }
 }
 
 template <class T>
 T JsonFields::get(std::string_view name) const {
-  const auto found = object_->find(name);
-  check(found != object_->end(), place_, ": the member ", name, " is missing");
-  return convert<T>(*found, std::string(name));
+  return convert<T>(member(name), std::string(name));
+}
+
+std::int64_t JsonFields::count(std::string_view name) const {
+  const auto number = get<std::int64_t>(name);
+  require(number >= 0, name, " is ", number, ", less than 0");
+  return number;
+}
+
+template <class T>
+std::vector<std::pair<std::string, T>> JsonFields::members() const {
+  std::vector<std::pair<std::string, T>> all;
+  for (const auto& member : object_->items()) {
+    all.emplace_back(member.key(), convert<T>(member.value(), member.key()));
+  }
+  return all;
 }
 
 int JsonFields::enum_number(std::string_view name, int last) const {
@@ -117,5 +148,7 @@ template std::vector<std::int64_t> JsonFields::get(std::string_view) const;
 template std::vector<double> JsonFields::get(std::string_view) const;
 template std::vector<std::string> JsonFields::get(std::string_view) const;
 template std::vector<JsonFields> JsonFields::get(std::string_view) const;
+template std::vector<std::pair<std::string, std::string>> JsonFields::members() const;
+template std::vector<std::pair<std::string, JsonFields>> JsonFields::members() const;
 
 }  // namespace bloomery

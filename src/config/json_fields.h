@@ -5,9 +5,13 @@
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "base/error.h"
 
 namespace bloomery {
 
@@ -21,11 +25,24 @@ class JsonFields {
   Kind kind(std::string_view name) const;
   std::vector<std::string> names() const;  // in the order of the text
   const std::string& place() const { return place_; }
+  std::string json() const;                       // the whole object
+  std::string json(std::string_view name) const;  // one member, of any type
+  // An Error names a member that is not among these.
+  void refuse_others(const std::set<std::string_view>& known) const;
+  // An Error that starts with the place.
+  template <class... Parts>
+  void require(bool condition, const Parts&... parts) const {
+    check(condition, place_, ": ", parts...);
+  }
 
   // Of bool, int, std::int64_t, double, std::string, vectors of the last three, and JsonFields and
   // vectors of it for objects. Whole numbers must be written as such and fit their type.
   template <class T>
   T get(std::string_view name) const;
+  std::int64_t count(std::string_view name) const;  // a whole number that is not negative
+  // All members, which are of one type, in the order of the text.
+  template <class T>
+  std::vector<std::pair<std::string, T>> members() const;
   // Nothing where the member is absent or null.
   template <class T>
   std::optional<T> find(std::string_view name) const {
@@ -51,6 +68,7 @@ class JsonFields {
   using Json = nlohmann::ordered_json;
   JsonFields(std::shared_ptr<const Json> object, std::string place);
   int enum_number(std::string_view name, int last) const;
+  const Json& member(std::string_view name) const;
   template <class T>
   T convert(const Json& value, const std::string& name) const;
 

@@ -53,6 +53,23 @@ TEST(JsonFields, MessagesNamePlaceAndMember) {
             "here: c is 2, not 0 to 1");
 }
 
+TEST(JsonFields, AllMembersAndTheirText) {
+  const JsonFields fields(R"({"z":{"k":"v"},"a":{"n":-1}})", "here");
+  const auto members = fields.members<JsonFields>();
+  ASSERT_EQ(members.size(), 2u);
+  EXPECT_EQ(members[0].first, "z");
+  EXPECT_EQ(members[0].second.members<std::string>(),
+            (std::vector<std::pair<std::string, std::string>>{{"k", "v"}}));
+  EXPECT_EQ(fields.json(), R"({"z":{"k":"v"},"a":{"n":-1}})");
+  EXPECT_EQ(fields.json("a"), R"({"n":-1})");
+  EXPECT_EQ(message([&] { members[1].second.members<std::string>(); }), "here: a: n is no text");
+  EXPECT_EQ(message([&] { members[1].second.count("n"); }), "here: a: n is -1, less than 0");
+  EXPECT_EQ(message([&] {
+              fields.refuse_others({"z", "b"});
+            }),
+            "here: has a, which is unknown here; a newer program wrote it");
+}
+
 TEST(JsonFields, RefusesWhatIsNoObject) {
   for (const std::string& text : {std::string(""), std::string("[]"), std::string("{"),
                                   std::string("{} {}"), "{\"a\":" + std::string(100000, '[')}) {

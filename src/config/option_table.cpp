@@ -10,13 +10,9 @@ namespace bloomery {
 namespace {
 
 std::string joined(const std::optional<std::vector<std::string>>& words) {
-  if (!words) {
-    return "none";
-  }
+  if (!words) return "none";
   std::string text;
-  for (const std::string& word : *words) {
-    text += (text.empty() ? "" : " ") + word;
-  }
+  for (const std::string& word : *words) text += (text.empty() ? "" : " ") + word;
   return text;
 }
 
@@ -90,9 +86,7 @@ OptionRow& OptionTable::add_row(const std::string& name, Field field, std::strin
 OptionRow& OptionTable::add_choice(const std::string& name, std::string& field, std::string help,
                                    const std::vector<std::string>& words) {
   FieldRules rules;
-  for (const std::string& word : words) {
-    rules.choices.emplace_back(word, 0);
-  }
+  for (const std::string& word : words) rules.choices.emplace_back(word, 0);
   return add_row(name, Field(&field), std::move(help), std::move(rules));
 }
 
@@ -120,9 +114,7 @@ void OptionTable::refuse_deepspeed(std::string path, std::string switch_key,
 bool same_word(const std::string& a, const std::string& b) {
   char *end_a = nullptr, *end_b = nullptr;
   const double x = std::strtod(a.c_str(), &end_a), y = std::strtod(b.c_str(), &end_b);
-  if (!a.empty() && !b.empty() && *end_a == '\0' && *end_b == '\0') {
-    return x == y;
-  }
+  if (!a.empty() && !b.empty() && *end_a == '\0' && *end_b == '\0') return x == y;
   return std::ranges::equal(
       a, b, {}, [](unsigned char c) { return std::tolower(c); },
       [](unsigned char c) { return std::tolower(c); });
@@ -133,9 +125,7 @@ OptionRow* OptionTable::find_flag(std::string_view spelling, const OptionRow::Sp
   for (OptionRow& row : rows_) {
     for (const OptionRow::Spelling& flag : row.flags) {
       if (flag.text == canonical) {
-        if (which != nullptr) {
-          *which = &flag;
-        }
+        if (which != nullptr) *which = &flag;
         return &row;
       }
     }
@@ -146,9 +136,7 @@ OptionRow* OptionTable::find_flag(std::string_view spelling, const OptionRow::Sp
 std::vector<std::string> OptionTable::flag_spellings() const {
   std::vector<std::string> all;
   for (const OptionRow& row : rows_) {
-    for (const OptionRow::Spelling& flag : row.flags) {
-      all.push_back(flag.text);
-    }
+    for (const OptionRow::Spelling& flag : row.flags) all.push_back(flag.text);
   }
   return all;
 }
@@ -209,12 +197,8 @@ bool OptionTable::replaces(const OptionRow& row, const OptionRow::Given& earlier
   const auto is_typed = [](const OptionRow::Given& given) {
     return given.source == Source::flag || given.source == Source::argument;
   };
-  if (earlier.source == Source::config && is_typed(now)) {
-    return true;
-  }
-  if (is_typed(earlier) && now.source == Source::config) {
-    return false;
-  }
+  if (earlier.source == Source::config && is_typed(now)) return true;
+  if (is_typed(earlier) && now.source == Source::config) return false;
   const bool from_deepspeed = now.source == Source::deepspeed;
   if (row.deepspeed_overrules && (from_deepspeed || earlier.source == Source::deepspeed)) {
     notes_.push_back(concat(text(from_deepspeed ? now : earlier), " overrules ",
@@ -245,13 +229,9 @@ void OptionTable::finish(const std::vector<std::string>& further) {
     }
   }
   all.insert(all.end(), further.begin(), further.end());
-  if (all.empty()) {
-    return;
-  }
+  if (all.empty()) return;
   std::string message = all.size() == 1 ? "" : concat(all.size(), " problems with the options:");
-  for (const std::string& problem : all) {
-    message += (message.empty() ? "" : "\n  ") + problem;
-  }
+  for (const std::string& problem : all) message += (message.empty() ? "" : "\n  ") + problem;
   throw Error(message);
 }
 
@@ -269,9 +249,7 @@ std::string OptionTable::given_by(std::string_view name) const {
 std::vector<std::string> OptionTable::names() const {
   std::vector<std::string> all;
   for (const OptionRow& row : rows_) {
-    if (row.has_meaning()) {
-      all.push_back(row.name);
-    }
+    if (row.has_meaning()) all.push_back(row.name);
   }
   return all;
 }

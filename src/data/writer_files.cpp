@@ -60,34 +60,11 @@ SpillFile::SpillFile(const std::filesystem::path& beside) : path_(beside) {
 SpillFile::~SpillFile() { close(descriptor_); }
 
 void SpillFile::put(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(descriptor_, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) {
-      continue;
-    }
-    if (count < 0 && means_disk_full(errno)) {
-      throw DiskFull(path_, bytes.size());
-    }
-    if (count < 0) {
-      throw std::runtime_error(
-          concat("cannot write beside ", path_.string(), ": ", std::strerror(errno)));
-    }
-    bytes = bytes.subspan(static_cast<std::size_t>(count));
-  }
+  write_whole(descriptor_, bytes.data(), bytes.size(), path_);
 }
 
 void SpillFile::read(std::uint64_t offset, std::span<std::byte> to) const {
-  while (!to.empty()) {
-    const ssize_t count = pread(descriptor_, to.data(), to.size(), static_cast<off_t>(offset));
-    if (count < 0 && errno == EINTR) {
-      continue;
-    }
-    if (count <= 0) {
-      throw std::runtime_error(concat("cannot read back the index kept beside ", path_.string()));
-    }
-    offset += static_cast<std::uint64_t>(count);
-    to = to.subspan(static_cast<std::size_t>(count));
-  }
+  read_whole(descriptor_, offset, to.data(), to.size(), path_);
 }
 
 CorpusFiles::CorpusFiles(const std::filesystem::path& prefix, TokenType type, CorpusFormat format)

@@ -27,6 +27,13 @@ std::string device_name(int index) {
 
 void use_device(int index) { check_cuda(cudaSetDevice(index), "cudaSetDevice"); }
 
+bool can_overlap_launches(int index) {
+  int major = 0;
+  check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index),
+             "cudaDeviceGetAttribute");
+  return major >= 9;
+}
+
 void* allocate(int index, std::size_t bytes) {
   use_device(index);
   void* memory = nullptr;

@@ -11,6 +11,7 @@ namespace bloomery::cuda {
 int num_devices();
 std::string device_name(int index);
 void use_device(int index);  // for the calling thread
+bool can_overlap_launches(int index);
 
 void* allocate(int index, std::size_t bytes);  // null when out of memory
 void release(int index, void* memory);

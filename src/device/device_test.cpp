@@ -117,10 +117,12 @@ TEST_P(StreamTest, EventsMeasureTime) {
 }
 
 TEST_P(StreamTest, AnEventThatWasNeverRecordedHoldsNobodyUp) {
+  Storage data(stream.memory(), 64);
   Event event(device);
   stream.wait(event);
+  stream.fill(data.data(), 7, data.bytes());
   event.synchronize();
-  stream.synchronize();
+  EXPECT_EQ(download(stream, data), Bytes(data.bytes(), 7));
 }
 
 TEST_P(StreamTest, GraphRepeatsItsWork) {

@@ -3,6 +3,7 @@
 #include "generate/beam_search.h"
 #include "generate/generator.h"
 #include "generate/stop_text.h"
+#include "ops/sampling/token_choice.h"
 
 namespace bloomery {
 namespace {
@@ -11,11 +12,12 @@ namespace {
 class ScoreRows {
  public:
   // Scores are log-probabilities with the repetition penalty applied to tokens of prompt and beam.
-  void compute(ThreadPool& pool, const Decoder& decoder, const BeamSearch& search,
+  void compute(ThreadPool& pool, Decoder& decoder, const BeamSearch& search,
                std::span<const TokenId> prompt, double penalty) {
     const std::size_t count = search.running().size();
     logs_.resize(count);
     scores_.resize(count);
+    decoder.logits(0);  // waits once, before the threads ask
     pool.for_each(static_cast<std::int64_t>(count), [&](std::int64_t i) {
       const auto beam = static_cast<std::size_t>(i);
       const std::span<const float> logits = decoder.logits(i);
@@ -31,7 +33,10 @@ class ScoreRows {
         occurred.insert(occurred.end(), ids.begin(), ids.end());
         std::sort(occurred.begin(), occurred.end());
         occurred.erase(std::unique(occurred.begin(), occurred.end()), occurred.end());
-        penalize(scores_[beam], occurred, penalty);
+        for (const TokenId token : occurred) {
+          float& score = scores_[beam][static_cast<std::size_t>(token)];
+          score = penalized(score, static_cast<float>(penalty));
+        }
       }
     });
   }

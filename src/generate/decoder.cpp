@@ -43,21 +43,16 @@ Batch Decoder::make_batch(const std::vector<std::vector<TokenId>>& tokens,
   return batch;
 }
 
+Tensor Decoder::forward(Stream& stream, const Batch& batch) const {
+  Context context{.stream = stream, .mesh = mesh_, .batch = batch, .cache = cache_.get()};
+  return model_.forward(context).stream.data;
+}
+
 void Decoder::compute(const std::vector<std::vector<TokenId>>& tokens,
                       const std::vector<std::int64_t>& starts) {
-  const Batch batch = make_batch(tokens, starts);
-  Context context{.stream = stream_, .mesh = mesh_, .batch = batch, .cache = cache_.get()};
-  Value logits = model_.forward(context).stream;
-  if (logits.dtype() != DType::fp32) {
-    logits = cast(context, logits, DType::fp32);
-  }
-  columns_ = logits.shape()[1];
-  if (logits_ == nullptr) {
-    const auto most = static_cast<std::size_t>(options_.num_sequences * columns_);
-    logits_ = std::make_unique<PinnedMemory>(stream_.device().kind(), most * sizeof(float));
-  }
-  stream_.copy(logits_->data(), logits.data.data(), logits.data.bytes());
-  stream_.synchronize();
+  logits_ = {};
+  logits_ = forward(stream_, make_batch(tokens, starts));
+  on_host_ = false;
   rows_.resize(tokens.size());
   std::iota(rows_.begin(), rows_.end(), 0);
 }
@@ -108,9 +103,24 @@ void Decoder::select(std::span<const std::int64_t> parents) {
   histories_ = std::move(histories);
 }
 
-std::span<const float> Decoder::logits(std::int64_t sequence) const {
+std::span<const float> Decoder::logits(std::int64_t sequence) {
+  const std::int64_t columns = logits_.shape()[1];
+  if (!on_host_) {
+    const Batch none;
+    Context context{.stream = stream_, .mesh = mesh_, .batch = none};
+    const Tensor numbers = logits_.dtype() == DType::fp32
+                               ? logits_
+                               : cast(context, {logits_, nullptr}, DType::fp32).data;
+    const auto most = static_cast<std::size_t>(options_.num_sequences * columns);
+    if (host_logits_ == nullptr) {
+      host_logits_ = std::make_unique<PinnedMemory>(stream_.device().kind(), most * sizeof(float));
+    }
+    stream_.copy(host_logits_->data(), numbers.data(), numbers.bytes());
+    stream_.synchronize();
+    on_host_ = true;
+  }
   const std::int64_t row = rows_.at(static_cast<std::size_t>(sequence));
-  return {static_cast<const float*>(logits_->data()) + row * columns_,
+  return {static_cast<const float*>(host_logits_->data()) + row * columns,
           static_cast<std::size_t>(model_.options().vocabulary.size)};
 }
 

@@ -24,14 +24,24 @@ class Decoder {
   Decoder(const Model& model, Stream& stream, Mesh& mesh, const DecoderOptions& options);
 
   // Starts sequences with these tokens (at first), or adds them to the sequences there are: at
-  // least one token for each. Waits for the logits.
+  // least one token for each.
   void feed(const std::vector<std::vector<TokenId>>& tokens);
   // From now on sequence i is what parents[i] was, and so are its logits.
   void select(std::span<const std::int64_t> parents);
 
   // What follows sequence i, one number for each token of the vocabulary without its padding; valid
-  // until the next feed().
-  std::span<const float> logits(std::int64_t sequence) const;
+  // until the next feed(). Waits for it after each feed().
+  std::span<const float> logits(std::int64_t sequence);
+
+  // For who goes on on the device: the logits of the last feed(), in the model's dtype, and which
+  // row of them each sequence has.
+  const Tensor& device_logits() const { return logits_; }
+  const std::vector<std::int64_t>& rows() const { return rows_; }
+  Cache* cache() { return cache_.get(); }  // null with `recompute`
+  Stream& stream() { return stream_; }
+  const ModelOptions& model_options() const { return model_.options(); }
+  // A pass on another stream; cache()->begin() came before.
+  Tensor forward(Stream& stream, const Batch& batch) const;
 
  private:
   Batch make_batch(const std::vector<std::vector<TokenId>>& tokens,
@@ -46,8 +56,9 @@ class Decoder {
   std::unique_ptr<Cache> cache_;                 // null: histories_ are computed again
   std::vector<std::vector<TokenId>> histories_;  // of recompute
   std::vector<std::int64_t> rows_;               // of the logits, by sequence; empty: not started
-  std::int64_t columns_ = 0;                     // of a row
-  std::unique_ptr<PinnedMemory> logits_;         // fp32 [rows, columns]
+  Tensor logits_;                                // [rows, columns]
+  std::unique_ptr<PinnedMemory> host_logits_;    // the same in fp32
+  bool on_host_ = false;                         // they were copied
 };
 
 }  // namespace bloomery

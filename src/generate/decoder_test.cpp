@@ -36,7 +36,7 @@ std::vector<double> whole_logits(RandomGpt& gpt, const std::vector<TokenId>& tok
 
 // The largest difference between the decoder's logits and those of whole sequences, over the
 // largest logit.
-double error(RandomGpt& gpt, const Decoder& decoder, const Sequences& sequences) {
+double error(RandomGpt& gpt, Decoder& decoder, const Sequences& sequences) {
   double difference = 0, size = 0;
   for (std::size_t s = 0; s < sequences.size(); ++s) {
     const std::vector<double> whole = whole_logits(gpt, sequences[s]);

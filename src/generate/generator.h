@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "generate/decoder.h"
-#include "generate/sampler.h"
+#include "ops/sampling/sampling.h"
 
 namespace bloomery {
 

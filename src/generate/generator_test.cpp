@@ -1,27 +1,39 @@
 #include "generate/generator.h"
 
-#include <gtest/gtest.h>
-
 #include "generate/random_gpt_case.h"
+#include "harness/device_test.h"
 #include "tokenizer/null_tokenizer.h"
 
-namespace bloomery {
+namespace bloomery::testing {
 namespace {
 
-class GeneratorTest : public ::testing::Test {
+class GeneratorTest : public DeviceTest {
  protected:
+  void SetUp() override {
+    DeviceTest::SetUp();
+    if (!IsSkipped()) {
+      gpt_ = make_gpt(learned_gpt());
+    }
+  }
+  static std::unique_ptr<RandomGpt> make_gpt(const ModelOptions& options) {
+    return std::make_unique<RandomGpt>(
+        options, DType::fp32, DeviceOptions{.kind = GetParam(), .num_threads = 2, .poison = true});
+  }
+  Generator generator(const GenerateOptions& options) {
+    return Generator(gpt_->model, gpt_->stream, gpt_->mesh, *tokenizer_, options);
+  }
   std::vector<Generation> sample(const GenerateOptions& options, std::span<const Request> requests,
                                  const Generator::OnText& on_text = {}) {
-    return Generator(gpt_.model, gpt_.stream, gpt_.mesh, *tokenizer_, options)
-        .sample(requests, on_text);
+    return generator(options).sample(requests, on_text);
   }
   static std::vector<Request> requests() {
     return {{0, 0, {1, 2, 3}}, {0, 1, {1, 2, 3}}, {1, 0, {9}}, {2, 5, {4, 4, 4, 4, 4, 30, 31}}};
   }
 
-  RandomGpt gpt_{learned_gpt(), DType::fp32, {.num_threads = 2}};
+  std::unique_ptr<RandomGpt> gpt_;
   std::shared_ptr<const Tokenizer> tokenizer_ = make_null_tokenizer(44);
 };
+INSTANTIATE_TEST_SUITE_P(Devices, GeneratorTest, every_device(), device_label);
 
 void expect_same(const Generation& a, const Generation& b) {
   EXPECT_EQ(a.prompt, b.prompt);
@@ -36,7 +48,7 @@ void expect_same(const Generation& a, const Generation& b) {
   }
 }
 
-TEST_F(GeneratorTest, BatchesAndTheCacheDoNotShow) {
+TEST_P(GeneratorTest, BatchesAndTheCacheDoNotShow) {
   GenerateOptions options{.max_new_tokens = 12, .sampling = {.temperature = 0.9, .top_k = 20}};
   options.ends = {7};
   const std::vector<Request> all = requests();
@@ -52,7 +64,44 @@ TEST_F(GeneratorTest, BatchesAndTheCacheDoNotShow) {
   }
 }
 
-TEST_F(GeneratorTest, TextComesInPieces) {
+// Rows end at different times, so that batches shrink and graphs are made again; steps that ran
+// ahead must not show.
+TEST_P(GeneratorTest, DevicesDrawTheSame) {
+  std::vector<Request> many;
+  for (std::int64_t i = 0; i < 11; ++i) {
+    many.push_back({i / 2, i, std::vector<TokenId>(static_cast<std::size_t>(1 + i / 2 * 5), 3)});
+  }
+  GenerateOptions plain{.max_new_tokens = 39}, penalty = plain, greedy = plain, mass = plain;
+  plain.ends = penalty.ends = {7, 20};
+  penalty.sampling = {.temperature = 0.8, .top_k = 12, .top_p = 0.9, .repetition_penalty = 1.3};
+  greedy.sampling.greedy = true;
+  mass.sampling = {.temperature = 1.5, .top_p = 0.8};
+  mass.stops = {"1"};
+  for (const ModelOptions& model : {learned_gpt(), rotary_gpt(), mixed_gpt()}) {
+    gpt_ = make_gpt(model);
+    RandomGpt host(model, DType::fp32, {.num_threads = 2});
+    for (const GenerateOptions& options : {plain, penalty, greedy, mass}) {
+      const auto expected =
+          Generator(host.model, host.stream, host.mesh, *tokenizer_, options).sample(many);
+      const auto found = sample(options, many);
+      ASSERT_EQ(found.size(), expected.size());
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        expect_same(found[i], expected[i]);
+      }
+    }
+  }
+}
+
+TEST_P(GeneratorTest, LogitsThatAreNoNumbersAreAnError) {
+  Parameter& last = *gpt_->model.parameters().back();
+  gpt_->stream.fill(last.value.data(), 0xFF, last.value.bytes());
+  for (const bool is_greedy : {false, true}) {
+    const GenerateOptions options{.max_new_tokens = 5, .sampling = {.greedy = is_greedy}};
+    EXPECT_THROW(sample(options, requests()), Error);
+  }
+}
+
+TEST_P(GeneratorTest, TextComesInPieces) {
   const std::vector<Request> all = requests();
   std::vector<std::string> pieces(all.size());
   const auto results = sample({.max_new_tokens = 9, .stops = {"3"}}, all,
@@ -66,7 +115,7 @@ TEST_F(GeneratorTest, TextComesInPieces) {
   }
 }
 
-TEST_F(GeneratorTest, EndsAtTheEndToken) {
+TEST_P(GeneratorTest, EndsAtTheEndToken) {
   GenerateOptions options{.max_new_tokens = 20};
   const std::vector<Request> one = {{0, 0, {5, 6}}};
   const std::vector<TokenId> ids = sample(options, one)[0].ids;
@@ -95,7 +144,7 @@ TEST_F(GeneratorTest, EndsAtTheEndToken) {
   EXPECT_EQ(text.rfind(stopped.text, 0), 0u);
 }
 
-TEST_F(GeneratorTest, StopsAtTheLastPosition) {
+TEST_P(GeneratorTest, StopsAtTheLastPosition) {
   GenerateOptions options{.max_new_tokens = 1000, .sampling = {.greedy = true}};
   const std::vector<TokenId> long_prompt(38, 3);
   const auto results = sample(options, std::vector<Request>{{0, 0, {1}}, {1, 0, long_prompt}});
@@ -108,22 +157,19 @@ TEST_F(GeneratorTest, StopsAtTheLastPosition) {
   EXPECT_EQ(sample(options, std::vector<Request>{{1, 0, long_prompt}})[0].finish, Finish::length);
 }
 
-TEST_F(GeneratorTest, RotaryModelsHaveNoLastPosition) {
-  RandomGpt gpt(rotary_gpt(), DType::fp32, {.num_threads = 2});
-  Generator generator(gpt.model, gpt.stream, gpt.mesh, *tokenizer_,
-                      {.max_new_tokens = 60, .sampling = {.greedy = true}});
-  EXPECT_EQ(generator.sample(std::vector<Request>{{0, 0, {1, 2}}})[0].ids.size(), 60u);
+TEST_P(GeneratorTest, RotaryModelsHaveNoLastPosition) {
+  gpt_ = make_gpt(rotary_gpt());
+  const GenerateOptions options{.max_new_tokens = 60, .sampling = {.greedy = true}};
+  EXPECT_EQ(sample(options, std::vector<Request>{{0, 0, {1, 2}}})[0].ids.size(), 60u);
 }
 
-TEST_F(GeneratorTest, BeamsWithAndWithoutCache) {
+TEST_P(GeneratorTest, BeamsWithAndWithoutCache) {
   for (const double repetition : {1.0, 1.5}) {
     GenerateOptions options{.max_new_tokens = 10, .num_beams = 4};
     options.sampling.repetition_penalty = repetition;
     options.ends = {7, 8};
     const Request request{0, 0, {1, 2, 3}};
-    const auto beams = [&] {
-      return Generator(gpt_.model, gpt_.stream, gpt_.mesh, *tokenizer_, options).beams(request, 3);
-    };
+    const auto beams = [&] { return generator(options).beams(request, 3); };
     const std::vector<Generation> cached = beams();
     options.recompute = true;
     const std::vector<Generation> recomputed = beams();
@@ -145,15 +191,15 @@ TEST_F(GeneratorTest, BeamsWithAndWithoutCache) {
   }
 }
 
-TEST_F(GeneratorTest, OneBeamOfOneTokenIsTheGreedyOne) {
+TEST_P(GeneratorTest, OneBeamOfOneTokenIsTheGreedyOne) {
   GenerateOptions options{.max_new_tokens = 1, .sampling = {.greedy = true}, .num_beams = 2};
   const Request request{0, 0, {1, 2, 3}};
-  Generator generator(gpt_.model, gpt_.stream, gpt_.mesh, *tokenizer_, options);
-  EXPECT_EQ(generator.beams(request, 1)[0].ids, generator.sample(std::span(&request, 1))[0].ids);
-  EXPECT_THROW(generator.beams(request, 3), Error);
+  EXPECT_EQ(generator(options).beams(request, 1)[0].ids,
+            sample(options, std::span(&request, 1))[0].ids);
+  EXPECT_THROW(generator(options).beams(request, 3), Error);
 }
 
-TEST_F(GeneratorTest, RefusesNonsense) {
+TEST_P(GeneratorTest, RefusesNonsense) {
   EXPECT_THROW(sample({.stops = {""}}, requests()), Error);
   EXPECT_THROW(sample({.max_new_tokens = 0}, requests()), Error);
   EXPECT_THROW(sample({}, std::vector<Request>{{0, 0, {}}}), Error);
@@ -161,4 +207,4 @@ TEST_F(GeneratorTest, RefusesNonsense) {
 }
 
 }  // namespace
-}  // namespace bloomery
+}  // namespace bloomery::testing

@@ -38,6 +38,7 @@ void place(Stream& stream, Parameter& parameter, const Tensor& host) {
 
 ModelOptions for_inference(ModelOptions options) {
   options.vocabulary.padded_in_softmax = false;
+  options.vocabulary.fp16_loss = false;
   return options;
 }
 

@@ -1,5 +1,6 @@
 #include <map>
 
+#include "generate/drawn_tokens.h"
 #include "generate/generator.h"
 #include "generate/stop_text.h"
 
@@ -8,18 +9,16 @@ namespace {
 
 // One sequence on its way.
 struct Running {
-  std::size_t index = 0;  // of its request
   std::int64_t room = 0;  // for new tokens
-  TokenSampler sampler;
   StopText text;
-  Choice choice{};
 
-  // Adds the token that was chosen; `more` when the sequence goes on. Returns its text.
-  std::string advance(const GenerateOptions& options, Generation& result, bool& more) {
-    result.ids.push_back(choice.token);
-    result.log_probabilities.push_back(choice.log_probability);
-    const bool ended = options.is_end(choice.token);
-    std::string added = ended ? "" : text.push(choice.token);
+  // Adds a token; `more` when the sequence goes on. Returns its text.
+  std::string advance(const DrawnTokens::Token& drawn, const GenerateOptions& options,
+                      Generation& result, bool& more) {
+    result.ids.push_back(drawn.token);
+    result.log_probabilities.push_back(drawn.log_probability);
+    const bool ended = options.is_end(drawn.token);
+    std::string added = ended ? "" : text.push(drawn.token);
     more = !ended && !text.stopped() && static_cast<std::int64_t>(result.ids.size()) < room;
     if (!more) {
       added += text.finish();
@@ -31,7 +30,6 @@ struct Running {
     return added;
   }
 };
-using RunningList = std::vector<std::unique_ptr<Running>>;
 
 // The distinct prompts of the requests, and which of them each request has.
 struct Prompts {
@@ -52,73 +50,42 @@ struct Prompts {
   }
 };
 
-void choose_all(ThreadPool& pool, const Decoder& decoder, RunningList& running) {
-  pool.for_each(static_cast<std::int64_t>(running.size()), [&](std::int64_t i) {
-    Running& each = *running[static_cast<std::size_t>(i)];
-    each.choice = each.sampler.choose(decoder.logits(i));
-  });
-}
-
-// Keeps the sequences of these numbers, in order.
-void keep(RunningList& running, std::span<const std::int64_t> numbers) {
-  RunningList kept;
-  for (const std::int64_t number : numbers) {
-    kept.push_back(std::move(running[static_cast<std::size_t>(number)]));
-  }
-  running = std::move(kept);
-}
-
 }  // namespace
 
 std::vector<Generation> Generator::sample(std::span<const Request> requests,
                                           const OnText& on_text) {
   check(!requests.empty(), "generation: nothing was asked for");
   std::vector<Generation> results;
-  RunningList running;
+  std::vector<Running> running;
+  std::vector<DrawnTokens::Sequence> sequences;
   std::int64_t capacity = 1;
   for (const Request& request : requests) {
     const auto length = static_cast<std::int64_t>(request.tokens.size());
     const std::int64_t space = room(length, request.prompt);
     capacity = std::max(capacity, length + space - 1);
-    running.push_back(std::make_unique<Running>(
-        Running{.index = results.size(),
-                .room = space,
-                .sampler = {options_.sampling, request.prompt, request.sample},
-                .text = {tokenizer_, options_.stops, request.tokens}}));
-    for (const TokenId token : request.tokens) {
-      running.back()->sampler.occurred(token);
-    }
+    running.push_back({.room = space, .text = {tokenizer_, options_.stops, request.tokens}});
+    sequences.push_back({request.prompt, request.sample, request.tokens, space});
     results.push_back({.prompt = request.prompt, .sample = request.sample});
   }
   const Prompts prompts(requests);
   Decoder decoder = make_decoder(static_cast<std::int64_t>(requests.size()), capacity);
   decoder.feed(prompts.tokens);
   decoder.select(prompts.of_request);
-  while (true) {
-    choose_all(stream_.device().pool(), decoder, running);
-    std::vector<std::int64_t> going;
-    std::vector<std::vector<TokenId>> tokens;
-    for (std::size_t i = 0; i < running.size(); ++i) {
-      Running& each = *running[i];
+  DrawnTokens tokens(decoder, options_.sampling, options_.ends, sequences);
+  while (!tokens.over()) {
+    for (const DrawnTokens::Token& drawn : tokens.next()) {
       bool more = false;
-      const std::string text = each.advance(options_, results[each.index], more);
+      const std::string text =
+          running[drawn.sequence].advance(drawn, options_, results[drawn.sequence], more);
       if (on_text && !text.empty()) {
-        on_text(each.index, text);
+        on_text(drawn.sequence, text);
       }
-      if (more) {
-        going.push_back(static_cast<std::int64_t>(i));
-        tokens.push_back({each.choice.token});
+      if (!more) {
+        tokens.end(drawn.sequence);
       }
     }
-    if (going.empty()) {
-      return results;
-    }
-    if (going.size() < running.size()) {
-      decoder.select(going);
-      keep(running, going);
-    }
-    decoder.feed(tokens);
   }
+  return results;
 }
 
 }  // namespace bloomery

@@ -13,8 +13,8 @@ namespace {
 class DecoderBlock final : public Block {
  public:
   DecoderBlock(int layer, const ModelOptions& options, const Mesh& mesh)
-      : norm_1_(concat("blocks.", layer, ".norm_1"), options.hidden_size, options.norm),
-        norm_2_(concat("blocks.", layer, ".norm_2"), options.hidden_size, options.norm),
+      : norm_1_(concat("blocks.", layer, ".norm_1"), options.hidden_size, options.norm, mesh),
+        norm_2_(concat("blocks.", layer, ".norm_2"), options.hidden_size, options.norm, mesh),
         attention_(concat("blocks.", layer, ".attention"), layer, options, mesh),
         mlp_(concat("blocks.", layer, ".mlp"), options, mesh),
         residual_(options.residual),
@@ -35,27 +35,27 @@ class DecoderBlock final : public Block {
 
  private:
   State one_after_another(Context& context, State s) const {
-    const Value x = normalised(context, norm_1_, s);
+    const LinearInput x = normalised(context, norm_1_, s);
     set_pending(context, s, attention_(context, x), attention_branch_);
-    const Value y = normalised(context, norm_2_, s);
+    const LinearInput y = normalised(context, norm_2_, s);
     set_pending(context, s, mlp_(context, y), mlp_branch_);
     return s;
   }
 
   // x + attention(norm_1(x)) + mlp(norm_2(x)).
   State side_by_side(Context& context, State s) const {
-    const Value x = norm_1_(context, s);
-    const Value y = norm_2_(context, s);
+    const LinearInput x = norm_1_(context, s);
+    const LinearInput y = norm_2_(context, s);
     set_pending(context, s, attention_(context, x), attention_branch_);
     s = settle(context, std::move(s));
     set_pending(context, s, mlp_(context, y), mlp_branch_);
     return s;
   }
 
-  Value normalised(Context& context, const Norm& norm, State& s) const {
-    Value y = norm(context, s);
+  LinearInput normalised(Context& context, const Norm& norm, State& s) const {
+    LinearInput y = norm(context, s);
     if (residual_.after_norm) {
-      s.stream = cast(context, y, s.stream.dtype());
+      s.stream = cast(context, y.value, s.stream.dtype());
     }
     return y;
   }
@@ -75,14 +75,15 @@ class DecoderBlock final : public Block {
 
 // The table of a tied model is one Parameter where a slice has both ends; a slice with the head
 // alone holds a copy under the same name.
-std::unique_ptr<Head> make_head(const ModelOptions& options, const VocabEmbedding& tables) {
+std::unique_ptr<Head> make_head(const ModelOptions& options, const Mesh& mesh,
+                                const VocabEmbedding& tables) {
   std::shared_ptr<Parameter> weight = tables.table();
   if (options.vocabulary.untied) {
     weight = std::make_shared<Parameter>(*weight);
     weight->name = "head.weight";
     weight->uses = 1;
   }
-  return std::make_unique<Head>(options, std::move(weight), tables.first_token());
+  return std::make_unique<Head>(options, mesh, std::move(weight), tables.first_token());
 }
 
 }  // namespace
@@ -96,7 +97,7 @@ Blocks decoder_blocks(const ModelOptions& options, const Mesh& mesh, DType dtype
   const DType stream_dtype = options.residual.fp32 ? accumulation_dtype(dtype) : dtype;
   auto embedding = std::make_unique<Embedding>(options, mesh, stream_dtype);
   const bool has_head = slice.end == num_decoder_blocks(options);
-  std::unique_ptr<Head> head = has_head ? make_head(options, embedding->tables()) : nullptr;
+  std::unique_ptr<Head> head = has_head ? make_head(options, mesh, embedding->tables()) : nullptr;
   Blocks blocks;
   if (slice.begin == 0) {
     if (has_head && !options.vocabulary.untied) {

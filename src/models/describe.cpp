@@ -98,6 +98,9 @@ void describe_layers(OptionTable& t, ModelOptions& o) {
         "An output matrix of its own instead of the word embeddings.");
   t.add("padded-vocab-in-softmax", o.vocabulary.padded_in_softmax,
         "Padded columns take part in the softmax, as Megatron computes.");
+  t.add("fp16-lm-cross-entropy", o.vocabulary.fp16_loss,
+        "With --fp16: the loss from fp16 logits in fp16, every step rounded as Megatron's, instead "
+        "of in fp32.");
 }
 
 void describe_randomness(OptionTable& t, ModelOptions& o) {

@@ -4,6 +4,7 @@
 
 #include "device/op_clock.h"
 #include "models/family.h"
+#include "parallel/sequence.h"
 
 namespace bloomery {
 namespace {
@@ -11,6 +12,7 @@ namespace {
 void check_possible(const ModelOptions& options, const Mesh& mesh) {
   MeshDegrees degrees;
   degrees.tensor = mesh.degree(Axis::tensor);
+  degrees.context = mesh.degree(Axis::context);
   std::string all;
   for (const std::string& problem : problems(options, degrees)) {
     all += "\n  " + problem;
@@ -35,7 +37,7 @@ ParameterList distinct_parameters(const Blocks& blocks) {
 
 Model::Model(const ModelOptions& options, const Mesh& mesh, DType dtype,
              std::optional<BlockRange> slice)
-    : options_(completed(options)), dtype_(dtype) {
+    : options_(completed(options)), mesh_(&mesh), dtype_(dtype) {
   check_possible(options_, mesh);
   slice_ = slice.value_or(BlockRange{0, num_blocks(options_)});
   check(0 <= slice_.begin && slice_.begin < slice_.end && slice_.end <= num_blocks(options_),
@@ -51,7 +53,7 @@ State Model::forward(Context& context, State state, const RecomputeOptions& reco
 
 StateShape Model::state_shape(const Batch& batch) const {
   const DType dtype = options_.residual.fp32 ? accumulation_dtype(dtype_) : dtype_;
-  return {.stream = {dtype, {batch.num_tokens(), options_.hidden_size}}};
+  return {.stream = {dtype, {num_held_tokens(*mesh_, batch), options_.hidden_size}}};
 }
 
 int Model::num_blocks(const ModelOptions& options) {

@@ -18,7 +18,8 @@ struct BlockRange {
 class Model {
  public:
   // The whole model, or the blocks of `slice`. `dtype` is what activations and parameters are
-  // computed in. An Error lists everything that makes the options impossible.
+  // computed in. An Error lists everything that makes the options impossible. The mesh must outlive
+  // the model.
   Model(const ModelOptions& options, const Mesh& mesh, DType dtype,
         std::optional<BlockRange> slice = {});
 
@@ -42,6 +43,7 @@ class Model {
 
  private:
   ModelOptions options_;
+  const Mesh* mesh_;
   DType dtype_;
   BlockRange slice_;
   Blocks blocks_;

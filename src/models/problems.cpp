@@ -16,6 +16,10 @@ void check_division(const ModelOptions& o, const MeshDegrees& mesh, Findings& f)
             a.num_groups, " key/value heads");
   f.require(a.num_groups % mesh.tensor == 0, a.num_groups,
             " key/value heads cannot be divided among ", mesh.tensor, " tensor-parallel ranks");
+  f.require(a.num_groups % mesh.tensor != 0 || a.num_groups / mesh.tensor % mesh.context == 0,
+            a.num_groups, " key/value heads over ", mesh.tensor,
+            " tensor-parallel ranks cannot be divided among ", mesh.context,
+            " sequence-parallel ones");
   f.require(o.mlp.ffn % mesh.tensor == 0, "feed-forward size ", o.mlp.ffn,
             " cannot be divided among ", mesh.tensor, " tensor-parallel ranks");
 }

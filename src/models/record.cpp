@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "config/json_fields.h"
 #include "config/option_table.h"
 #include "models/family.h"
 
@@ -18,22 +19,6 @@ void describe_record(OptionTable& table, ModelOptions& options) {
   table.add("vocabulary-size", options.vocabulary.size, "Tokens, without padding.",
             between(1, 1e9));
   describe_model(table, options);
-}
-
-Json parsed(std::string_view text, const std::string& place) {
-  constexpr int kDeepest = 4;
-  const auto shallow = [&](int depth, Json::parse_event_t, const Json&) {
-    check(depth <= kDeepest, place, ": nested too deeply");
-    return true;
-  };
-  Json object;
-  try {
-    object = Json::parse(text, shallow);
-  } catch (const Json::exception& error) {
-    throw Error(concat(place, ": not valid JSON: ", error.what()));
-  }
-  check(object.is_object(), place, ": not a JSON object");
-  return object;
 }
 
 // Version 1 knew one family, under names of its own.
@@ -62,36 +47,33 @@ constexpr std::pair<const char*, const char*> kFirstNames[] = {
     {"xavier_init", "init-method-xavier-uniform"},
 };
 
-Json from_first_version(const Json& old, const std::string& place) {
-  const auto field = [&](const char* key) -> const Json& {
-    const auto found = old.find(key);
-    check(found != old.end(), place, ": lacks ", key);
-    return *found;
-  };
+Json from_first_version(const JsonFields& old) {
   Json now = {{"family", "gpt"}};
   for (const auto& [before, after] : kFirstNames) {
-    now[after] = field(before);
+    now[after] = Json::parse(old.json(before));
   }
-  if (now["ffn-hidden-size"] == 0 && now["hidden-size"].is_number_integer()) {
-    now["ffn-hidden-size"] = 4 * now["hidden-size"].get<std::int64_t>();
+  if (old.count("ffn_hidden_size") == 0) {
+    now["ffn-hidden-size"] = 4 * static_cast<std::uint64_t>(old.count("hidden_size"));
   }
-  const bool gated = field("gated") == true;
+  const bool gated = old.get<bool>("gated");
   const std::pair<const char*, std::pair<const char*, const char*>> activations[] = {
       {"gelu_tanh", {"gelu-tanh", "geglu-tanh"}},
       {"gelu_erf", {"gelu", "geglu"}},
       {"silu", {"silu", "swiglu"}},
       {"relu", {"relu", "reglu"}},
       {"squared_relu", {"squared-relu", "squared-relu"}}};
-  now["activation"] = field("activation");
+  const auto activation = old.get<std::string>("activation");
+  now["activation"] = activation;
   for (const auto& [name, words] : activations) {
-    if (field("activation") == name) {
+    if (activation == name) {
       now["activation"] = gated ? words.second : words.first;
     }
   }
-  now["normalization"] = field("norm") == "rms" ? "rmsnorm" : "layernorm";
-  now["untie-embeddings-and-output-weights"] = field("tied") != true;
-  now["use-rotary-position-embeddings"] = field("positions") == "rotary";
-  now["position-embedding"] = field("positions") == "learned";
+  const auto positions = old.get<std::string>("positions");
+  now["normalization"] = old.get<std::string>("norm") == "rms" ? "rmsnorm" : "layernorm";
+  now["untie-embeddings-and-output-weights"] = !old.get<bool>("tied");
+  now["use-rotary-position-embeddings"] = positions == "rotary";
+  now["position-embedding"] = positions == "learned";
   return now;
 }
 
@@ -100,6 +82,7 @@ constexpr std::string_view kFree[] = {
     "make-vocab-size-divisible-by", "add-bias-linear",         "bias-gelu-fusion",
     "fp32-residual-connection",     "padded-vocab-in-softmax", "init-method-std",
     "init-method-xavier-uniform",   "attention-dropout",       "hidden-dropout",
+    "fp16-lm-cross-entropy",
 };
 
 bool compared(const std::string& name, const ModelOptions& here, const ModelOptions& stored) {
@@ -127,25 +110,21 @@ std::string to_record(const ModelOptions& options) {
 
 ModelOptions from_record(std::string_view json, const std::string& place,
                          std::vector<std::string>& notes) {
-  Json object = parsed(json, place);
-  if (!object.contains("version")) {
-    object = from_first_version(object, place);
+  JsonFields fields(json, place);
+  if (fields.kind("version") == JsonFields::Kind::absent) {
+    fields = JsonFields(from_first_version(fields).dump(), place);
   }
   ModelOptions options;
-  const auto family = object.find("family");
-  check(family != object.end() && family->is_string(), place, ": lacks the name of its family");
-  options.family = family->get<std::string>();
-  object.erase("family");
-  object.erase("version");
+  fields.read("family", options.family);
   OptionTable table;
   describe_record(table, options);
   const std::vector<std::string> known = table.names();
   Json readable = Json::object();
-  for (const auto& [name, value] : object.items()) {
+  for (const std::string& name : fields.names()) {
     if (std::ranges::find(known, name) != known.end()) {
-      readable[name] = value;
-    } else {
-      notes.push_back(concat(place, ": has ", name, " = ", value.dump(),
+      readable[name] = Json::parse(fields.json(name));
+    } else if (name != "family" && name != "version") {
+      notes.push_back(concat(place, ": has ", name, " = ", fields.json(name),
                              ", which is unknown here and "
                              "left out; a newer program wrote it"));
     }

@@ -69,6 +69,7 @@ TEST(Record, EveryOptionComesBackExactly) {
       {"fp32-residual-connection", true},
       {"untie-embeddings-and-output-weights", true},
       {"padded-vocab-in-softmax", true},
+      {"fp16-lm-cross-entropy", true},
       {"use-rotary-position-embeddings", true},
       {"rotary-position-embeddings-theta", 12345.678901234567},
       {"rotary-percent", 0.25},
@@ -129,7 +130,7 @@ TEST(Record, NamesWhatIsWrong) {
   EXPECT_NE(complaint(with(good, "family", "gtp")).find("did you mean gpt?"), std::string::npos);
   EXPECT_NE(complaint(good.substr(0, good.size() - 1)).find("not valid JSON"), std::string::npos);
   EXPECT_EQ(complaint("[]"), "here: not a JSON object");
-  EXPECT_EQ(complaint(std::string(100000, '[')), "here: nested too deeply");
+  EXPECT_EQ(complaint(std::string(100000, '[')), "here: nested more than 32 deep");
 }
 
 // As the first version wrote it; it had one family and names of its own.
@@ -164,7 +165,8 @@ TEST(Record, TheFirstVersionIsStillRead) {
   EXPECT_TRUE(o.vocabulary.padded_in_softmax);
   EXPECT_EQ(o.residual.dropout, 0.2f);
   EXPECT_EQ(o.init.std, 0.1 / 3);
-  EXPECT_NE(complaint(R"({"num_layers":1})").find("lacks hidden_size"), std::string::npos);
+  EXPECT_NE(complaint(R"({"num_layers":1})").find("the member hidden_size is missing"),
+            std::string::npos);
 }
 
 TEST(Record, DifferencesAreOfWhatIsComputed) {

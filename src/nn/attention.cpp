@@ -5,6 +5,7 @@
 #include "ops/attention/attention.h"
 #include "ops/cache/cached_attention.h"
 #include "ops/rotary/rotary.h"
+#include "parallel/ulysses.h"
 
 namespace bloomery {
 
@@ -27,7 +28,7 @@ SelfAttention::SelfAttention(const std::string& name, int layer, const ModelOpti
                                       weight_init(options, options_.num_heads * options_.head_dim,
                                                   options.hidden_size, true))) {}
 
-Value SelfAttention::operator()(Context& context, const Value& x) const {
+Value SelfAttention::operator()(Context& context, const LinearInput& x) const {
   const std::int64_t per_group = options_.num_heads / options_.num_groups;
   Value qkv = qkv_(context, x);
   if (positions_.rotary) {
@@ -40,17 +41,32 @@ Value SelfAttention::operator()(Context& context, const Value& x) const {
                   .interleaved = positions_.rotary_interleaved,
                   .scaling = positions_.scaling});
   }
-  const AttentionOptions options{.num_heads = num_local_groups_ * per_group,
-                                 .num_groups = num_local_groups_,
-                                 .head_dim = options_.head_dim,
-                                 .scale = 1.0f / std::sqrt(static_cast<float>(options_.head_dim)),
-                                 .causal = options_.causal,
-                                 .dropout = {.probability = options_.dropout,
-                                             .key = random_key(context.seed, dropout_purpose_)},
-                                 .first_head = first_group_ * per_group};
+  AttentionOptions options{.num_heads = num_local_groups_ * per_group,
+                           .num_groups = num_local_groups_,
+                           .head_dim = options_.head_dim,
+                           .scale = 1.0f / std::sqrt(static_cast<float>(options_.head_dim)),
+                           .causal = options_.causal,
+                           .dropout = {.probability = options_.dropout,
+                                       .key = random_key(context.seed, dropout_purpose_)},
+                           .first_head = first_group_ * per_group};
+  if (context.batch.whole) {
+    return projection_(context, of_whole_sequences(context, qkv, options));
+  }
   return projection_(context, context.cache != nullptr
                                   ? cached_attention(context, qkv, layer_, options)
                                   : attention(context, qkv, options));
+}
+
+// This rank's share of the heads, over all parts of the sequences.
+Value SelfAttention::of_whole_sequences(Context& context, const Value& qkv,
+                                        AttentionOptions options) const {
+  const int ranks = context.mesh.degree(Axis::context);
+  options.num_heads /= ranks;
+  options.num_groups /= ranks;
+  options.first_head += options.num_heads * context.mesh.coordinate(Axis::context);
+  Context whole = context.with_batch(*context.batch.whole);
+  return tokens_of_all_heads(context,
+                             attention(whole, heads_of_whole_sequences(context, qkv), options));
 }
 
 void SelfAttention::collect(ParameterList& parameters) const {

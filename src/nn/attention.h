@@ -2,6 +2,7 @@
 #pragma once
 
 #include "nn/model_options.h"
+#include "ops/attention/attention.h"
 #include "parallel/parallel_linear.h"
 
 namespace bloomery {
@@ -11,10 +12,12 @@ class SelfAttention {
   SelfAttention(const std::string& name, int layer, const ModelOptions& options, const Mesh& mesh);
 
   // [tokens, hidden] to the same. With a cache in the context the tokens continue its sequences.
-  Value operator()(Context& context, const Value& x) const;
+  Value operator()(Context& context, const LinearInput& x) const;
   void collect(ParameterList& parameters) const;
 
  private:
+  Value of_whole_sequences(Context& context, const Value& qkv, AttentionOptions options) const;
+
   SelfAttentionOptions options_;
   PositionOptions positions_;
   int layer_;

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 
-#include "ops/norm/norm.h"
+#include "nn/norm.h"
 
 namespace bloomery {
 
 State settle(Context& context, State state) {
   if (state.pending) {
-    state.stream = settle(context, state.stream, state.pending,
-                          {.probability = state.pending_dropout, .key = state.pending_key});
+    state.stream = settle(context, state.stream, state.pending, pending_dropout(context, state));
     state.pending = {};
     state.pending_dropout = 0;
   }

@@ -1,6 +1,7 @@
 #include "nn/embedding.h"
 
 #include "ops/dropout/dropout.h"
+#include "parallel/sequence.h"
 
 namespace bloomery {
 namespace {
@@ -29,8 +30,9 @@ State Embedding::forward(Context& context, State) const {
         "; shorten them or raise max-position-embeddings");
   State state{.stream = tables_(context)};
   if (context.training) {
-    state.stream =
-        dropout(context, state.stream, {dropout_, random_key(context.seed, "embedding dropout")});
+    state.stream = dropout(context, state.stream,
+                           {dropout_, random_key(context.seed, "embedding dropout"),
+                            held_tokens(context.mesh, context.batch)});
   }
   return state;
 }

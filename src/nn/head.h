@@ -12,7 +12,8 @@ class Head final : public Block {
  public:
   // The weight is [vocabulary, hidden], cut over tensor ranks from row `first_token` on; shared
   // with the embedding when tied.
-  Head(const ModelOptions& options, std::shared_ptr<Parameter> weight, std::int64_t first_token);
+  Head(const ModelOptions& options, const Mesh& mesh, std::shared_ptr<Parameter> weight,
+       std::int64_t first_token);
 
   // Reports "lm loss" and leaves an empty state, or leaves the logits [tokens, columns held here]
   // of the batch's output rows.

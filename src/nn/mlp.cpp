@@ -14,10 +14,20 @@ Mlp::Mlp(const std::string& name, const ModelOptions& options, const Mesh& mesh)
                                 *options_.bias,
                                 weight_init(options, options_.ffn, options.hidden_size, true))) {}
 
-Value Mlp::operator()(Context& context, const Value& x) const {
+Value Mlp::operator()(Context& context, const LinearInput& x) const {
   const Activation activation = options_.activation();
   if (options_.gated()) {
-    return down_(context, gated_activation(context, up_(context, x), activation));
+    const Value up = up_(context, x);
+    Value y = gated_activation(context, up, activation);
+    Remake remake;
+    if (context.stream.device().service<KeepPolicy>().remake_cheap_values) {
+      remake = [x = up.data, shape = y.shape(), activation](Stream& stream) {
+        Tensor made = Tensor::empty(stream, x.dtype(), shape);
+        launch(stream, GatedForward{.x = x, .y = made, .activation = activation});
+        return made;
+      };
+    }
+    return down_(context, {std::move(y), std::move(remake)});
   }
   return down_(context, up_(context, x, activation));
 }

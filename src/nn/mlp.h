@@ -10,7 +10,8 @@ class Mlp {
  public:
   Mlp(const std::string& name, const ModelOptions& options, const Mesh& mesh);
 
-  Value operator()(Context& context, const Value& x) const;  // [tokens, hidden] to the same
+  // [tokens, hidden] to the same.
+  Value operator()(Context& context, const LinearInput& x) const;
   void collect(ParameterList& parameters) const;
 
  private:

@@ -70,6 +70,7 @@ struct VocabularyOptions {
   std::int64_t divisible_by = 128;  // rows held by a tensor rank are a multiple of it
   bool untied = false;              // the output has a matrix of its own
   bool padded_in_softmax = false;   // padding columns count, as in Megatron
+  bool fp16_loss = false;           // the softmax of fp16 logits is computed in fp16
 };
 
 struct ResidualOptions {

@@ -1,8 +1,11 @@
 #include "nn/norm.h"
 
+#include "parallel/sequence.h"
+
 namespace bloomery {
 
-Norm::Norm(const std::string& name, std::int64_t hidden, const NormOptions& options)
+Norm::Norm(const std::string& name, std::int64_t hidden, const NormOptions& options,
+           const Mesh& mesh)
     : options_(options) {
   const Box box = Box::whole({hidden});
   const Init gain{options.one_plus_gain ? Init::Kind::zeros : Init::Kind::ones};
@@ -10,15 +13,26 @@ Norm::Norm(const std::string& name, std::int64_t hidden, const NormOptions& opti
   if (options.kind == NormKind::layer) {
     bias_ = std::make_unique<Parameter>(make_parameter(name + ".bias", box, {}, false));
   }
+  if (mesh.divides_tokens()) {
+    for (Parameter* const parameter : {gain_.get(), bias_.get()}) {
+      if (parameter != nullptr) {
+        parameter->grad_axes = kTokenReplicaAxes;
+      }
+    }
+  }
 }
 
-Value Norm::operator()(Context& context, State& state) const {
+DropoutOptions pending_dropout(const Context& context, const State& state) {
+  return {state.pending_dropout, state.pending_key, held_tokens(context.mesh, context.batch)};
+}
+
+LinearInput Norm::operator()(Context& context, State& state) const {
   NormResult result = add_norm(context, state.stream, state.pending, *gain_, bias_.get(), options_,
-                               {.probability = state.pending_dropout, .key = state.pending_key});
+                               pending_dropout(context, state));
   state.stream = std::move(result.stream);
   state.pending = {};
   state.pending_dropout = 0;
-  return std::move(result.y);
+  return {std::move(result.y), std::move(result.remake)};
 }
 
 void Norm::collect(ParameterList& parameters) const {

@@ -2,16 +2,21 @@
 #pragma once
 
 #include "autograd/context.h"
+#include "comm/mesh.h"
+#include "ops/linear/linear.h"
 #include "ops/norm/norm.h"
 
 namespace bloomery {
 
+// Of the branch that the state has not added yet.
+DropoutOptions pending_dropout(const Context& context, const State& state);
+
 class Norm {
  public:
-  Norm(const std::string& name, std::int64_t hidden, const NormOptions& options);
+  Norm(const std::string& name, std::int64_t hidden, const NormOptions& options, const Mesh& mesh);
 
   // state.stream takes in state.pending; the normalised stream is returned.
-  Value operator()(Context& context, State& state) const;
+  LinearInput operator()(Context& context, State& state) const;
   void collect(ParameterList& parameters) const;
 
  private:

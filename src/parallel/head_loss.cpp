@@ -4,7 +4,7 @@
 
 #include "base/round_up.h"
 #include "ops/arithmetic/arithmetic.h"
-#include "ops/loss/loss.h"
+#include "ops/loss/half_loss.h"
 #include "ops/matmul/matmul.h"
 
 namespace bloomery {
@@ -67,6 +67,8 @@ class HeadPass {
         weight_(weight),
         columns_(columns_of(weight, options)),
         vocabulary_(options.vocabulary),
+        sums_input_gradient_(options.sums_input_gradient),
+        in_half_(options.fp16_loss && x.dtype() == DType::fp16),
         sum_dtype_(accumulation_dtype(x.dtype())) {
     const std::int64_t tokens = x.shape()[0];
     inverse_ = Tensor::empty(stream_, sum_dtype_, {1});
@@ -91,7 +93,7 @@ class HeadPass {
     if (tokens == 0 && weight_sink_ && !weight_sink_.add) {
       stream_.fill(weight_sink_.target.data(), 0, weight_sink_.target.bytes());
     }
-    if (grad_x_) {
+    if (grad_x_ && sums_input_gradient_) {
       tensor_.all_reduce(grad_x_, Reduce::sum, stream_);  // each rank has only its columns' part
     }
   }
@@ -125,8 +127,28 @@ class HeadPass {
     const Tensor labels = context_.batch.labels.slice(begin, end);
     const Tensor mask = slice(context_.batch.loss_mask, begin, end);
     launch(stream_, Matmul{.a = x, .b = weight_.value, .d = logits, .transpose_b = true});
+    if (weight_sink_ && tensor_.size() == 1 && !in_half_) {
+      launch(stream_, LossAndGradient{.logits = logits,
+                                      .labels = labels,
+                                      .columns = columns_,
+                                      .mask = mask,
+                                      .inverse = inverse_,
+                                      .grad_scale = context_.batch.grad_scale,
+                                      .vocabulary = vocabulary_,
+                                      .losses = losses_.slice(begin, end)});
+    } else {
+      run_loss_over_ranks(logits, labels, mask, losses_.slice(begin, end));
+    }
+    if (weight_sink_) {
+      multiply_gradient(logits, x, begin, end);
+    }
+  }
 
-    const Tensor statistics = Tensor::empty(stream_, sum_dtype_, {4, end - begin});
+  // Of logits whose columns other ranks may hold too: `losses` and, with a tape, the gradient in
+  // their place.
+  void run_loss_over_ranks(const Tensor& logits, const Tensor& labels, const Tensor& mask,
+                           const Tensor& losses) {
+    const Tensor statistics = Tensor::empty(stream_, sum_dtype_, {4, logits.shape()[0]});
     const Tensor local_max = statistics.slice(0, 1), max = statistics.slice(1, 2);
     const Tensor sum = statistics.slice(2, 3), target = statistics.slice(3, 4);
     launch(stream_, LossStatistics{.logits = logits,
@@ -137,25 +159,38 @@ class HeadPass {
                                    .sum = sum,
                                    .target = target});
     tensor_.all_reduce(max, Reduce::max, stream_);
-    launch(stream_, LossRescale{.local_max = local_max, .max = max, .sum = sum});
+    if (in_half_) {
+      launch(stream_, HalfLossSum{.logits = logits, .columns = columns_, .max = max, .sum = sum});
+    } else {
+      launch(stream_, LossRescale{.local_max = local_max, .max = max, .sum = sum});
+    }
     tensor_.all_reduce(statistics.slice(2, 4), Reduce::sum, stream_);
-    launch(stream_, LossTokens{.max = max,
-                               .sum = sum,
-                               .target = target,
-                               .labels = labels,
-                               .mask = mask,
-                               .vocabulary = vocabulary_,
-                               .losses = losses_.slice(begin, end)});
+    launch_as<HalfLossTokens>(LossTokens{.max = max,
+                                         .sum = sum,
+                                         .target = target,
+                                         .labels = labels,
+                                         .mask = mask,
+                                         .vocabulary = vocabulary_,
+                                         .losses = losses});
     if (weight_sink_) {
-      launch(stream_, LossGradient{.logits = logits,
-                                   .labels = labels,
-                                   .columns = columns_,
-                                   .max = max,
-                                   .sum = sum,
-                                   .mask = mask,
-                                   .inverse = inverse_,
-                                   .grad_scale = context_.batch.grad_scale});
-      multiply_gradient(logits, x, begin, end);
+      launch_as<HalfLossGradient>(LossGradient{.logits = logits,
+                                               .labels = labels,
+                                               .columns = columns_,
+                                               .max = max,
+                                               .sum = sum,
+                                               .mask = mask,
+                                               .inverse = inverse_,
+                                               .grad_scale = context_.batch.grad_scale});
+    }
+  }
+
+  // The kernel, or its like in fp16.
+  template <class InHalf, class Kernel>
+  void launch_as(const Kernel& kernel) {
+    if (in_half_) {
+      launch(stream_, InHalf{kernel});
+    } else {
+      launch(stream_, kernel);
     }
   }
 
@@ -180,6 +215,8 @@ class HeadPass {
   Parameter& weight_;
   const LossColumns columns_;
   const std::int64_t vocabulary_;
+  const bool sums_input_gradient_;
+  const bool in_half_;
   const DType sum_dtype_;
   Tensor inverse_, losses_, grad_x_;
   Sink weight_sink_;  // null without a tape

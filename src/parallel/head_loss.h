@@ -13,9 +13,12 @@ struct HeadOptions {
   std::int64_t vocabulary = 0;
   std::int64_t first_token = 0;    // global index of this rank's first column
   bool padded_in_softmax = false;  // padding columns count, as in Megatron
+  bool fp16_loss = false;          // of fp16 logits: in fp16 step by step (ops/loss/half_loss.h)
   std::int64_t chunk_tokens = 0;   // 0: chosen by size
   // Axes whose ranks hold other tokens of the same sequences: a mean is over all of them.
   AxisSet sequence_axes = axis_bit(Axis::context);
+  // The gradient of x is summed over the tensor ranks here; false: whoever made x does it.
+  bool sums_input_gradient = true;
 };
 
 struct HeadLoss {

@@ -1,43 +1,129 @@
 #include "parallel/parallel_linear.h"
 
+#include <functional>
 #include <optional>
+#include <utility>
 
 #include "ops/arithmetic/arithmetic.h"
+#include "parallel/sequence.h"
 
 namespace bloomery {
 namespace {
 
-// A sum over ranks that runs beside computation, on a stream of its own if there is one.
-class SumBeside {
+// Communication that runs beside computation, on a stream of its own if there is one. The memory
+// that it touches belongs to the compute stream, which must wait() before anybody else uses it.
+class Beside {
  public:
-  SumBeside(Communicator& ranks, Stream* communication)
-      : ranks_(&ranks), communication_(communication) {}
+  explicit Beside(Stream* communication) : communication_(communication) {}
 
-  // Starts when `compute` has made the part of this rank, which nobody touches until wait().
-  void start(const Tensor& part, Stream& compute) {
-    if (ranks_->size() == 1) {
-      return;
-    }
+  // Starts when `compute` has done everything so far.
+  void start(Stream& compute, const std::function<void(Stream&)>& call) {
     if (communication_ == nullptr) {
-      return ranks_->all_reduce(part, Reduce::sum, compute);
+      return call(compute);
     }
-    Event made(compute.device());
-    made.record(compute);
-    communication_->wait(made);
-    ranks_->all_reduce(part, Reduce::sum, *communication_);
-    summed_.emplace(compute.device());
-    summed_->record(*communication_);
+    Event before(compute.device());
+    before.record(compute);
+    communication_->wait(before);
+    call(*communication_);
+    done_.emplace(compute.device());
+    done_->record(*communication_);
   }
   void wait(Stream& compute) {
-    if (summed_) {
-      compute.wait(*summed_);
+    if (done_) {
+      compute.wait(*done_);
     }
   }
 
  private:
-  Communicator* ranks_;
   Stream* communication_;
-  std::optional<Event> summed_;
+  std::optional<Event> done_;
+};
+
+// The gradient of a column-parallel layer's input: a sum over ranks of what `part` got, of which
+// this rank keeps the tokens that it holds.
+class InputGradient {
+ public:
+  InputGradient(Context& context, Slot x, Slot part)
+      : ranks_(context.mesh.axis(Axis::tensor)),
+        divided_(context.mesh.divides_tokens()),
+        x_(std::move(x)),
+        part_(std::move(part)),
+        beside_(ranks_.size() > 1 ? context.communication : nullptr) {}
+
+  void start(Tape& tape) {
+    if (divided_) {
+      held_ = Tensor::empty(tape.stream(), x_->dtype, x_->shape);
+    }
+    beside_.start(tape.stream(), [&](Stream& stream) {
+      if (divided_) {
+        ranks_.reduce_scatter(tape.grad(part_), held_, Reduce::sum, stream);
+      } else {
+        ranks_.all_reduce(tape.grad(part_), Reduce::sum, stream);
+      }
+    });
+  }
+  void finish(Tape& tape) {
+    beside_.wait(tape.stream());
+    if (!divided_) {
+      if (!tape.adopt(x_, part_)) {
+        write_grad(tape.stream(), tape.grad(part_), tape.sink(x_));
+      }
+    } else if (x_->grad) {
+      write_grad(tape.stream(), held_, tape.sink(x_));
+    } else {
+      tape.set_grad(x_, std::move(held_));
+    }
+    held_ = {};
+  }
+
+ private:
+  Communicator& ranks_;
+  bool divided_;
+  Slot x_, part_;
+  Beside beside_;
+  Tensor held_;
+};
+
+// All tokens, of which each rank keeps its own or can make them again: gathered when they are
+// needed.
+class GatheredInput {
+ public:
+  GatheredInput(Context& context, const LinearInput& held)
+      : ranks_(context.mesh.axis(Axis::tensor)),
+        kept_(held.remake ? Tensor() : held.value.data),
+        remake_(held.remake),
+        beside_(context.communication) {}
+
+  Tensor gather(const Tensor& held, Stream& stream) const {
+    Tensor all = empty(held, stream);
+    ranks_.all_gather(held, all, stream);
+    return all;
+  }
+  // Gathers beside what `compute` does next.
+  void start(Stream& compute) {
+    held_ = held(compute);
+    all_ = empty(held_, compute);
+    beside_.start(compute, [&](Stream& stream) { ranks_.all_gather(held_, all_, stream); });
+  }
+  Tensor take(Stream& compute) {
+    if (!all_) {
+      return gather(held(compute), compute);
+    }
+    beside_.wait(compute);
+    held_ = {};
+    return std::exchange(all_, {});
+  }
+
+ private:
+  Tensor held(Stream& stream) const { return remake_ ? remake_(stream) : kept_; }
+  Tensor empty(const Tensor& held, Stream& stream) const {
+    return Tensor::empty(stream, held.dtype(), {held.shape()[0] * ranks_.size(), held.shape()[1]});
+  }
+  Communicator& ranks_;
+  Tensor kept_;
+  Remake remake_;
+  Beside beside_;
+  Tensor held_, all_;  // while it is gathered
 };
 
 std::unique_ptr<Parameter> bias_parameter(bool wanted, const std::string& name, const Box& box) {
@@ -77,7 +163,8 @@ ParallelLinear ParallelLinear::row(const Mesh& mesh, const std::string& name, st
           bias_parameter(bias, name, Box::whole({out}))};
 }
 
-Value ParallelLinear::operator()(Context& context, const Value& x, Activation activation) const {
+Value ParallelLinear::operator()(Context& context, const LinearInput& x,
+                                 Activation activation) const {
   if (cut_ == Cut::outputs) {
     return column_parallel(context, x, activation);
   }
@@ -88,35 +175,38 @@ Value ParallelLinear::operator()(Context& context, const Value& x, Activation ac
 
 // dL/dx of this rank's features gets a slot of its own. It is summed from when linear has made it
 // until the entry here, which comes next in backward, hands it to x.
-Value ParallelLinear::column_parallel(Context& context, const Value& x,
+Value ParallelLinear::column_parallel(Context& context, const LinearInput& input,
                                       Activation activation) const {
-  if (context.tape == nullptr) {
-    return linear(context, x, *weight_, bias_.get(), {.activation = activation});
+  const Value& x = input.value;
+  std::shared_ptr<GatheredInput> gathered;
+  if (context.mesh.divides_tokens()) {
+    gathered = std::make_shared<GatheredInput>(context, input);
   }
-  const Value part = context.wrap(x.data);
-  const auto sum =
-      std::make_shared<SumBeside>(context.mesh.axis(Axis::tensor), context.communication);
-  context.tape->record({.op = "sum_input_gradient",
-                        .input_gradient =
-                            [x = x.slot, part = part.slot, sum](Tape& tape) {
-                              sum->wait(tape.stream());
-                              if (!tape.adopt(x, part)) {
-                                write_grad(tape.stream(), tape.grad(part), tape.sink(x));
-                              }
-                            },
-                        .shape = x.shape()});
-  const auto start = [part = part.slot, sum](Tape& tape) {
-    sum->start(tape.grad(part), tape.stream());
-  };
-  return linear(context, part, *weight_, bias_.get(),
-                {.activation = activation, .after_input_gradient = start});
+  const Value part = context.wrap(gathered ? gathered->gather(x.data, context.stream) : x.data);
+  Remake remake = input.remake;
+  LinearOptions options{.activation = activation};
+  if (context.tape != nullptr) {
+    const auto gradient = std::make_shared<InputGradient>(context, x.slot, part.slot);
+    context.tape->record({.op = "sum_input_gradient",
+                          .input_gradient = [gradient](Tape& tape) { gradient->finish(tape); },
+                          .shape = x.shape()});
+    options.after_input_gradient = [gradient](Tape& tape) { gradient->start(tape); };
+    if (gathered) {
+      options.before_input_gradient = [gathered](Tape& tape) {
+        if (tape.deferred == nullptr) {
+          gathered->start(tape.stream());
+        }
+      };
+      remake = [gathered](Stream& stream) { return gathered->take(stream); };
+    }
+  }
+  return linear(context, {part, std::move(remake)}, *weight_, bias_.get(), options);
 }
 
-Value ParallelLinear::row_parallel(Context& context, const Value& x) const {
-  Communicator& ranks = context.mesh.axis(Axis::tensor);
-  Value y = linear(context, x, *weight_, bias_.get(), {.add_bias = ranks.rank() == 0});
-  ranks.all_reduce(y.data, Reduce::sum, context.stream);
-  return y;  // the gradient of the sum is that of each part
+Value ParallelLinear::row_parallel(Context& context, const LinearInput& x) const {
+  const bool first = context.mesh.coordinate(Axis::tensor) == 0;
+  return sum_to_held_tokens(context,
+                            linear(context, x, *weight_, bias_.get(), {.add_bias = first}));
 }
 
 void ParallelLinear::collect(ParameterList& parameters) const {

@@ -146,7 +146,7 @@ TEST(ParallelLinear, NeedsNoTape) {
     const ParallelLinear down = ParallelLinear::row(context.mesh, "down", kWidth, 4, false, {});
     prepare(up, context.stream, static_cast<float>(rank + 1));
     prepare(down, context.stream, 1);
-    const Value y = down(context, up(context, {filled(context.stream, kWidth, 1), {}}));
+    const Value y = down(context, up(context, Value{filled(context.stream, kWidth, 1), {}}));
     EXPECT_EQ(y.slot, nullptr);
     expect_all(context.stream, y.data, 2 * 4 * 1 + 2 * 4 * 2);
   });

@@ -4,6 +4,7 @@
 
 #include "base/round_up.h"
 #include "ops/embedding/embedding.h"
+#include "parallel/sequence.h"
 
 namespace bloomery {
 
@@ -46,9 +47,7 @@ Value VocabEmbedding::operator()(Context& context) const {
                                  .types = types_.get(),
                                  .add_replicated = context.mesh.coordinate(Axis::tensor) == 0,
                                  .dtype = options_.output_dtype};
-  Value y = embedding(context, *table_, options);
-  context.mesh.axis(Axis::tensor).all_reduce(y.data, Reduce::sum, context.stream);
-  return y;  // the gradient of the sum is that of each part
+  return sum_to_held_tokens(context, embedding(context, *table_, options));
 }
 
 void VocabEmbedding::collect(ParameterList& parameters) const {

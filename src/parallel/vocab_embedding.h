@@ -33,7 +33,8 @@ class VocabEmbedding {
   // "<name>.token_types.weight" [num_token_types, hidden], whole on every rank.
   VocabEmbedding(const Mesh& mesh, const std::string& name, const VocabEmbeddingOptions& options);
 
-  Value operator()(Context& context) const;  // [tokens, hidden], for the batch of the context
+  // [tokens, hidden], for the tokens of the context's batch that are held here (sequence.h).
+  Value operator()(Context& context) const;
   void collect(ParameterList& parameters) const;
 
   std::int64_t first_token() const { return first_token_; }

@@ -58,8 +58,7 @@ bool is_json_lines(const std::string& path) {
   require_file(path);
   LineReader reader({path}, {.chunk_bytes = 1 << 16});
   LineChunk chunk;
-  const bool any = reader.next(chunk);
-  return any && recognise_format(path, chunk.bytes()) == LineFormat::jsonl;
+  return reader.next(chunk) && chunk.format == LineFormat::jsonl;
 }
 
 std::string corpus_prefix(const std::string& path) {

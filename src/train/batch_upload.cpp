@@ -15,13 +15,23 @@ struct NamedTensor {
   std::string_view name;
   Tensor Batch::*tensor;
 };
-constexpr std::array kTensors = {
-    NamedTensor{"tokens", &Batch::tokens},       NamedTensor{"labels", &Batch::labels},
-    NamedTensor{"loss_mask", &Batch::loss_mask}, NamedTensor{"positions", &Batch::positions},
-    NamedTensor{"key_begin", &Batch::key_begin}, NamedTensor{"key_end", &Batch::key_end}};
+constexpr std::array kTensors = {NamedTensor{"tokens", &Batch::tokens},
+                                 NamedTensor{"labels", &Batch::labels},
+                                 NamedTensor{"loss_mask", &Batch::loss_mask},
+                                 NamedTensor{"positions", &Batch::positions},
+                                 NamedTensor{"token_types", &Batch::token_types},
+                                 NamedTensor{"is_random", &Batch::is_random},
+                                 NamedTensor{"key_begin", &Batch::key_begin},
+                                 NamedTensor{"key_end", &Batch::key_end},
+                                 NamedTensor{"encoder_key_begin", &Batch::encoder_key_begin},
+                                 NamedTensor{"encoder_key_end", &Batch::encoder_key_end}};
+constexpr std::string_view kEncoder = "encoder.";
+
+bool is_encoders(const SampleField& field) { return field.name.starts_with(kEncoder); }
 
 Tensor Batch::*tensor_of(std::string_view name) {
-  const auto found = std::ranges::find(kTensors, name, &NamedTensor::name);
+  const std::string_view own = name.starts_with(kEncoder) ? name.substr(kEncoder.size()) : name;
+  const auto found = std::ranges::find(kTensors, own, &NamedTensor::name);
   check(found != kTensors.end(), "no model reads ", name, " of the samples");
   return found->tensor;
 }
@@ -41,37 +51,72 @@ Tensor copied(Stream& stream, DType dtype, const void* values, std::int64_t coun
   return tensor;
 }
 
+Tensor constant(Stream& stream, std::int64_t count, std::int64_t value) {
+  const std::vector<std::int32_t> values(static_cast<std::size_t>(count),
+                                         static_cast<std::int32_t>(value));
+  return Tensor::from_host(stream, values, {count});
+}
+
+// A range of keys of which the samples give one end only: the other is that of the sequence.
+void complete_range(Stream& stream, std::int64_t num_tokens, std::int64_t num_keys, bool has_begin,
+                    bool has_end, Tensor& begin, Tensor& end) {
+  if (has_end && !has_begin) {
+    begin = constant(stream, num_tokens, 0);
+  }
+  if (has_begin && !has_end) {
+    end = constant(stream, num_tokens, num_keys);
+  }
+}
+
+bool has(const SampleFields& fields, const std::string& name) {
+  return std::ranges::find(fields, name, &SampleField::name) != fields.end();
+}
+
+// What all batches have, of fields whose names start with `prefix`.
+Batch common_part(Stream& stream, const SampleFields& fields, std::string_view prefix,
+                  std::int64_t num_samples) {
+  const auto given = [&](const char* name) { return has(fields, concat(prefix, name)); };
+  check(given("tokens"), "the samples have no ", prefix, "tokens");
+  Batch batch;
+  batch.num_sequences = num_samples;
+  batch.length =
+      std::ranges::find(fields, concat(prefix, "tokens"), &SampleField::name)->shape.numel();
+  batch.places = counted(stream, 1, batch.length);
+  if (!given("positions")) {
+    batch.positions = counted(stream, num_samples, batch.length);
+  }
+  complete_range(stream, batch.num_tokens(), batch.length, given("key_begin"), given("key_end"),
+                 batch.key_begin, batch.key_end);
+  return batch;
+}
+
 }  // namespace
 
 BatchUpload::BatchUpload(Stream& stream, const SampleFields& fields, std::int64_t num_samples)
-    : stream_(stream) {
-  const auto has = [&](std::string_view name) {
-    return std::ranges::find(fields, name, &SampleField::name) != fields.end();
-  };
+    : stream_(stream), common_(common_part(stream, fields, "", num_samples)) {
   for (const SampleField& field : fields) {
     tensor_of(field.name);
-    common_.length = field.name == "tokens" ? field.shape.numel() : common_.length;
   }
-  check(common_.length > 0, "the samples have no tokens");
-  common_.num_sequences = num_samples;
-  common_.places = counted(stream, 1, common_.length);
-  if (!has("positions")) {
-    common_.positions = counted(stream, num_samples, common_.length);
-  }
-  if (has("key_begin") && !has("key_end")) {
-    const std::vector<std::int32_t> ends(static_cast<std::size_t>(common_.num_tokens()),
-                                         static_cast<std::int32_t>(common_.length));
-    common_.key_end = Tensor::from_host(stream, ends, {common_.num_tokens()});
+  const bool begin = has(fields, "encoder_key_begin"), end = has(fields, "encoder_key_end");
+  if (begin || end || std::ranges::any_of(fields, is_encoders)) {
+    encoder_ = common_part(stream, fields, kEncoder, num_samples);
+    complete_range(stream, common_.num_tokens(), encoder_->length, begin, end,
+                   common_.encoder_key_begin, common_.encoder_key_end);
   }
 }
 
 Batch BatchUpload::enqueue(const HostBatch& host) const {
   Batch batch = common_;
+  const auto encoder = encoder_ ? std::make_shared<Batch>(*encoder_) : nullptr;
   for (const SampleField& field : host.fields()) {
-    batch.*tensor_of(field.name) =
+    (is_encoders(field) ? *encoder : batch).*tensor_of(field.name) =
         copied(stream_, field.dtype, host.data(field), host.num_samples() * field.shape.numel());
   }
   batch.samples = copied(stream_, DType::int64, host.samples().data(), host.num_samples());
+  if (encoder) {
+    encoder->samples = batch.samples;
+    batch.encoder = encoder;
+  }
   return batch;
 }
 

@@ -1,6 +1,8 @@
 // From samples on the host to the tensors of a micro-batch: by name.
 #pragma once
 
+#include <optional>
+
 #include "autograd/batch.h"
 #include "data/samples/host_batch.h"
 
@@ -19,6 +21,7 @@ class BatchUpload {
  private:
   Stream& stream_;
   Batch common_;
+  std::optional<Batch> encoder_;
 };
 
 // One batch; waits for the copies.

@@ -49,10 +49,39 @@ TEST_F(BatchUploadTest, WhatIsLeftOutFollowsFromThePlace) {
   EXPECT_FALSE(batch.key_begin || batch.key_end || batch.loss_mask);
 }
 
+TEST_F(BatchUploadTest, TheEncodersArraysAreABatchOfTheirOwn) {
+  const SampleFields fields{
+      {"tokens", DType::int32, {2}},          {"token_types", DType::int32, {2}},
+      {"is_random", DType::int32, {}},        {"encoder.tokens", DType::int32, {3}},
+      {"encoder.key_end", DType::int32, {3}}, {"encoder_key_begin", DType::int32, {2}}};
+  HostBatch host(DeviceKind::cpu, fields, 1);
+  host.set("tokens", Ints{1, 2});
+  host.set("token_types", Ints{0, 1});
+  host.set("is_random", Ints{1});
+  host.set("encoder.tokens", Ints{7, 8, 0});
+  host.set("encoder.key_end", Ints{2, 2, 2});
+  host.set("encoder_key_begin", Ints{1, 1});
+  const Batch batch = upload(host, stream_);
+  EXPECT_EQ(ints(batch.token_types), (Ints{0, 1}));
+  EXPECT_EQ(ints(batch.is_random), Ints{1});
+  EXPECT_FALSE(batch.key_begin || batch.key_end);
+  EXPECT_EQ(ints(batch.encoder_key_begin), (Ints{1, 1}));
+  EXPECT_EQ(ints(batch.encoder_key_end), (Ints{3, 3}));
+  ASSERT_NE(batch.encoder, nullptr);
+  EXPECT_EQ(batch.encoder->length, 3);
+  EXPECT_EQ(ints(batch.encoder->tokens), (Ints{7, 8, 0}));
+  EXPECT_EQ(ints(batch.encoder->key_begin), (Ints{0, 0, 0}));
+  EXPECT_EQ(ints(batch.encoder->key_end), (Ints{2, 2, 2}));
+  EXPECT_EQ(ints(batch.encoder->places), (Ints{0, 1, 2}));
+  EXPECT_EQ(upload(random_batch(1, 2, 10, 1, 0), stream_).encoder, nullptr);
+}
+
 TEST_F(BatchUploadTest, AFieldThatNoModelReadsIsAnError) {
   const SampleFields fields{{"tokens", DType::int32, {3}}, {"colours", DType::int32, {3}}};
   EXPECT_THROW(BatchUpload(stream_, fields, 1), Error);
   EXPECT_THROW(BatchUpload(stream_, {{"labels", DType::int32, {3}}}, 1), Error);
+  const SampleFields without{{"tokens", DType::int32, {3}}, {"encoder.labels", DType::int32, {3}}};
+  EXPECT_THROW(BatchUpload(stream_, without, 1), Error);
 }
 
 }  // namespace

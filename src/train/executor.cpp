@@ -1,5 +1,6 @@
 #include "train/executor.h"
 
+#include "parallel/ulysses.h"
 #include "train/timers.h"
 
 namespace bloomery {
@@ -49,7 +50,9 @@ Executor::InFlight& Executor::in_flight(const Instruction& instruction, const Ex
   if (!flight) {
     Loaded& loaded = loaded_[instruction.micro_batch];
     if (!loaded.batch) {
-      loaded = {std::make_unique<Batch>(work.batch(instruction.micro_batch)), parts_.chunks.size()};
+      loaded = {std::make_unique<Batch>(part_of_sequences(work.batch(instruction.micro_batch),
+                                                          parts_.mesh, parts_.stream)),
+                parts_.chunks.size()};
       loaded.batch->grad_scale = work.grad_scale;
     }
     flight = std::make_unique<InFlight>();

@@ -33,6 +33,7 @@ void print_options(RunLog& log, const PretrainOptions& options, const OptionTabl
   const ParallelOptions& p = options.parallel;
   log.line(world_size_line({.world = p.num_ranks(),
                             .data = p.data_ranks(),
+                            .sequence = p.sequence,
                             .tensor = p.tensor,
                             .pipeline = p.pipeline}));
   log.line(parameter_type_line(torch_type(options.precision.dtype)));
@@ -107,25 +108,37 @@ std::optional<CheckpointReader> open_checkpoint(const CheckpointFlags& flags, Ho
   return reader;
 }
 
+struct SaveFolder {
+  std::string path;
+  std::int64_t own_step = kNoStep;  // that this run goes on from
+  bool moves_later = false;         // aside, before the first save
+
+  void make_room() const {
+    if (moves_later) {
+      set_later_steps_aside(path, own_step, Log());
+    }
+  }
+};
+
 // --save is for one line of steps: a run starts one in a folder without checkpoints, or goes on
 // from the newest there. Newer ones that were passed over as damaged, or that --fork speaks of,
-// move aside. The step that this run goes on from.
-std::int64_t claim_save_folder(const PretrainOptions& options,
-                               const std::optional<CheckpointReader>& checkpoint) {
+// move aside, once the run is known to start.
+SaveFolder claim_save_folder(const PretrainOptions& options,
+                             const std::optional<CheckpointReader>& checkpoint) {
   const CheckpointFlags& flags = options.checkpoint;
   if (flags.save.empty() || options.evaluation.skip_train) {
-    return kNoStep;
+    return {};
   }
   const bool goes_on = checkpoint && !flags.finetune && !flags.reset_iteration;
   const std::int64_t own = own_step(flags.save, goes_on ? &*checkpoint : nullptr);
   std::error_code absent;
   const bool newest = own != kNoStep && flags.load_tag.empty() &&
                       std::filesystem::equivalent(flags.load, flags.save, absent);
-  if (newest || flags.fork) {
-    set_later_steps_aside(flags.save, own, Log());
+  const bool moves = newest || flags.fork;
+  if (!moves) {
+    refuse_later_steps(flags.save, own);
   }
-  refuse_later_steps(flags.save, own);
-  return own;
+  return {flags.save, own, moves};
 }
 
 // What the first samples hold: the same as long as their order is, however many are asked for.
@@ -181,10 +194,8 @@ DeviceOptions rank_device(DeviceOptions device, std::int64_t ranks) {
 
 // All but the data's and the schedule.
 RunFacts run_facts(const PretrainOptions& options, const OptionTable& table, const Plan& plan,
-                   const std::optional<CheckpointReader>& checkpoint, HostGroup& host) {
+                   const std::optional<CheckpointReader>& checkpoint) {
   RunFacts facts;
-  const std::int64_t own = host.rank() == 0 ? claim_save_folder(options, checkpoint) : kNoStep;
-  facts.own_step = std::stoll(host.broadcast("claim", std::to_string(own), 0));
   facts.model = {.model = plan.model, .tokenizer = options.tokenizer, .dtype = plan.dtype};
   facts.options = table.json();
   facts.tokenizer_files = read_tokenizer_files(options.tokenizer);
@@ -241,7 +252,9 @@ RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
   const bool foreign = !load.empty() && is_hf_folder(load);
   const std::optional<CheckpointReader> checkpoint =
       foreign ? std::nullopt : open_checkpoint(options.checkpoint, host);
-  RunFacts facts = run_facts(options, table, plan, checkpoint, host);
+  const SaveFolder save = first ? claim_save_folder(options, checkpoint) : SaveFolder{};
+  RunFacts facts = run_facts(options, table, plan, checkpoint);
+  facts.own_step = std::stoll(host.broadcast("claim", std::to_string(save.own_step), 0));
   const ScheduleChoice choice = choose_schedule(options, plan, checkpoint ? &*checkpoint : nullptr);
   for (const std::string& note : choice.notes) {
     log.warning(note);
@@ -253,8 +266,8 @@ RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
       const auto requested = requested_samples(options, plan, checkpoint);
       to.line(building_datasets_line());
       to.line(dataset_sizes_lines(requested[0], requested[1], requested[2]));
-      data = std::make_unique<const TrainingData>(options.data, options.seed, requested,
-                                                  tokenizer->special().eod, Log());
+      data = std::make_unique<const TrainingData>(sample_kind(options), sample_options(options),
+                                                  requested, *tokenizer, Log());
       facts.data_indices = data->index_hashes();
       if (const Dataset* samples = data->source(Split::train)) {
         facts.data_indices[kOrder] = sample_order(*samples);
@@ -275,6 +288,7 @@ RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
                          .checkpoint = checkpoint ? &*checkpoint : nullptr,
                          .foreign_model = foreign ? load : "",
                          .schedule_refusal = choice.refusal,
+                         .make_room = [&] { save.make_room(); },
                          .data = get_data,
                          .stop_requested = setting.stop_requested,
                          .start = start};

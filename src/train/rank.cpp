@@ -1,7 +1,9 @@
 #include "train/rank.h"
 
+#include <algorithm>
 #include <sstream>
 
+#include "autograd/remake.h"
 #include "device/op_clock.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "train/timers.h"
@@ -11,6 +13,13 @@ namespace {
 
 constexpr std::int64_t kMostLosses = 8;
 constexpr std::int64_t kStop = kMostLosses;  // place in the statistics
+constexpr std::size_t kKeptTimes = 4;        // of steps whose outcome may be asked for
+
+std::shared_ptr<Event> recorded(Stream& stream) {
+  auto event = std::make_shared<Event>(stream.device());
+  event->record(stream);
+  return event;
+}
 
 // A chunk of a stage has an equal share of the layers; embedding and head go with the first and the
 // last of all.
@@ -79,10 +88,11 @@ Rank::Rank(const RankOptions& options, std::unique_ptr<Communicator> world)
   if (mesh_->degree(Axis::tensor) > 1) {
     communication_ = std::make_unique<Stream>(*device_, StreamMode::queued);
   }
-  if (mesh_->size(kReplicaAxes) > 1 || ties_->stages().size() > 1) {
+  if (mesh_->size(kReplicaAxes) > 1 || ties_->stages().size() > 1 || mesh_->divides_tokens()) {
     reductions_ = std::make_unique<Stream>(*device_, StreamMode::queued);
   }
   reducer_ = std::make_unique<Reducer>(*store_, *mesh_, *ties_, *stream_, reductions_.get(), kept_);
+  device_->service<KeepPolicy>().remake_cheap_values = options.recompute.cheap_values;
   optimizer_ = std::make_unique<Optimizer>(*stream_, options.optimizer, store_->shards());
   executor_ = std::make_unique<Executor>(ExecutorParts{
       .stream = *stream_,
@@ -159,6 +169,7 @@ void Rank::report(const Batch& batch, const Metrics& metrics, double factor) {
 
 void Rank::enqueue_gradients(std::int64_t num_micro_batches, const BatchSource& batch) {
   const std::int64_t parts = num_micro_batches * mesh_->degree(Axis::data);
+  begin_ = last_end_ ? last_end_ : recorded(*stream_);
   store_->begin_step(num_micro_batches);
   clear_statistics();
   executor_->run(instructions(options_.layout.schedule, mesh_->coordinate(Axis::pipeline),
@@ -198,6 +209,9 @@ void Rank::enqueue_update(std::int64_t schedule_units, bool stop) {
   Communicator* const groups[] = {&mesh_->axes(store_->norm_axes())};
   optimizer_->step(groups, schedule_units);
   store_->publish();
+  last_end_ = recorded(*stream_);
+  times_.push_front({begin_, last_end_});
+  times_.resize(std::min(times_.size(), kKeptTimes));
 }
 
 // The last stage of a pipeline tells the others, once.
@@ -228,10 +242,13 @@ Rank::Losses Rank::named(const std::vector<double>& numbers) const {
 
 Rank::Outcome Rank::outcome(int age) const {
   const std::vector<double> numbers = readback_->read(age);
+  const StepTime& time = times_.at(static_cast<std::size_t>(age));
+  time.end->synchronize();
   return {.loss = numbers[0],
           .losses = named(numbers),
           .stop = numbers[kStop] > 0,
-          .update = optimizer_->report(age)};
+          .update = optimizer_->report(age),
+          .seconds = time.end->seconds_since(*time.begin)};
 }
 
 Rank::Losses Rank::mean_losses() {

@@ -2,6 +2,7 @@
 // a step of one or more micro-batches. What the trainer, tests and `bloomery bench gpt` run.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <span>
@@ -59,9 +60,15 @@ class Rank {
     Losses losses;    // means over micro-batches and data-parallel ranks
     bool stop = false;
     StepReport update;
+    // By the device's clock, from the end of the step before, or from the step's own beginning
+    // after restart_clock().
+    double seconds = 0;
   };
   // Of the step before the last `age` ones.
   Outcome outcome(int age) const;
+
+  // What happens until the next step begins is no part of it (an evaluation, a save).
+  void restart_clock() { last_end_.reset(); }
 
   // Mean losses without gradients and dropout, over the ranks too. Waits for the device.
   Losses evaluate(std::int64_t num_micro_batches, const BatchSource& batch);
@@ -120,6 +127,12 @@ class Rank {
   std::size_t num_reported_ = 0;   // losses of the micro-batch in work
   Tensor one_;
   std::unique_ptr<Readback> readback_;
+  // Where steps begin and end on the stream: the latest first.
+  struct StepTime {
+    std::shared_ptr<Event> begin, end;
+  };
+  std::deque<StepTime> times_;
+  std::shared_ptr<Event> begin_, last_end_;  // of the step in work; of the one before, or null
 };
 
 }  // namespace bloomery

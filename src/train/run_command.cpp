@@ -42,9 +42,7 @@ void store_command(const std::filesystem::path& folder, const OptionTable& table
                        {"options", Json::parse(options)}};
     append_line(folder / "commands.jsonl",
                 line.dump(-1, ' ', false, Json::error_handler_t::replace));
-    AtomicFile file(folder / "options.json");
-    file.write(options);
-    file.commit();
+    write_file(folder / "options.json", options);
   } catch (const std::exception& error) {
     log.warning("the command of this run is not kept: ", error.what());
   }

@@ -136,8 +136,7 @@ void RunLog::begin(const Plan& plan, const Progress& start, const std::string& d
   shape_ = model_shape(plan);
   recomputation_ = recomputation(options_, plan);
   peak_flops_ = peak_flops(device, plan.dtype);
-  interval_ = {.start = Clock::now()};
-  last_step_ = interval_.start;
+  interval_ = {};
   if (out_ == nullptr) {
     return;
   }
@@ -221,6 +220,7 @@ IterationReport RunLog::report(const StepFacts& facts, double seconds,
 // A skipped step counts as one without a number when its loss was none, as Megatron counts.
 void RunLog::add_to_interval(const StepFacts& facts) {
   ++interval_.steps;
+  interval_.seconds += facts.outcome.seconds;
   if (facts.outcome.update.skipped) {
     ++interval_.skipped;
     interval_.nans += std::isfinite(facts.outcome.loss) ? 0 : 1;
@@ -235,11 +235,7 @@ void RunLog::step(const StepFacts& facts) {
   if (out_ == nullptr) {
     return;
   }
-  const Clock::time_point time = Clock::now();
-  const double seconds =
-      std::max(1e-9, seconds_between(last_step_, time) - (left_out_ - left_out_step_));
-  last_step_ = time;
-  left_out_step_ = left_out_;
+  const double seconds = std::max(1e-9, facts.outcome.seconds);
   add_to_interval(facts);
   const std::int64_t iteration = facts.progress.iteration;
   if (events_ && at_tensorboard_interval(iteration)) {
@@ -253,9 +249,7 @@ void RunLog::step(const StepFacts& facts) {
 }
 
 void RunLog::print_interval(const StepFacts& facts) {
-  const Clock::time_point time = Clock::now();
-  const auto steps = static_cast<double>(interval_.steps);
-  const double seconds = std::max(1e-9, seconds_between(interval_.start, time) - left_out_) / steps;
+  const double seconds = std::max(1e-9, interval_.seconds) / static_cast<double>(interval_.steps);
   std::optional<double> loss;
   if (interval_.losses > 0) {
     loss = interval_.loss_sum / static_cast<double>(interval_.losses);
@@ -265,8 +259,7 @@ void RunLog::print_interval(const StepFacts& facts) {
   line(iteration_line(r, nvidia ? LogFormat::nvidia : LogFormat::megatron_deepspeed));
   if (metrics_) metrics_->add(metrics_row(r, now()));
   if (events_) events_->flush();
-  interval_ = {.start = time};
-  left_out_ = left_out_step_ = 0;
+  interval_ = {};
 }
 
 void RunLog::show_live(const StepFacts& facts, double seconds) {

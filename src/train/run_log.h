@@ -57,8 +57,6 @@ class RunLog {
   void timers(const std::vector<TimerReport>& reports);
   // The slowest rank's to TensorBoard, in seconds.
   void timer_scalars(const std::vector<TimerReport>& reports, std::int64_t iteration);
-  // Time that belongs to no step (evaluation, saving) is not counted as one.
-  void leave_out(double seconds) { left_out_ += seconds; }
   // One was committed. report.html shows it at once.
   void checkpoint(const Progress& progress);
   // The last word: report.html.
@@ -68,7 +66,7 @@ class RunLog {
   struct Interval {  // since the last line
     double loss_sum = 0;
     std::int64_t losses = 0, steps = 0, skipped = 0, nans = 0;
-    std::chrono::steady_clock::time_point start;
+    double seconds = 0;  // of the steps, by the device's clock
   };
   // Without a loss where every step was skipped.
   IterationReport report(const StepFacts& facts, double seconds, std::optional<double> loss) const;
@@ -95,10 +93,7 @@ class RunLog {
   double drawing_seconds_ = 0;  // of the last time
   std::chrono::steady_clock::time_point drawn_;
   Interval interval_;
-  std::chrono::steady_clock::time_point last_step_;
-  double left_out_ = 0;       // since the last line
-  double left_out_step_ = 0;  // of it, what the last step has seen
-  double mean_seconds_ = 0;   // of recent steps, for the live line
+  double mean_seconds_ = 0;  // of recent steps, for the live line
   std::optional<double> last_loss_;
 };
 

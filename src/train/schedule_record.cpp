@@ -1,5 +1,6 @@
 #include "train/schedule_record.h"
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -15,7 +16,15 @@ json optional_json(const std::optional<T>& value) {
   return value ? json(*value) : json();
 }
 
+constexpr std::array kStyles = {"constant", "linear", "cosine", "inverse-square-root"};
+
+std::string style_name(WeightDecayStyle style) {  // those begin alike
+  return kStyles.at(static_cast<std::size_t>(style));
+}
+
 }  // namespace
+
+std::string style_name(DecayStyle style) { return kStyles.at(static_cast<std::size_t>(style)); }
 
 std::string to_json(const ScheduleOptions& o) {
   return json{{"learning_rate", o.learning_rate},
@@ -56,19 +65,16 @@ std::vector<std::string> schedule_differences(const ScheduleOptions& here,
   const Schedule a = make_schedule(here), b = make_schedule(stored);
   std::vector<std::string> found;
   const auto compare = [&found](const char* what, auto x, auto y) {
-    if (x != y) {
-      found.push_back(concat(what, ": ", x, " here, ", y, " in the checkpoint"));
-    }
+    if (x != y) found.push_back(concat(what, ": ", x, " here, ", y, " in the checkpoint"));
   };
   compare("peak learning rate", a.max_rate, b.max_rate);
   compare("lowest learning rate", a.min_rate, b.min_rate);
   compare("samples of warm-up", a.warmup, b.warmup);
   compare("samples of decay", a.decay, b.decay);
-  compare("decay style (number)", static_cast<int>(a.decay_style), static_cast<int>(b.decay_style));
+  compare("decay style", style_name(a.decay_style), style_name(b.decay_style));
   compare("weight decay at the start", a.start_weight_decay, b.start_weight_decay);
   compare("weight decay at the end", a.end_weight_decay, b.end_weight_decay);
-  compare("weight decay style (number)", static_cast<int>(a.weight_decay_style),
-          static_cast<int>(b.weight_decay_style));
+  compare("weight decay style", style_name(a.weight_decay_style), style_name(b.weight_decay_style));
   if (a.weight_decay_style != WeightDecayStyle::constant) {
     compare("samples of growing weight decay", a.weight_decay_length, b.weight_decay_length);
   }

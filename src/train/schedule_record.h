@@ -10,6 +10,8 @@
 
 namespace bloomery {
 
+std::string style_name(DecayStyle style);  // as --lr-decay-style has it: "inverse-square-root"
+
 std::string to_json(const ScheduleOptions& options);
 // An Error, starting with `place`, when a member is missing or malformed.
 ScheduleOptions schedule_from_json(std::string_view json, const std::string& place);

@@ -34,9 +34,11 @@ TEST(ScheduleRecord, NamesWhatDiffers) {
   ScheduleOptions other = unusual();
   other.learning_rate = 0.5;
   other.decay_length = 900;
+  other.decay_style = DecayStyle::inverse_square_root;
   const std::vector<std::string> found = schedule_differences(unusual(), other);
-  ASSERT_EQ(found.size(), 3u);  // the warm-up is a fraction of the decay
+  ASSERT_EQ(found.size(), 4u);  // the warm-up is a fraction of the decay
   EXPECT_EQ(found[0], "peak learning rate: 0.3 here, 0.5 in the checkpoint");
+  EXPECT_EQ(found[3], "decay style: cosine here, inverse-square-root in the checkpoint");
 }
 
 TEST(ScheduleRecord, RefusesDamage) {

@@ -7,7 +7,9 @@
 #include "ops/attention/attention_settings.h"
 #include "ops/matmul/choices.h"
 #include "train/optimizer_statistics.h"
+#include "train/planned_rank.h"
 #include "train/rank_lines.h"
+#include "train/schedule_record.h"
 
 namespace bloomery {
 namespace {
@@ -15,15 +17,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 RankOptions rank_options(const RunInputs& inputs) {
-  RankOptions o;
-  o.model = inputs.plan.model;
-  o.recompute = inputs.plan.recompute;
-  o.optimizer = inputs.plan.optimizer;
+  RankOptions o = rank_options(inputs.plan, inputs.device, inputs.options.seed);
   o.optimizer.schedule = inputs.facts.schedule;
-  o.dtype = inputs.plan.dtype;
-  o.device = inputs.device;
-  o.seed = static_cast<std::uint64_t>(inputs.options.seed);
-  o.layout = inputs.plan.layout;
   return o;
 }
 
@@ -34,11 +29,6 @@ void add_mean(Rank::Losses& means, const Rank::Losses& losses, std::int64_t coun
     means[i].name = losses[i].name;
     means[i].value += losses[i].value / static_cast<double>(count);
   }
-}
-
-std::string decay_word(DecayStyle style) {
-  constexpr const char* kWords[] = {"constant", "linear", "cosine", "inverse-square-root"};
-  return kWords[static_cast<int>(style)];
 }
 
 double seconds_since(Clock::time_point start) {
@@ -71,7 +61,7 @@ void Trainer::setup(std::unique_ptr<Communicator> world) {
   rank_->time_passes(*timers_);
   timers_->add("model-and-optimizer-setup", seconds_since(start));
   say_parameters(*rank_, log_);
-  log_.line(decay_style_line(decay_word(options_.rate.style)));
+  log_.line(decay_style_line(style_name(options_.rate.style)));
   if (options_.logging.profile != "none" && rank_->mesh().world().rank() == 0) {
     profile_ =
         std::make_unique<RunProfile>(rank_->stream(), options_.logging, trace_file(options_));
@@ -85,6 +75,12 @@ void Trainer::setup(std::unique_ptr<Communicator> world) {
         (std::filesystem::path(folder) / "latest_checkpointed_iteration.txt").string()));
   }
   if (!options_.checkpoint.save.empty() && !options_.evaluation.skip_train) {
+    HostGroup& host = rank_->mesh().host();
+    host.barrier("loaded");  // what does not fit has ended the run here
+    if (host.rank() == 0) {
+      inputs_.make_room();
+    }
+    host.barrier("room");
     checkpoints_ = std::make_unique<RunCheckpoints>(*rank_, options_.checkpoint, inputs_.facts);
   }
   log_.line(datetime_line("after model, optimizer, and learning rate scheduler are built",
@@ -108,9 +104,7 @@ void Trainer::load() {
   } else {
     progress_ = loaded.progress;
   }
-  for (const std::string& note : loaded.notes) {
-    log_.warning(note);
-  }
+  for (const std::string& note : loaded.notes) log_.warning(note);
   check(inputs_.schedule_refusal.empty(), inputs_.schedule_refusal);
   const auto home = std::filesystem::absolute(reader.folder()).parent_path();
   if (std::filesystem::exists(options_.checkpoint.save) &&
@@ -159,15 +153,11 @@ RunEnd Trainer::run() {
                        progress_.iteration, ", and ", plan_.last_iteration, " were asked for"));
     }
     stopped = train();
-    if (!stopped) {
-      log_.line(datetime_line("after training is done", std::time(nullptr)));
-    }
+    if (!stopped) log_.line(datetime_line("after training is done", std::time(nullptr)));
   }
   if (!stopped) {
     evaluate_at_end(Split::valid);
-    if (!options_.evaluation.skip_train && progress_.iteration > 0) {
-      save();
-    }
+    if (!options_.evaluation.skip_train && progress_.iteration > 0) save();
     evaluate_at_end(Split::test);
   }
   report_saves(true);
@@ -177,13 +167,9 @@ RunEnd Trainer::run() {
     save();
     report_saves(true);
   }
-  if (profile_) {
-    log_.line(profile_->finish());
-  }
+  if (profile_) log_.line(profile_->finish());
   log_.finish();
-  if (stopped) {
-    log_.line(exit_line(progress_.iteration, std::time(nullptr)));
-  }
+  if (stopped) log_.line(exit_line(progress_.iteration, std::time(nullptr)));
   if (const std::string diverged = skipped_.at_end(); !stopped && !diverged.empty()) {
     throw std::runtime_error(diverged);
   }
@@ -205,9 +191,7 @@ bool Trainer::train() {
   while (progress_.iteration < plan_.last_iteration) {
     enqueue_step(feed);
     collect(ahead);
-    if (after_step()) {
-      return true;
-    }
+    if (after_step()) return true;
   }
   collect(0);
   return false;
@@ -216,9 +200,7 @@ bool Trainer::train() {
 void Trainer::enqueue_step(BatchFeed& feed) {
   const std::int64_t batch = plan_.batch.at(progress_.consumed_samples);
   const std::int64_t micro_batches = plan_.num_micro_batches(progress_.consumed_samples);
-  if (profile_) {
-    profile_->begin(progress_.iteration + 1);
-  }
+  if (profile_) profile_->begin(progress_.iteration + 1);
   {
     const Timers::Scope timer = timers_->scope(1, "forward-backward");
     rank_->enqueue_gradients(micro_batches, [&](std::int64_t) {
@@ -237,9 +219,7 @@ void Trainer::enqueue_step(BatchFeed& feed) {
   progress_.iteration += 1;
   progress_.consumed_samples += batch;
   pending_.push_back({progress_, batch});
-  if (profile_) {
-    log_.line(profile_->end(progress_.iteration));
-  }
+  if (profile_) log_.line(profile_->end(progress_.iteration));
 }
 
 bool Trainer::wants_to_stop() const {
@@ -256,9 +236,7 @@ void Trainer::collect(std::size_t still_running) {
   const std::int64_t iteration = progress_.iteration;
   const bool needs_now = log_.wants_params_norm(iteration) || log_.wants_num_zeros(iteration) ||
                          options_.logging.optimizer_states_to_tensorboard;
-  while (pending_.size() > (needs_now ? 0 : still_running)) {
-    take_outcome();
-  }
+  while (pending_.size() > (needs_now ? 0 : still_running)) take_outcome();
 }
 
 void Trainer::take_outcome() {
@@ -270,12 +248,8 @@ void Trainer::take_outcome() {
   facts.outcome = rank_->outcome(static_cast<int>(pending_.size()));
   facts.memory = rank_->stream().memory()->statistics();
   const std::int64_t iteration = step.progress.iteration;
-  if (log_.wants_params_norm(iteration)) {
-    facts.params_norm = parameter_norm(*rank_);
-  }
-  if (log_.wants_num_zeros(iteration)) {
-    facts.num_zeros = gradient_zeros(*rank_);
-  }
+  if (log_.wants_params_norm(iteration)) facts.params_norm = parameter_norm(*rank_);
+  if (log_.wants_num_zeros(iteration)) facts.num_zeros = gradient_zeros(*rank_);
   log_.step(facts);
   report_rejected_choices();
   stop_seen_ = stop_seen_ || facts.outcome.stop;
@@ -286,9 +260,7 @@ void Trainer::take_outcome() {
     }
   }
   report_timers(iteration);
-  if (log_.at_interval(iteration)) {
-    report_interval(iteration);
-  }
+  if (log_.at_interval(iteration)) report_interval(iteration);
 }
 
 // Whether the run can go on after what a step found. All ranks see the same numbers.
@@ -305,12 +277,8 @@ void Trainer::judge(const StepFacts& facts) {
         "iteration before; resume from the last checkpoint with a lower --lr or other data"));
   }
   const SkippedSteps::Finding found = skipped_.add(iteration, update);
-  if (!found.warning.empty()) {
-    log_.warning(found.warning);
-  }
-  if (!found.end.empty()) {
-    give_up(found.end);
-  }
+  if (!found.warning.empty()) log_.warning(found.warning);
+  if (!found.end.empty()) give_up(found.end);
 }
 
 // Nothing is saved: nothing was learnt since the last step that was not skipped.
@@ -371,9 +339,8 @@ bool Trainer::after_step() {
   const auto& save_interval = options_.checkpoint.save_interval;
   if (leave || (save_interval && iteration % *save_interval == 0)) {
     collect(0);
-    const Clock::time_point start = Clock::now();
     save();
-    log_.leave_out(seconds_since(start));
+    rank_->restart_clock();
   }
   return leave;
 }
@@ -387,23 +354,20 @@ bool Trainer::evaluates(Split split) const {
 }
 
 void Trainer::evaluate(Split split, std::int64_t first_sample, bool at_end) {
-  const Clock::time_point start = Clock::now();
-  std::optional<BatchFeed> feed;
-  feed.emplace(*data_, split, feed_options(first_sample), rank_->stream());
+  BatchFeed feed(*data_, split, feed_options(first_sample), rank_->stream());
   const std::int64_t each = plan_.batch.global() / (plan_.micro_batch * plan_.data_ranks);
   Rank::Losses losses;
   for (std::int64_t i = 0; i < options_.evaluation.iterations; ++i) {
     notice_stop();
-    add_mean(losses, rank_->evaluate(each, [&](std::int64_t) { return feed->next(); }),
+    add_mean(losses, rank_->evaluate(each, [&](std::int64_t) { return feed.next(); }),
              options_.evaluation.iterations);
   }
-  feed.reset();  // its threads end within the time that is left out
   log_.evaluation({.iteration = progress_.iteration,
                    .losses = losses,
                    .final_samples = at_end ? evaluation_samples() : 0,
                    .test = split == Split::test},
                   progress_);
-  log_.leave_out(seconds_since(start));
+  rank_->restart_clock();
 }
 
 // An evaluation may take longer than whoever asks to stop will wait: what was learnt is saved
@@ -411,9 +375,7 @@ void Trainer::evaluate(Split split, std::int64_t first_sample, bool at_end) {
 void Trainer::notice_stop() {
   if (!stop_seen_ && rank_->mesh().host().any("wish to stop", wants_to_stop())) {
     stop_seen_ = true;
-    if (!options_.evaluation.skip_train && progress_.iteration > 0) {
-      save();
-    }
+    if (!options_.evaluation.skip_train && progress_.iteration > 0) save();
   }
 }
 
@@ -425,9 +387,7 @@ void Trainer::evaluate_at_end(Split split) {
 }
 
 void Trainer::save() {
-  if (!checkpoints_ || saved_ == progress_.iteration) {
-    return;
-  }
+  if (!checkpoints_ || saved_ == progress_.iteration) return;
   const Clock::time_point start = Clock::now();
   log_.line(saving_line(progress_.iteration, options_.checkpoint.save));
   saving_.push_back(progress_);
@@ -439,23 +399,17 @@ void Trainer::save() {
 }
 
 void Trainer::report_saves(bool wait) {
-  if (!checkpoints_) {
-    return;
-  }
+  if (!checkpoints_) return;
   for (auto outcome = wait ? checkpoints_->finish() : checkpoints_->poll(); outcome;
        outcome = checkpoints_->poll()) {
     last_save_failed_ = !outcome->committed;
-    while (saving_.size() > 1 && saving_.front().iteration < outcome->step) {
-      saving_.pop_front();
-    }
+    while (saving_.size() > 1 && saving_.front().iteration < outcome->step) saving_.pop_front();
     if (outcome->committed) {
       log_.checkpoint(saving_.front());
       log_.line(saved_line(outcome->step, options_.checkpoint.save));
       log_.line(save_throughput_line(plan_.parameters.total, outcome->seconds));
     }
-    if (!outcome->message.empty()) {
-      log_.warning(outcome->message);
-    }
+    if (!outcome->message.empty()) log_.warning(outcome->message);
   }
 }
 

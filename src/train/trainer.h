@@ -25,6 +25,9 @@ struct RunInputs {
   const CheckpointReader* checkpoint = nullptr;  // to start from; null: random values
   std::string foreign_model;                     // or a Hugging Face folder; empty: none
   std::string schedule_refusal;                  // why the checkpoint's schedule does not do; empty
+  // Moves aside what --fork speaks of: called by the first rank when all have loaded what they
+  // start from and before any saves.
+  std::function<void()> make_room;
   // The data, made by the first rank that asks; the others wait for it.
   std::function<const TrainingData&(RunLog&)> data;
   std::function<bool()> stop_requested;  // a signal came

@@ -4,8 +4,6 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "data/samples/gpt_dataset.h"
-#include "data/samples/language_model_dataset.h"
 #include "device/op_clock.h"
 
 namespace bloomery {
@@ -29,16 +27,14 @@ SamplerOptions sampler_options(const TrainingData& data, Split split, const Feed
 
 }  // namespace
 
-TrainingData::TrainingData(const DataOptions& options, std::int64_t seed,
+TrainingData::TrainingData(const SampleKind& kind, const SampleOptions& options,
                            const std::array<std::int64_t, 3>& num_samples,
-                           std::optional<TokenId> end_of_document, const Log& log)
-    : options_(options) {
-  const DocumentRules rules = document_rules(options, end_of_document);
-  DatasetBuilder builder(options, gpt_samples(options.seq_length, seed), log);
+                           const Tokenizer& tokenizer, const Log& log)
+    : options_(options.data) {
+  DatasetBuilder builder(options_, kind.make(options, tokenizer), log);
   for (const Split split : kSplits) {
-    const std::int64_t wanted = num_samples[index(split)];
-    if (auto texts = wanted > 0 ? builder.build(split, wanted) : nullptr) {
-      sources_[index(split)] = std::make_unique<LanguageModelDataset>(std::move(texts), rules);
+    if (const std::int64_t wanted = num_samples[index(split)]; wanted > 0) {
+      sources_[index(split)] = builder.build(split, wanted);
     }
   }
 }
@@ -87,9 +83,14 @@ Batch BatchFeed::next() {
 
 void BatchFeed::check_tokens(const HostBatch& host) const {
   std::uint32_t largest = 0;  // what is negative counts as large
-  for (const char* name : {"tokens", "labels"}) {
+  for (const char* name : {"tokens", "labels", "encoder.tokens"}) {
+    if (host.find(name) == nullptr) {
+      continue;
+    }
+    // Where a sample says which tokens count, the others have no label.
+    const bool may_lack = name == std::string_view("labels") && host.find("loss_mask") != nullptr;
     for (const std::int32_t id : host.array<std::int32_t>(name)) {
-      largest = std::max(largest, static_cast<std::uint32_t>(id));
+      largest = std::max(largest, may_lack && id == -1 ? 0 : static_cast<std::uint32_t>(id));
     }
   }
   check(static_cast<std::int64_t>(largest) < vocabulary_, "the ", name_, " data have the token id ",

@@ -11,19 +11,19 @@
 
 #include "base/log.h"
 #include "data/samples/loader.h"
+#include "data/samples/sample_kind.h"
 #include "device/stream.h"
-#include "tokenizer/tokenizer.h"
 #include "train/batch_upload.h"
 
 namespace bloomery {
 
 class TrainingData {
  public:
-  // Opens the corpora and makes the index files that are missing. `num_samples` is by Split; a
-  // split of which none are wanted is not opened.
-  TrainingData(const DataOptions& options, std::int64_t seed,
-               const std::array<std::int64_t, 3>& num_samples,
-               std::optional<TokenId> end_of_document, const Log& log);
+  // Samples of the kind that the model's family is fed. Opens the corpora and makes the index files
+  // that are missing. `num_samples` is by Split; a split of which none are wanted is not opened.
+  TrainingData(const SampleKind& kind, const SampleOptions& options,
+               const std::array<std::int64_t, 3>& num_samples, const Tokenizer& tokenizer,
+               const Log& log);
 
   // Null when there are no data for this split.
   const Dataset* source(Split split) const { return sources_[index(split)].get(); }

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "base/round_up.h"
 #include "ops/optimizer/units.h"
 
 namespace bloomery {
@@ -40,7 +41,7 @@ void lay_out(std::vector<Bucket>& buckets, const BucketRules& rules) {
   for (Bucket& bucket : buckets) {
     std::tie(bucket.num_shards, bucket.shard) = rules.shards(bucket.kind);
     const std::int64_t multiple = kUnitSize * bucket.num_shards;
-    bucket.size = (bucket.size + multiple - 1) / multiple * multiple;
+    bucket.size = round_up(bucket.size, multiple);
     bucket.first = first;
     bucket.shard_first = shard_first;
     first += bucket.size;

@@ -73,7 +73,8 @@ bool ParameterStore::has_master_copy() const {
 bool ParameterStore::is_first_holder(const Parameter& parameter) const {
   const bool cut = !(parameter.box == Box::whole(parameter.box.global));
   const bool of_experts = (parameter.grad_axes & axis_bit(Axis::expert)) == 0;
-  return (cut || mesh_->coordinate(Axis::tensor) == 0) &&
+  const bool shards = sharded_.optimizer && (parameter.grad_axes & axis_bit(Axis::tensor)) != 0;
+  return (cut || shards || mesh_->coordinate(Axis::tensor) == 0) &&
          (of_experts || sharded_.optimizer || mesh_->coordinate(Axis::expert) == 0) &&
          (options_.ties == nullptr || options_.ties->is_first_holder(parameter));
 }
@@ -83,6 +84,14 @@ AxisSet ParameterStore::norm_axes() const {
 }
 
 void ParameterStore::make_unit_flags() {
+  if (stream_->abstract()) {  // a byte per unit is much on the host for models that never exist
+    std::int64_t units = 0;
+    for (const Bucket& bucket : buckets_) {
+      units += num_units(bucket.shard_size());
+    }
+    unit_flags_ = Tensor::empty(*stream_, DType::uint8, {units});
+    return;
+  }
   std::vector<std::uint8_t> mine;
   for (const Bucket& bucket : buckets_) {
     std::vector<std::uint8_t> flags(static_cast<std::size_t>(num_units(bucket.size)), 0);
@@ -251,8 +260,8 @@ std::int64_t ParameterStore::num_elements() const {
   return count;
 }
 
-std::size_t ParameterStore::bytes() const {
-  return values_.bytes() + grads_.bytes() + (master_ ? master_.bytes() : 0);
+StoreBytes ParameterStore::bytes() const {
+  return {values_.bytes(), grads_.bytes(), master_ ? master_.bytes() : 0};
 }
 
 // Values.

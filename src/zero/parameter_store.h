@@ -28,6 +28,12 @@ struct StoreOptions {
   const Ties* ties = nullptr;  // null: no weight is shared by stages
 };
 
+// Of the buffers that stay.
+struct StoreBytes {
+  std::size_t values = 0, gradients = 0, master = 0;
+  std::size_t total() const { return values + gradients + master; }
+};
+
 class ParameterStore final : public ParameterAccess {
  public:
   // Places the parameters of the blocks, allocates the buffers and makes every Parameter::value and
@@ -90,7 +96,7 @@ class ParameterStore final : public ParameterAccess {
   std::vector<Part> parts() const;
 
   std::int64_t num_elements() const;  // of all buckets that are trained
-  std::size_t bytes() const;          // of all buffers
+  StoreBytes bytes() const;
 
  private:
   struct Contributions {  // of one micro-batch to a bucket

@@ -62,7 +62,7 @@ TEST(ParameterStore, IsOneRangeInBackwardOrderOnOneRank) {
     EXPECT_EQ(order[i]->grad.data(), shards[0].grad.range(kFirst[i], {1}).data());
   }
   EXPECT_EQ(s.store.num_elements(), kElements);
-  EXPECT_EQ(s.store.bytes(), static_cast<std::size_t>(kElements) * (2 + 4 + 4));
+  EXPECT_EQ(s.store.bytes().total(), static_cast<std::size_t>(kElements) * (2 + 4 + 4));
   const std::vector<std::uint8_t> flags = {1, 1, 0, 0, 0, 1, 1};
   EXPECT_EQ(shards[0].unit_flags.to_host<std::uint8_t>(machine.stream), flags);
 }

@@ -185,7 +185,7 @@ TEST(Shards, TakeTheMemoryThatTheyPromise) {
       const Layout layout{.degrees = {.data = 2}, .sharded = Sharding::of_stage(stage)};
       const Rank one(layout, std::move(world), DType::bf16, DeviceKind::cpu);
       if (rank == 0) {
-        result = one.store.bytes() / static_cast<std::size_t>(one.store.num_elements());
+        result = one.store.bytes().total() / static_cast<std::size_t>(one.store.num_elements());
       }
     });
     return result;

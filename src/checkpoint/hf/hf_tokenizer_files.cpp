@@ -38,9 +38,7 @@ HfTokenizer find_hf_tokenizer(const TokenizerOptions& options) {
 void write_tokenizer_files(const fs::path& folder, const HfTokenizer& tokenizer,
                            std::int64_t max_positions) {
   for (const TokenizerFile& file : tokenizer.files) {
-    AtomicFile copy(folder / file.name);
-    copy.write(read_file(file.source));
-    copy.commit();
+    write_file(folder / file.name, read_file(file.source));
   }
   const bool byte_pairs = has(tokenizer, "vocab.json") && has(tokenizer, "merges.txt");
   const bool whole = has(tokenizer, "tokenizer.json");
@@ -58,9 +56,7 @@ void write_tokenizer_files(const fs::path& folder, const HfTokenizer& tokenizer,
     config["eos_token"] = *tokenizer.end_of_text;
     config["unk_token"] = *tokenizer.end_of_text;
   }
-  AtomicFile file(folder / kConfigName);
-  file.write(config.dump(2) + "\n");
-  file.commit();
+  write_file(folder / kConfigName, config.dump(2) + "\n");
 }
 
 }  // namespace bloomery

@@ -68,12 +68,6 @@ void write_shard(Stream& stream, const fs::path& path, const HuggingFace& form,
   write_safetensors(path, stream, theirs, {{"format", "pt"}});
 }
 
-void write_text(const fs::path& path, const std::string& text) {
-  AtomicFile file(path);
-  file.write(text);
-  file.commit();
-}
-
 void write_shards(Stream& stream, const fs::path& folder, const HuggingFace& form,
                   const Tensors& tensors, const std::vector<std::vector<TensorMap>>& shards) {
   Json places = Json::object();
@@ -94,7 +88,7 @@ void write_shards(Stream& stream, const fs::path& folder, const HuggingFace& for
     }
   }
   const Json index{{"metadata", {{"total_size", bytes}}}, {"weight_map", places}};
-  write_text(folder / kWeightNames[1], index.dump(2) + "\n");
+  write_file(folder / kWeightNames[1], index.dump(2) + "\n");
 }
 
 // What the configuration calls the model's dtype: transformers converts all weights to it, so the
@@ -137,8 +131,8 @@ void write_hf(Stream& stream, const fs::path& folder, const ModelOptions& option
       tokens.*id = extra.tokenizer.tokens.*id;
     }
   }
-  write_text(folder / "generation_config.json", generation_config(tokens));
-  write_text(folder / "config.json", hf_config_text(form, options, tokens, dtype));
+  write_file(folder / "generation_config.json", generation_config(tokens));
+  write_file(folder / "config.json", hf_config_text(form, options, tokens, dtype));
 }
 
 }  // namespace bloomery

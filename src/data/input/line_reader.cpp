@@ -37,6 +37,7 @@ bool LineReader::open_next_file() {
   offset_ = 0;
   first_ = true;
   ended_ = false;
+  format_ = options_.format;
   rest_.clear();
   return true;
 }
@@ -116,6 +117,7 @@ bool LineReader::next(LineChunk& chunk) {
     }
     chunk.offset = offset_;
     chunk.input_position = bytes_of_finished_files_ + raw_->position();
+    chunk.format = format_;
     if (whole == 0) {
       return skip_long_line(chunk);
     }
@@ -123,6 +125,9 @@ bool LineReader::next(LineChunk& chunk) {
                  chunk.buffer.begin() + static_cast<std::ptrdiff_t>(chunk.used));
     chunk.used = whole;
     offset_ += whole;
+    if (format_ == LineFormat::automatic) {
+      chunk.format = format_ = recognise_format(files_[chunk.file], chunk.bytes());
+    }
     return true;
   }
   return false;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "data/input/byte_source.h"
+#include "data/input/line_format.h"
 
 namespace bloomery {
 
@@ -20,6 +21,7 @@ struct LineChunk {
   std::uint64_t overlong_bytes = 0;  // of a line over the limit; 0: the lines are in bytes()
   std::uint64_t input_position = 0;  // bytes read from all files so far, compressed as they are
   bool first_of_file = false;
+  LineFormat format = LineFormat::automatic;  // once lines of the file have been read: which
 
   std::string_view bytes() const { return {buffer.data(), used}; }
 
@@ -30,6 +32,7 @@ struct LineChunk {
 struct LineReaderOptions {
   std::size_t chunk_bytes = 1 << 20;      // about; at least one line
   std::size_t max_line_bytes = 32 << 20;  // without the newline
+  LineFormat format = LineFormat::automatic;
 };
 
 class LineReader {
@@ -57,8 +60,9 @@ class LineReader {
   FileSource* raw_ = nullptr;  // of source_
   std::unique_ptr<ByteSource> source_;
   bool ended_ = false, first_ = true;
-  std::uint64_t offset_ = 0;  // of rest_
-  std::vector<char> rest_;    // read, and not given out yet: an unfinished line
+  LineFormat format_ = LineFormat::automatic;  // of the file at hand
+  std::uint64_t offset_ = 0;                   // of rest_
+  std::vector<char> rest_;                     // read, and not given out yet: an unfinished line
 };
 
 }  // namespace bloomery

@@ -16,7 +16,6 @@ namespace bloomery {
 
 struct ChunkSlot {
   LineChunk lines;
-  LineFormat format = LineFormat::automatic;
   EncodedChunk encoded;
   bool encoding_done = false;
 };

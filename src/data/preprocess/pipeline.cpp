@@ -97,38 +97,26 @@ class Pipeline {
   }
 
   void read() {
-    const LineReaderOptions limits{kChunkBytes, options_.encode.max_line_bytes};
-    LineReader reader(options_.files, limits, &ring_.stopped());
-    LineFormat format = options_.format;
+    const LineReaderOptions how{kChunkBytes, options_.encode.max_line_bytes, options_.format};
+    LineReader reader(options_.files, how, &ring_.stopped());
     while (ChunkSlot* slot = ring_.slot_to_fill()) {
-      const LineChunk& chunk = slot->lines;
       if (!reader.next(slot->lines)) {
         ring_.end();
         return;
       }
-      if (chunk.first_of_file) {
-        format = options_.format;
-      }
-      if (format == LineFormat::automatic && chunk.overlong_bytes == 0) {
-        format = recognise_format(options_.files[chunk.file], chunk.bytes());
-      }
-      check_keys(format, options_.files[chunk.file]);
-      slot->format = format;
+      check(slot->lines.format != LineFormat::text || options_.encode.keys.size() == 1,
+            options_.files[slot->lines.file],
+            " is plain text, where a line is a document and has no keys; give one --json-keys, "
+            "which then names the output, or --input-format jsonl");
       ring_.publish();
     }
-  }
-
-  void check_keys(LineFormat format, const std::string& file) const {
-    check(format != LineFormat::text || options_.encode.keys.size() == 1, file,
-          " is plain text, where a line is a document and has no keys; give one --json-keys, which "
-          "then names the output, or --input-format jsonl");
   }
 
   void encode() {
     ChunkEncoder encoder(tokenizer_, options_.encode, options_.type);
     while (ChunkSlot* slot = ring_.slot_to_encode()) {
       try {
-        encoder.encode(slot->lines, slot->format, slot->encoded);
+        encoder.encode(slot->lines, slot->encoded);
       } catch (const Error& error) {  // a text that the tokenizer does not take
         throw Error(concat(shown_name(options_.files[slot->lines.file]), ", ", error.what()));
       }

@@ -107,8 +107,7 @@ class Run {
 
   void report_bad_lines(const EncodedChunk& chunk) {
     for (const BadLine& line : chunk.first_bad_lines) {
-      const std::string text =
-          concat(shown_name(files_[line.file]), ", line at byte ", line.offset, ": ", line.fault);
+      const std::string text = line.text(files_);
       check(!options_.strict, text, "; --strict stops here, nothing was written");
       if (reported_++ < kBadLinesReported) {
         progress_.message("bad line: " + text);

@@ -1,5 +1,6 @@
 #include "data/samples/datasets.h"
 
+#include <filesystem>
 #include <numeric>
 
 #include "base/error.h"
@@ -51,6 +52,10 @@ std::vector<std::string> short_splits(const DataOptions& options) {
         .split = split, .split_text = options.split, .whole = options.has_separate_paths()};
     for (const std::string& prefix :
          parse_weighted_paths(options.paths(split), option_of(options, split)).prefixes) {
+      if (!std::filesystem::exists(bin_path(prefix)) ||
+          !std::filesystem::exists(idx_path(prefix))) {
+        continue;  // another message's matter
+      }
       const IndexedCorpus& corpus = corpora.try_emplace(prefix, prefix).first->second;
       const SplitRange range = request.range(corpus.num_sequences());
       const std::int64_t tokens = corpus.first_token(range.last) - corpus.first_token(range.first);

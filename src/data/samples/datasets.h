@@ -30,7 +30,7 @@ struct CorpusRequest {
 };
 
 // A line for every corpus of which a split has fewer tokens than one GPT sample, so that its
-// samples repeat the same text. Opens the corpora and writes nothing.
+// samples repeat the same text. Opens the corpora that are there and writes nothing.
 std::vector<std::string> short_splits(const DataOptions& options);
 // That line; empty when there are tokens enough.
 std::string short_split(const std::string& prefix, Split split, std::int64_t tokens,

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/round_up.h"
 
 namespace bloomery {
 namespace {
@@ -13,7 +14,7 @@ constexpr std::size_t kAlignment = 8;
 
 std::size_t array_bytes(const SampleField& field, std::int64_t num_samples) {
   const auto count = static_cast<std::size_t>(num_samples * field.shape.numel());
-  return (count * size_of(field.dtype) + kAlignment - 1) / kAlignment * kAlignment;
+  return round_up(count * size_of(field.dtype), kAlignment);
 }
 
 }  // namespace

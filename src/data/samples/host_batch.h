@@ -12,8 +12,8 @@
 
 namespace bloomery {
 
-// An array of one sample. The names that models read are those of Batch's members
-// (train/batch_upload.h); a dataset may have others.
+// An array of one sample. The names that models read are those of Batch's members, "encoder.NAME"
+// of its encoder's (train/batch_upload.h); a dataset may have others.
 struct SampleField {
   std::string_view name;  // of a literal
   DType dtype = DType::int32;

@@ -21,12 +21,6 @@ bool is_file(const fs::path& path) {
   return fs::is_regular_file(path, ignored);
 }
 
-void write_whole(const fs::path& path, const std::string& text) {
-  AtomicFile file(path);
-  file.write(text);
-  file.commit();
-}
-
 bool same_bytes(const fs::path& left, const fs::path& right) {
   const InputFile a(left), b(right);
   if (a.size() != b.size()) {
@@ -82,10 +76,10 @@ class Place {
     const fs::path made = vacant_stem();
     build_(made);
     if (!files_.description.empty()) {
-      write_whole(with_suffix(made, ".dsc"), files_.description);
+      write_file(with_suffix(made, ".dsc"), files_.description);
     }
     const fs::path used = stem_after_comparison(made);
-    write_whole(with_suffix(used, ".key"), key_);
+    write_file(with_suffix(used, ".key"), key_);
     map_(used);
   }
 

@@ -98,19 +98,31 @@ NumpyRandom SentenceDataset::random(std::int64_t k) const {
   return NumpyRandom((options_.seed + k) % (std::int64_t{1} << 32));
 }
 
+SampleFields bert_fields(const SentenceSampleOptions& options) {
+  return {{"tokens", DType::int32, {options.seq_length}},
+          {"token_types", DType::int32, {options.seq_length}},
+          {"labels", DType::int32, {options.seq_length}},
+          {"loss_mask", DType::fp32, {options.seq_length}},
+          {"lengths", DType::int32, {}},
+          {"is_random", DType::int32, {}}};
+}
+
+SampleFields t5_fields(const SentenceSampleOptions& options) {
+  return {{"encoder_tokens", DType::int32, {options.seq_length}},
+          {"encoder_lengths", DType::int32, {}},
+          {"tokens", DType::int32, {options.decoder_seq_length}},
+          {"lengths", DType::int32, {}},
+          {"labels", DType::int32, {options.decoder_seq_length}},
+          {"loss_mask", DType::fp32, {options.decoder_seq_length}}};
+}
+
 BertDataset::BertDataset(std::shared_ptr<const IndexedCorpus> corpus, const CorpusRequest& request,
                          MaskingVocabulary vocabulary, const SentenceSampleOptions& options,
                          const Log& log)
     : SentenceDataset(
           "BERT", std::move(corpus), request, std::move(vocabulary), options,
           mapping_options(options, request, kBertExtra, options.bert_no_binary_head ? 1 : 2),
-          {{"tokens", DType::int32, {options.seq_length}},
-           {"token_types", DType::int32, {options.seq_length}},
-           {"labels", DType::int32, {options.seq_length}},
-           {"loss_mask", DType::fp32, {options.seq_length}},
-           {"lengths", DType::int32, {}},
-           {"is_random", DType::int32, {}}},
-          log) {}
+          bert_fields(options), log) {}
 
 void BertDataset::read(std::int64_t k, const Sample& out) const {
   std::int64_t target = 0;
@@ -130,14 +142,7 @@ T5Dataset::T5Dataset(std::shared_ptr<const IndexedCorpus> corpus, const CorpusRe
                      MaskingVocabulary vocabulary, const SentenceSampleOptions& options,
                      const Log& log)
     : SentenceDataset("T5", std::move(corpus), request, std::move(vocabulary), options,
-                      mapping_options(options, request, kT5Extra, 1),
-                      {{"encoder_tokens", DType::int32, {options.seq_length}},
-                       {"encoder_lengths", DType::int32, {}},
-                       {"tokens", DType::int32, {options.decoder_seq_length}},
-                       {"lengths", DType::int32, {}},
-                       {"labels", DType::int32, {options.decoder_seq_length}},
-                       {"loss_mask", DType::fp32, {options.decoder_seq_length}}},
-                      log) {
+                      mapping_options(options, request, kT5Extra, 1), t5_fields(options), log) {
   check(!vocabulary_.sentinels.empty(),
         "T5 samples need sentinel tokens; give --vocab-extra-ids 100");
   check(options.decoder_seq_length > 0, "T5 samples need --decoder-seq-length, such as 128");

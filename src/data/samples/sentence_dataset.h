@@ -48,6 +48,9 @@ class SentenceDataset : public Dataset {
   std::string description_;
 };
 
+SampleFields bert_fields(const SentenceSampleOptions& options);
+SampleFields t5_fields(const SentenceSampleOptions& options);
+
 // tokens, token_types, labels, loss_mask; lengths, the number of tokens that are no padding; and
 // is_random, whether the two segments were swapped.
 class BertDataset : public SentenceDataset {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -10,23 +11,31 @@
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "config/option_table.h"
+#include "data/input/document_lines.h"
 #include "data/input/input_files.h"
-#include "data/preprocess/pipeline.h"
 #include "data/preprocess/progress.h"
 #include "data/words/limited_reader.h"
-#include "data/words/line_words.h"
 
 namespace bloomery {
 namespace {
 
 constexpr int kMostWorkers = 64;  // one reads at a time, and cannot feed more than about this many
 
-std::string shown_name(const std::string& file) { return file == "-" ? "standard input" : file; }
+// What one thread counts.
+struct Worker {
+  Worker(const std::vector<std::string>& keys, std::size_t max_line_bytes)
+      : lines(keys, max_line_bytes) {}
+
+  DocumentLines lines;
+  WordCounts words;
+  LineCounts counts;
+};
 
 class Counting {
  public:
   Counting(const WordInputOptions& options, SplitPattern pattern, const WordInputCaller& caller)
       : options_(options),
+        pattern_(pattern),
         caller_(caller),
         files_(input_files(options.input)),
         reader_(files_, options.input_format, static_cast<std::size_t>(options.max_document_bytes),
@@ -38,8 +47,8 @@ class Counting {
     const int workers =
         std::min({options.workers > 0 ? options.workers : cores, cores, kMostWorkers});
     for (int i = 0; i < workers; ++i) {
-      workers_.push_back(std::make_unique<LineWords>(
-          pattern, options.json_keys, static_cast<std::size_t>(options.max_document_bytes)));
+      workers_.push_back(std::make_unique<Worker>(
+          options.json_keys, static_cast<std::size_t>(options.max_document_bytes)));
     }
   }
 
@@ -77,13 +86,15 @@ class Counting {
     }
   }
 
-  void work(LineWords& worker) {
+  void work(Worker& worker) {
     try {
       LineChunk chunk;
-      LineFormat format{};
-      while (next(chunk, format)) {
-        worker.add(chunk, format);
-        if (options_.strict && worker.bad_lines > 0) stop_ = true;
+      while (next(chunk)) {
+        worker.lines.for_each(chunk, [&](const DocumentLine& line) {
+          worker.counts.add(chunk, line);
+          for (const std::string_view text : line.texts) worker.words.add_text(pattern_, text);
+        });
+        if (options_.strict && worker.counts.bad_lines > 0) stop_ = true;
         done(chunk, worker);
       }
     } catch (...) {
@@ -95,10 +106,10 @@ class Counting {
     if (--running_ == 0) finished_.notify_one();
   }
 
-  bool next(LineChunk& chunk, LineFormat& format) {
+  bool next(LineChunk& chunk) {
     const std::lock_guard lock(reading_);
     if (stop_ || ended_ || bytes_until_cut_ == 0) return false;
-    if (!reader_.next(chunk, format)) {
+    if (!reader_.next(chunk)) {
       ended_ = true;
       return false;
     }
@@ -106,15 +117,15 @@ class Counting {
     return true;
   }
 
-  void done(const LineChunk& chunk, LineWords& worker) {
+  void done(const LineChunk& chunk, Worker& worker) {
     const std::lock_guard lock(mutex_);
     if (chunk.first_of_file) progress_.opened(shown_name(files_[chunk.file]));
     const std::uint64_t bytes = chunk.used + chunk.overlong_bytes;
     summary_.bytes += bytes;
     position_ = std::max(position_, chunk.input_position);
-    summary_.lines += worker.lines;
-    progress_.advance(worker.lines, bytes, position_);
-    worker.lines = 0;
+    summary_.lines += worker.counts.lines;
+    progress_.advance(worker.counts.lines, bytes, position_);
+    worker.counts.lines = 0;
   }
 
   void add_up() {
@@ -131,28 +142,26 @@ class Counting {
   // Workers keep their own first ones; the first of all are among them.
   void gather_bad_lines() {
     for (const auto& worker : workers_) {
-      summary_.bad_lines += worker->bad_lines;
-      bad_lines_.insert(bad_lines_.end(), worker->first_bad_lines.begin(),
-                        worker->first_bad_lines.end());
-      worker->bad_lines = 0;
-      worker->first_bad_lines.clear();
+      LineCounts& counts = worker->counts;
+      summary_.bad_lines += counts.bad_lines;
+      std::ranges::move(counts.first_bad_lines, std::back_inserter(bad_lines_));
+      counts = {};
     }
-    std::ranges::sort(bad_lines_, {}, [](const LineWords::BadLine& line) {
-      return std::pair(line.file, line.offset);
-    });
-    if (bad_lines_.size() > LineWords::kBadLinesKept) bad_lines_.resize(LineWords::kBadLinesKept);
+    std::ranges::sort(bad_lines_, {},
+                      [](const BadLine& line) { return std::pair(line.file, line.offset); });
+    if (bad_lines_.size() > kBadLinesReported) bad_lines_.resize(kBadLinesReported);
   }
 
   void report_bad_lines() {
-    for (const LineWords::BadLine& line : bad_lines_) {
-      const std::string text =
-          concat(shown_name(files_[line.file]), ", line at byte ", line.offset, ": ", line.fault);
+    for (const BadLine& line : bad_lines_) {
+      const std::string text = line.text(files_);
       check(!options_.strict, text, "; --strict stops here, nothing was written");
       progress_.message("bad line: " + text);
     }
   }
 
   const WordInputOptions& options_;
+  const SplitPattern pattern_;
   const WordInputCaller& caller_;
   const std::vector<std::string> files_;
   std::atomic<bool> stop_ = false;
@@ -169,8 +178,8 @@ class Counting {
   PreprocessProgress progress_;
   WordInputSummary summary_;
 
-  std::vector<std::unique_ptr<LineWords>> workers_;
-  std::vector<LineWords::BadLine> bad_lines_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<BadLine> bad_lines_;
 };
 
 }  // namespace

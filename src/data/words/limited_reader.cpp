@@ -2,16 +2,11 @@
 
 namespace bloomery {
 
-bool LimitedReader::next(LineChunk& chunk, LineFormat& format) {
+bool LimitedReader::next(LineChunk& chunk) {
   if (ended_ || !reader_.next(chunk)) {
     ended_ = true;
     return false;
   }
-  if (chunk.first_of_file) format_ = asked_;
-  if (format_ == LineFormat::automatic && chunk.overlong_bytes == 0) {
-    format_ = recognise_format(files_[chunk.file], chunk.bytes());
-  }
-  format = format_;
   if (limits_.bytes > 0 || limits_.documents > 0) cut(chunk);
   return !ended_ || chunk.used > 0;
 }

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "data/input/line_format.h"
 #include "data/input/line_reader.h"
 
 namespace bloomery {
@@ -19,23 +18,17 @@ class LimitedReader {
  public:
   LimitedReader(std::vector<std::string> files, LineFormat format, std::size_t max_line_bytes,
                 const ReaderLimits& limits, const std::atomic<bool>* stop)
-      : files_(files),
-        asked_(format),
-        limits_(limits),
-        reader_(std::move(files), {.max_line_bytes = max_line_bytes}, stop) {}
+      : limits_(limits),
+        reader_(std::move(files), {.max_line_bytes = max_line_bytes, .format = format}, stop) {}
 
-  // The next chunk of the input and what its lines are; false at the end. Where chunks end
-  // depends on the input alone.
-  bool next(LineChunk& chunk, LineFormat& format);
+  // The next chunk of the input; false at the end. Where chunks end depends on the input alone.
+  bool next(LineChunk& chunk);
 
  private:
   void cut(LineChunk& chunk);
 
-  const std::vector<std::string> files_;
-  const LineFormat asked_;
   const ReaderLimits limits_;
   LineReader reader_;
-  LineFormat format_ = LineFormat::automatic;
   std::uint64_t bytes_ = 0, documents_ = 0;
   bool ended_ = false;
 };

@@ -1,4 +1,4 @@
-#include "device/cuda_check.h"
+#include "device/launch_cuda.cuh"
 #include "ops/activation/activation.h"
 #include "ops/common/dispatch_cuda.cuh"
 
@@ -44,6 +44,8 @@ __global__ void backward(const T* grad_y, const T* x, T* grad_x, std::int64_t co
 // Pack i of the output; packs never straddle two rows. The gate is at 2 * row * width + column.
 template <Activation kActivation, int kCount, class T>
 __global__ void gated_forward(const T* x, T* y, std::int64_t count, std::int64_t width) {
+  let_next_kernel_start();
+  wait_for_kernels_before();
   const std::int64_t i = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * kCount;
   if (i >= count) {
     return;
@@ -142,11 +144,10 @@ void run(OnCuda, Stream& stream, const GatedForward& k) {
   const bool packed = whole_packs(width, k.x.dtype) && aligned(k.x.as<char>(), k.y.as<char>());
   dispatch(k.x.dtype, k.activation, packed, [&](auto type, auto tag, auto pack) {
     using T = typename decltype(type)::type;
-    gated_forward<decltype(tag)::value, pack()>
-        <<<num_blocks(count, kThreads * pack()), kThreads, 0, cuda_stream(stream)>>>(
-            k.x.as<T>(), k.y.as<T>(), count, width);
+    launch_kernel(stream, gated_forward<decltype(tag)::value, pack(), T>,
+                  dim3(num_blocks(count, kThreads * pack())), kThreads, k.x.as<T>(), k.y.as<T>(),
+                  count, width);
   });
-  check_launch("gated activation forward");
 }
 
 void run(OnCuda, Stream& stream, const GatedBackward& k) {

@@ -19,9 +19,8 @@ enum class Activation : std::uint8_t { none, gelu_tanh, gelu_erf, silu, relu, sq
 const char* name(Activation activation);
 
 // How exact a result in fp32 must be: to about one unit in the last place, or, where it will be
-// rounded to 16 bits, within 2^-16 of itself, and derivatives within 2^-16 (on the CPU; kernels of
-// a GPU have time for the first). Far below zero, where the gate would not be a normal number, both
-// are zero.
+// rounded to 16 bits, within 2^-16 of itself, and derivatives within 2^-16. Far below zero, where
+// the gate would not be a normal number, both are zero.
 enum class Accuracy : std::uint8_t { full, brief };
 template <class Stored>
 inline constexpr Accuracy kAccuracyFor = sizeof(Stored) == 2 ? Accuracy::brief : Accuracy::full;
@@ -72,12 +71,17 @@ template <class Real>
 
 // The same of x ln 2, within 2^-17.
 [[gnu::always_inline]] constexpr Logistic<float> brief_logistic(float x) {
+#ifdef __CUDA_ARCH__
+  const float e = ::exp2f(minus_size(x));
+  const float larger = __fdividef(1.0f, 1.0f + e);
+#else
   const float e = brief_exp2<float, std::int32_t>(minus_size(x));
   const float sum = 1.0f + e;
   float larger = -0.221837088f * sum + 1.33102253f;  // 1 / sum: a cubic and one step of Newton
   larger = larger * sum - 2.93934142f;
   larger = larger * sum + 2.82842288f;
   larger = larger * (1.0f - sum * larger) + larger;
+#endif
   const float smaller = e * larger;
   return {x < 0.0f ? smaller : larger, smaller * larger};
 }

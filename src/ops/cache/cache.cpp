@@ -21,6 +21,10 @@ std::int64_t Cache::length(std::int64_t sequence) const {
   return sequences_.at(static_cast<std::size_t>(sequence)).length;
 }
 
+std::int32_t Cache::slot(std::int64_t sequence) const {
+  return sequences_.at(static_cast<std::size_t>(sequence)).slot;
+}
+
 void Cache::begin(std::span<const std::int32_t> counts) {
   check(counts.size() == sequences_.size(), "cache: new tokens of ", counts.size(),
         " sequences, but it holds ", sequences_.size());
@@ -40,7 +44,19 @@ void Cache::begin(std::span<const std::int32_t> counts) {
     batch_length_ = std::max<std::int64_t>(batch_length_, counts[i]);
     sequence.length += counts[i];
   }
-  places_ = Tensor::from_host(*stream_, places, {3, static_cast<std::int64_t>(n)});
+  own_places_ = Tensor::from_host(*stream_, places, {3, static_cast<std::int64_t>(n)});
+  const auto* const data = static_cast<const std::int32_t*>(own_places_.data());
+  places_ = {data, data + n, data + 2 * n};
+  num_rows_ = num_sequences();
+}
+
+void Cache::begin(const CachePlaces& places, std::int64_t rows) {
+  check(rows >= 1 && rows <= num_slots_, "cache: a batch of ", rows, ", but there are ", num_slots_,
+        " slots");
+  places_ = places;
+  num_rows_ = rows;
+  batch_length_ = 1;
+  was_empty_ = false;
 }
 
 void Cache::select(std::span<const std::int64_t> parents) {
@@ -84,10 +100,8 @@ void Cache::copy_slot(std::int32_t from, std::int32_t to, std::int32_t length) {
 }
 
 CachePlaces Cache::places() const {
-  check(static_cast<bool>(places_), "cache: begin() comes before a forward pass");
-  const auto* const data = static_cast<const std::int32_t*>(places_.data());
-  const std::int64_t n = num_sequences();
-  return {data, data + n, data + 2 * n};
+  check(places_.slots != nullptr, "cache: begin() comes before a forward pass");
+  return places_;
 }
 
 const Tensor& Cache::layer(int number, DType dtype, std::int64_t num_groups,
@@ -96,6 +110,9 @@ const Tensor& Cache::layer(int number, DType dtype, std::int64_t num_groups,
   const Shape shape = {num_slots_, capacity_, num_groups, 2, head_dim};
   if (!layer) {
     layer = Tensor::empty(*stream_, dtype, shape);
+  }
+  if (const std::int64_t count = num_slots_ * num_groups; !arrivals_ || arrivals_.numel() < count) {
+    arrivals_ = Tensor::zeros(*stream_, DType::int32, {count});
   }
   check(layer.dtype() == dtype && layer.shape() == shape, "cache: layer ", number, " holds ",
         layer.dtype(), layer.shape(), ", not ", dtype, shape);

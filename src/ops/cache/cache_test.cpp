@@ -46,6 +46,20 @@ TEST_P(CacheTest, SelectCopiesOnlySharedParents) {
   EXPECT_EQ(slot_numbers(stream, layer, 2), (std::vector<float>{1, 2, 3, 4}));
 }
 
+TEST_P(CacheTest, PlacesMayBeTheDevices) {
+  Machine machine(GetParam());
+  Cache cache(machine.stream, 3, 8);
+  cache.begin(std::vector<std::int32_t>{2, 1, 2});
+  const std::int32_t numbers[6] = {2, 0, 5, 6, 1, 1};
+  cache.begin({numbers, numbers + 2, numbers + 4}, 2);
+  EXPECT_EQ(cache.places().lengths, numbers + 2);
+  EXPECT_EQ(cache.num_rows(), 2);
+  EXPECT_EQ(cache.batch_length(), 1);
+  EXPECT_FALSE(cache.was_empty());
+  EXPECT_EQ(cache.length(0), 2);
+  EXPECT_THROW(cache.begin({numbers, numbers + 2, numbers + 4}, 4), Error);
+}
+
 TEST_P(CacheTest, RefusesWhatDoesNotFit) {
   Machine machine(GetParam());
   Cache cache(machine.stream, 2, 4);

@@ -13,10 +13,9 @@ Value cached_attention(Context& context, const Value& qkv, int layer,
         " key/value heads evenly");
   Cache& cache = *context.cache;
   const Batch& batch = context.batch;
-  check(batch.num_sequences == cache.num_sequences() && batch.length == cache.batch_length(),
+  check(batch.num_sequences == cache.num_rows() && batch.length == cache.batch_length(),
         "cached_attention: a batch of ", batch.num_sequences, " sequences and ", batch.length,
-        " tokens, but the cache was told of ", cache.num_sequences(), " and ",
-        cache.batch_length());
+        " tokens, but the cache was told of ", cache.num_rows(), " and ", cache.batch_length());
   check(!batch.key_begin && !batch.key_end,
         "cached_attention: key ranges (documents in one sequence) cannot be continued");
   const CacheProblem problem{.dtype = qkv.dtype(),
@@ -31,8 +30,8 @@ Value cached_attention(Context& context, const Value& qkv, int layer,
         qkv.shape(), ", expected ", batch.num_tokens(), " tokens of ", problem.qkv_stride(),
         " numbers");
   const Tensor& kept = cache.layer(layer, qkv.dtype(), options.num_groups, options.head_dim);
-  launch(context.stream, AppendToCache{.problem = problem, .qkv = qkv.data, .cache = kept});
   if (cache.was_empty()) {  // padding comes last, so that causal attention does not see it
+    launch(context.stream, AppendToCache{.problem = problem, .qkv = qkv.data, .cache = kept});
     return attention(context, qkv, options);
   }
   Value out =
@@ -41,7 +40,8 @@ Value cached_attention(Context& context, const Value& qkv, int layer,
                                          .scale = options.scale,
                                          .qkv = qkv.data,
                                          .cache = kept,
-                                         .out = out.data});
+                                         .out = out.data,
+                                         .arrivals = cache.arrivals()});
   return out;
 }
 

@@ -42,13 +42,15 @@ template <int kLevel>
 void run(OnCpu<kLevel>, Stream&, const AppendToCache&);
 void run(OnCuda, Stream&, const AppendToCache&);
 
-// Token i of sequence b attends to the first lengths[b] + i + 1 tokens of its slot; rows with i >=
-// counts[b] become zeros.
+// The same, and then token i of sequence b attends to the first lengths[b] + i + 1 tokens of its
+// slot; rows with i >= counts[b] become zeros.
 struct CachedAttention {
   CacheProblem problem;
   float scale = 1;
-  ConstView qkv, cache;
-  View out;  // [num_sequences * length, num_heads * head_dim]
+  ConstView qkv;
+  View cache;
+  View out;       // [num_sequences * length, num_heads * head_dim]
+  View arrivals;  // int32 [num_sequences * num_groups or more], zeros before and after
 };
 template <int kLevel>
 void run(OnCpu<kLevel>, Stream&, const CachedAttention&);

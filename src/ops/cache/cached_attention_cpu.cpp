@@ -115,16 +115,6 @@ void attend(const CachedAttention& k, std::int64_t sequence, std::int64_t group)
 }  // namespace
 
 template <>
-void run(ThisCpu, Stream& stream, const CachedAttention& k) {
-  const CacheProblem& p = k.problem;
-  dispatch_floating(p.dtype, [&](auto tag) {
-    stream.device().pool().for_each(p.num_sequences * p.num_groups, [&](std::int64_t task) {
-      attend<typename decltype(tag)::type>(k, task / p.num_groups, task % p.num_groups);
-    });
-  });
-}
-
-template <>
 void run(ThisCpu, Stream& stream, const AppendToCache& k) {
   const CacheProblem& p = k.problem;
   const std::size_t size = size_of(p.dtype);
@@ -143,6 +133,17 @@ void run(ThisCpu, Stream& stream, const AppendToCache& k) {
             k.qkv.as<char>() + static_cast<std::size_t>(from) * size, pair);
       }
     }
+  });
+}
+
+template <>
+void run(ThisCpu, Stream& stream, const CachedAttention& k) {
+  const CacheProblem& p = k.problem;
+  run(ThisCpu{}, stream, AppendToCache{.problem = p, .qkv = k.qkv, .cache = k.cache});
+  dispatch_floating(p.dtype, [&](auto tag) {
+    stream.device().pool().for_each(p.num_sequences * p.num_groups, [&](std::int64_t task) {
+      attend<typename decltype(tag)::type>(k, task / p.num_groups, task % p.num_groups);
+    });
   });
 }
 

@@ -1,8 +1,10 @@
-// One block per (token, head). Keys are taken in tiles of one per thread: each thread computes one
-// score, then the threads divide channels and keys of the tile among themselves for the values.
-// Generation is bound by reading the cache, which every block does once.
+// Several new tokens of a sequence: one block per (token, head). Keys are taken in tiles of one per
+// thread: each thread computes one score, then the threads divide channels and keys of the tile
+// among themselves for the values. A single token of each sequence goes to step_attention_cuda.cu
+// where its kernel can.
 #include "device/cuda_check.h"
 #include "ops/cache/cached_attention.h"
+#include "ops/cache/step_attention.h"
 #include "ops/common/dispatch_cuda.cuh"
 
 namespace bloomery {
@@ -169,9 +171,10 @@ void run(OnCuda, Stream& stream, const CachedAttention& k) {
         kMaxHeadDim, " that CUDA kernels take");
   check(tokens <= INT32_MAX && p.num_heads() <= 65535, "cached_attention: ", tokens, " tokens and ",
         p.num_heads(), " heads are too many for one launch");
-  if (tokens == 0) {
+  if (tokens == 0 || attend_step(stream, k)) {
     return;
   }
+  run(OnCuda{}, stream, AppendToCache{.problem = p, .qkv = k.qkv, .cache = k.cache});
   dispatch_device(p.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const auto kernel = aligned_to_packs(k) ? attend<kPackSize<T>, T> : attend<1, T>;

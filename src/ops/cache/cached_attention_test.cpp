@@ -125,6 +125,10 @@ TEST_P(CachedAttentionTest, EqualsAttentionOverTheWhole) {
       {1, 2, 5, {{2, 9}, {1, 1}, {1, 1}}},                       // nothing is aligned
       {1, 1, 320, {{4}, {3}, {1}}},                              // more channels than threads
       {3, 2, 40, {{1, 1, 1, 1}, {1, 1, 1, 1}, {1, 1, 1, 1}}},
+      // one token of each sequence, whose keys several blocks of a GPU share
+      {2, 1, 64, {{700, 300}, {1, 1}, {1, 0}, {1, 1}}},
+      {1, 6, 128, {{1000}, {1}, {1}}},
+      {2, 3, 32, {{63, 1, 200}, {1, 1, 1}, {1, 1, 1}}},
   };
   for (const Problem& p : problems) {
     for (const DType dtype : {DType::fp32, DType::bf16, DType::fp16}) {

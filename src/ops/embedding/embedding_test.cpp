@@ -179,5 +179,30 @@ TEST_F(EmbeddingTest, ClearsTheGradientWhenThereAreNoTokens) {
   EXPECT_EQ(parameter.grad.to_host<float>(stream), std::vector<float>(12, 0.0f));
 }
 
+// What --embedding-weights-in-fp32 asks for in Megatron: rows as they are, gradients summed in fp32
+// (in bf16 a sum of ones ends at 256), and the same output whether the table was widened or not.
+TEST_F(EmbeddingTest, SumsGradientsOfABf16TableInFp32) {
+  constexpr std::int64_t kTokens = 600;
+  Parameter parameter = table({3, 4});
+  std::vector<bfloat16> rows;
+  for (int i = 0; i < 12; ++i) {
+    rows.emplace_back(0.1f * static_cast<float>(i));
+  }
+  parameter.value = Tensor::from_host(stream, rows, {3, 4});
+  set_tokens(std::vector<std::int32_t>(kTokens, 1));
+  Tape tape(stream);
+  context.tape = &tape;
+  const Value y = embedding(context, parameter);
+  const auto output = y.data.to_host<bfloat16>(stream);
+  EXPECT_EQ(output[0].bits, rows[4].bits);
+  EXPECT_EQ(output.back().bits, rows[7].bits);
+  tape.set_grad(
+      y.slot,
+      Tensor::from_host(stream, std::vector<bfloat16>(kTokens * 4, bfloat16(1.0f)), {kTokens, 4}));
+  tape.backward();
+  EXPECT_EQ(parameter.grad.to_host<float>(stream),
+            (std::vector<float>{0, 0, 0, 0, 600, 600, 600, 600, 0, 0, 0, 0}));
+}
+
 }  // namespace
 }  // namespace bloomery::testing

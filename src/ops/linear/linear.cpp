@@ -41,6 +41,7 @@ const Tensor& finished_grad(Tape& tape, const Slot& y) {
       y->epilogue_grad = y->grad;
     }
     y->grad = {};
+    y->column_sums = {};
   }
   y->epilogue_input = {};  // deferred weight gradients need it no more
   const Tensor& grad = y->epilogue != 0 ? y->epilogue_grad : y->grad;
@@ -67,6 +68,11 @@ void input_gradient(Tape& tape, const Tensor& grad, const Parameter& weight, con
   const Sink sink = tape.epilogue_sink(x);
   if (!sink.add) {
     product.d = sink.target;
+    if (x->wants_column_sums) {
+      x->column_sums = Tensor::empty(tape.stream(), accumulation_dtype(x->dtype),
+                                     {num_column_sum_parts(tape.stream(), rows, in), in});
+      product.column_sums = x->column_sums;
+    }
     return launch(tape.stream(), product);
   }
   const Tensor scratch = Tensor::empty(tape.stream(), x->dtype, x->shape);
@@ -75,33 +81,50 @@ void input_gradient(Tape& tape, const Tensor& grad, const Parameter& weight, con
   write_grad(tape.stream(), scratch, sink);
 }
 
-// dL/dW = g^T x and dL/db, the column sums of g, both in the accumulation dtype.
-void weight_gradient(Tape& tape, const Tensor& grad, const Tensor& x, Parameter& weight,
-                     Parameter* bias, const Sizes& sizes) {
-  const Sink sink = tape.sink(weight);
-  Matmul product{.a = grad,
-                 .b = x,
-                 .d = sink.target,
-                 .m = sizes.out,
-                 .n = sizes.in,
-                 .k = sizes.rows,
-                 .transpose_a = true,
-                 .add = sink.add};
-  const Sink bias_sink = bias != nullptr ? tape.sink(*bias) : Sink{};
-  if (bias_sink && !bias_sink.add) {
-    product.column_sums_of_a = bias_sink.target;
+// How to make x again where it is not kept: as the caller says, or from what its activation was
+// applied to, which its producer keeps.
+Remake remake_input(const Context& context, const LinearInput& x) {
+  const Slot& slot = x.value.slot;
+  if (x.remake || slot == nullptr || slot->epilogue == 0 ||
+      !context.stream.device().service<KeepPolicy>().remake_cheap_values) {
+    return x.remake;
   }
-  launch(tape.stream(), product);
-  if (bias_sink && bias_sink.add) {
-    launch(tape.stream(), ColumnSum{.x = grad, .sums = bias_sink.target, .add = true});
+  return [before = slot->epilogue_input,
+          activation = static_cast<Activation>(slot->epilogue)](Stream& stream) {
+    Tensor made = Tensor::empty(stream, before.dtype(), before.shape());
+    launch(stream, ActivationForward{.x = before, .y = made, .activation = activation});
+    return made;
+  };
+}
+
+// dL/dW = g^T x and dL/db, the column sums of g, both in the accumulation dtype.
+void weight_gradient(Tape& tape, const Slot& y, const Tensor& x, Parameter& weight, Parameter* bias,
+                     const Sizes& sizes) {
+  const Tensor& grad = finished_grad(tape, y);
+  const Sink sink = tape.sink(weight);
+  launch(tape.stream(), Matmul{.a = grad,
+                               .b = x,
+                               .d = sink.target,
+                               .m = sizes.out,
+                               .n = sizes.in,
+                               .k = sizes.rows,
+                               .transpose_a = true,
+                               .add = sink.add});
+  if (bias != nullptr) {
+    const Sink bias_sink = tape.sink(*bias);
+    const bool summed = static_cast<bool>(y->column_sums);
+    launch(tape.stream(), ColumnSum{.x = summed ? y->column_sums : grad,
+                                    .sums = bias_sink.target,
+                                    .add = bias_sink.add});
   }
 }
 
 }  // namespace
 
-Value linear(Context& context, const Value& x, Parameter& weight, Parameter* bias,
+Value linear(Context& context, const LinearInput& input, Parameter& weight, Parameter* bias,
              const LinearOptions& options) {
   const OpScope scope(context.stream, "linear");
+  const Value& x = input.value;
   const Sizes sizes = checked_sizes(x, weight, bias);
   Value y = context.output(x.dtype(), {sizes.rows, sizes.out});
   Matmul product{.a = x.data,
@@ -127,23 +150,30 @@ Value linear(Context& context, const Value& x, Parameter& weight, Parameter* bia
     ParameterList parameters{&weight};
     if (bias != nullptr) {
       parameters.push_back(bias);
+      y.slot->wants_column_sums = true;
     }
+    const Remake remake = remake_input(context, input);
+    const Tensor kept = remake ? Tensor() : x.data;
     context.tape->record({.op = "linear",
                           .input_gradient =
                               [x = x.slot, y = y.slot, &weight, rows = sizes.rows,
+                               first = options.before_input_gradient,
                                then = options.after_input_gradient](Tape& tape) {
+                                if (first) {
+                                  first(tape);
+                                }
                                 input_gradient(tape, finished_grad(tape, y), weight, x, rows);
                                 if (then) {
                                   then(tape);
                                 }
                               },
                           .weight_gradient =
-                              [x = x.data, y = y.slot, &weight, bias, sizes](Tape& tape) {
-                                weight_gradient(tape, finished_grad(tape, y), x, weight, bias,
-                                                sizes);
+                              [kept, remake, y = y.slot, &weight, bias, sizes](Tape& tape) {
+                                const Tensor x = remake ? remake(tape.stream()) : kept;
+                                weight_gradient(tape, y, x, weight, bias, sizes);
                               },
                           .parameters = std::move(parameters),
-                          .saved = {x.data, before},
+                          .saved = {kept, before},
                           .shape = y.shape()});
   }
   return y;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "autograd/context.h"
+#include "autograd/remake.h"
 #include "ops/activation/activation_kind.h"
 
 namespace bloomery {
@@ -14,14 +15,28 @@ struct LinearOptions {
   // Called in the backward pass between dL/dx and dL/dW, where a layer may start to communicate the
   // first while the second is computed. May be empty.
   BackwardFn after_input_gradient;
+  // Called in the backward pass before dL/dx, where a layer may start to fetch what the input's
+  // `remake` gives. May be empty.
+  BackwardFn before_input_gradient;
+};
+
+// What a linear layer is applied to. With `remake` it does not keep the value for its weight
+// gradient.
+struct LinearInput {
+  LinearInput(Value x, Remake again = {}) : value(std::move(x)), remake(std::move(again)) {}
+  operator const Value&() const { return value; }
+
+  Value value;
+  Remake remake;
 };
 
 // x [.., in], weight [out.., in], bias of out elements or null; y [rows, out]. All of one dtype.
 // Backward, with g = dL/dy * f'(before), where before = x W^T + b:
 //   dL/dx = g W,  dL/dW = g^T x,  dL/db = column sums of g.
 // Keeps x, and `before` when there is an activation. The derivative f' is offered to the consumer
-// of y (see GradSlot); the derivative that x offers is applied in the product that makes dL/dx.
-Value linear(Context& context, const Value& x, Parameter& weight, Parameter* bias,
+// of y (see GradSlot); the derivative that x offers is applied in the product that makes dL/dx, and
+// where cheap values are made again (KeepPolicy) such an x is not kept.
+Value linear(Context& context, const LinearInput& x, Parameter& weight, Parameter* bias,
              const LinearOptions& options = {});
 
 }  // namespace bloomery

@@ -87,6 +87,22 @@ template <int kLevel>
 void run(OnCpu<kLevel>, Stream&, const LossGradient&);
 void run(OnCuda, Stream&, const LossGradient&);
 
+// LossTokens and LossGradient in one pass over logits whose columns are all here: what no other
+// rank has a part in.
+struct LossAndGradient {
+  View logits;
+  ConstView labels;
+  LossColumns columns;
+  ConstView mask;        // or null
+  ConstView inverse;     // of LossMaskSum
+  ConstView grad_scale;  // fp32 [1], or null: one
+  std::int64_t vocabulary = 0;
+  View losses;  // [rows]
+};
+template <int kLevel>
+void run(OnCpu<kLevel>, Stream&, const LossAndGradient&);
+void run(OnCuda, Stream&, const LossAndGradient&);
+
 // loss[0] = sum(mask * losses) * inverse. Masked tokens are not looked at.
 struct LossMean {
   ConstView losses;

@@ -4,7 +4,7 @@
 
 #include "ops/activation/activation_kind.h"
 #include "ops/common/convert.h"
-#include "ops/loss/loss.h"
+#include "ops/loss/loss_steps.h"
 
 namespace bloomery {
 namespace {
@@ -171,6 +171,11 @@ void run(ThisCpu, Stream& stream, const LossGradient& k) {
                                         }
                                       });
   });
+}
+
+template <>
+void run(ThisCpu on, Stream& stream, const LossAndGradient& k) {
+  loss_and_gradient_in_steps(on, stream, k);
 }
 
 template <>

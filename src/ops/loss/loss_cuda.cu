@@ -1,6 +1,6 @@
 #include "device/cuda_check.h"
 #include "ops/common/dispatch_cuda.cuh"
-#include "ops/loss/loss.h"
+#include "ops/loss/loss_steps.h"
 
 namespace bloomery {
 namespace {
@@ -94,6 +94,14 @@ __device__ __forceinline__ void load_packs(const T* from, Pack<T, kCount> (&pack
   }
 }
 
+// Maximum and sum of the whole row, from what its threads have seen.
+template <class T>
+__device__ __forceinline__ Online<T> combined(const Online<T>& mine, float* scratch) {
+  const float largest = block_max(mine.max, scratch);
+  const float part = mine.max == largest ? mine.sum : mine.sum * exponential<T>(mine.max - largest);
+  return {largest, block_sum(part, scratch)};
+}
+
 template <int kCount, class T>
 __global__ void __launch_bounds__(kRowThreads)
     row_statistics(const T* logits, const std::int32_t* labels, LossColumns columns,
@@ -107,15 +115,12 @@ __global__ void __launch_bounds__(kRowThreads)
     load_packs(x + start, ahead);
     online.add(ahead);
   });
-  const float largest = block_max(online.max, scratch);
-  const float part =
-      online.max == largest ? online.sum : online.sum * exponential<T>(online.max - largest);
-  const float total = block_sum(part, scratch);
+  const Online<T> whole = combined(online, scratch);
   if (threadIdx.x == 0) {
     const std::int64_t label = columns.of(labels[row]);
-    local_max[row] = largest;
-    max[row] = largest;
-    sum[row] = total;
+    local_max[row] = whole.max;
+    max[row] = whole.max;
+    sum[row] = whole.sum;
     target[row] = label >= 0 ? to_float(x[label]) : 0.0f;
   }
 }
@@ -127,18 +132,19 @@ struct GradientArguments {
   const float *max, *sum, *mask, *inverse, *grad_scale;
 };
 
+// x [width] = the gradient of a row whose logits are at `from`, in the places where this thread
+// read them: x itself or a copy.
 template <int kCount, class T>
-__global__ void __launch_bounds__(kRowThreads) row_gradient(T* logits, GradientArguments k) {
-  const std::int64_t row = blockIdx.x;
-  T* x = logits + row * k.width;
+__device__ __forceinline__ void write_gradient(const GradientArguments& k, std::int64_t row,
+                                               const Online<T>& statistics, const T* from, T* x) {
   const float weight =
       mask_at(k.mask, row) * *k.inverse * (k.grad_scale != nullptr ? *k.grad_scale : 1.0f);
   const bool counts = weight != 0.0f;
-  const float max = k.max[row], factor = counts ? weight / k.sum[row] : 0.0f;
+  const float max = statistics.max, factor = counts ? weight / statistics.sum : 0.0f;
   const std::int64_t label = k.columns.of(k.labels[row]);
   for_packs<kCount>(k.columns.num_valid, [&](auto packs, auto count, std::int64_t start) {
     Pack<T, count()> values[packs()];
-    load_packs(x + start, values);
+    load_packs(from + start, values);
 #pragma unroll
     for (int p = 0; p < packs(); ++p) {
       const std::int64_t first = start + p * kRowThreads * count();
@@ -153,6 +159,50 @@ __global__ void __launch_bounds__(kRowThreads) row_gradient(T* logits, GradientA
   });
   for (std::int64_t i = k.columns.num_valid + threadIdx.x; i < k.width; i += kRowThreads) {
     x[i] = from_float<T>(0.0f);
+  }
+}
+
+template <int kCount, class T>
+__global__ void __launch_bounds__(kRowThreads) row_gradient(T* logits, GradientArguments k) {
+  const std::int64_t row = blockIdx.x;
+  T* x = logits + row * k.width;
+  write_gradient<kCount>(k, row, Online<T>{k.max[row], k.sum[row]}, x, x);
+}
+
+__device__ __forceinline__ float token_loss(float max, float sum, float target, float mask,
+                                            std::int64_t label, std::int64_t vocabulary) {
+  if (label < 0 || label >= vocabulary) {
+    return mask == 0.0f ? 0.0f : NAN;
+  }
+  return logf(sum) + (max - target);
+}
+
+// The row is read once, into shared memory, where each thread finds again what it read itself.
+template <int kCount, class T>
+__global__ void __launch_bounds__(kRowThreads)
+    row_loss_and_gradient(T* logits, GradientArguments k, std::int64_t vocabulary, float* losses) {
+  extern __shared__ uint4 row_memory[];
+  __shared__ float scratch[kRowThreads / kWarpSize];
+  T* const kept = reinterpret_cast<T*>(row_memory);
+  const std::int64_t row = blockIdx.x;
+  T* const x = logits + row * k.width;
+  const std::int64_t label = k.columns.of(k.labels[row]);
+  const float target = threadIdx.x == 0 && label >= 0 ? to_float(x[label]) : 0.0f;
+  Online<T> online;
+  for_packs<kCount>(k.columns.num_valid, [&](auto packs, auto count, std::int64_t start) {
+    Pack<T, count()> ahead[packs()];
+    load_packs(x + start, ahead);
+#pragma unroll
+    for (int p = 0; p < packs(); ++p) {
+      store_pack(kept + start + p * kRowThreads * count(), ahead[p]);
+    }
+    online.add(ahead);
+  });
+  const Online<T> whole = combined(online, scratch);
+  write_gradient<kCount>(k, row, whole, kept, x);
+  if (threadIdx.x == 0) {
+    losses[row] =
+        token_loss(whole.max, whole.sum, target, mask_at(k.mask, row), k.labels[row], vocabulary);
   }
 }
 
@@ -174,11 +224,8 @@ __global__ void token_losses(TokenArguments k, float* losses, std::int64_t count
   if (t >= count) {
     return;
   }
-  float loss = logf(k.sum[t]) + (k.max[t] - k.target[t]);
-  if (k.labels[t] < 0 || k.labels[t] >= k.vocabulary) {
-    loss = mask_at(k.mask, t) == 0.0f ? 0.0f : NAN;
-  }
-  losses[t] = loss;
+  losses[t] =
+      token_loss(k.max[t], k.sum[t], k.target[t], mask_at(k.mask, t), k.labels[t], k.vocabulary);
 }
 
 __global__ void mask_sum(const float* mask, std::int64_t count, float* inverse, float* whole) {
@@ -286,6 +333,37 @@ void run(OnCuda, Stream& stream, const LossGradient& k) {
                                                                                  arguments);
   });
   check_launch("loss gradient");
+}
+
+void run(OnCuda on, Stream& stream, const LossAndGradient& k) {
+  constexpr std::int64_t kMostBytes = 112 << 10;  // of a row: two blocks share a multiprocessor
+  const std::int64_t rows = k.logits.rows(), width = k.logits.columns();
+  const std::int64_t bytes = width * static_cast<std::int64_t>(size_of(k.logits.dtype));
+  if (rows == 0) {
+    return;
+  }
+  if (bytes > kMostBytes) {
+    return loss_and_gradient_in_steps(on, stream, k);
+  }
+  const GradientArguments arguments{.labels = k.labels.as<std::int32_t>(),
+                                    .columns = k.columns,
+                                    .width = width,
+                                    .mask = k.mask.as<float>(),
+                                    .inverse = k.inverse.as<float>(),
+                                    .grad_scale = k.grad_scale.as<float>()};
+  dispatch_device(k.logits.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const bool packed = packed_rows(k.logits.data, width, k.logits.dtype);
+    const auto kernel =
+        packed ? row_loss_and_gradient<kPackSize<T>, T> : row_loss_and_gradient<1, T>;
+    check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    static_cast<int>(kMostBytes)),
+               "cudaFuncSetAttribute");
+    kernel<<<static_cast<unsigned>(rows), kRowThreads, static_cast<std::size_t>(bytes),
+             cuda_stream(stream)>>>(k.logits.as<T>(), arguments, k.vocabulary,
+                                    k.losses.as<float>());
+  });
+  check_launch("loss and gradient");
 }
 
 void run(OnCuda, Stream& stream, const LossMean& k) {

@@ -33,7 +33,8 @@ struct Result {
   std::vector<float> losses, gradients;
 };
 
-Result computed(const std::vector<Row>& rows) {
+// By one pass over the logits, or by one for each kernel.
+Result computed(const std::vector<Row>& rows, bool one_pass) {
   Device device({.num_threads = 2, .poison = true});
   Stream stream(device);
   std::vector<float> values;
@@ -51,6 +52,15 @@ Result computed(const std::vector<Row>& rows) {
   const Tensor target = statistics.slice(2, 3), losses = statistics.slice(3, 4);
   const Tensor inverse = Tensor::from_host(stream, std::vector<float>{1.0f}, {1});
   const LossColumns columns{.first_token = 0, .num_valid = kColumns};
+  if (one_pass) {
+    launch(stream, LossAndGradient{.logits = logits,
+                                   .labels = labels,
+                                   .columns = columns,
+                                   .inverse = inverse,
+                                   .vocabulary = kColumns,
+                                   .losses = losses});
+    return {losses.to_host<float>(stream), logits.to_host<float>(stream)};
+  }
   launch(stream, LossStatistics{.logits = logits,
                                 .labels = labels,
                                 .columns = columns,
@@ -73,7 +83,10 @@ Result computed(const std::vector<Row>& rows) {
   return {losses.to_host<float>(stream), logits.to_host<float>(stream)};
 }
 
-TEST(Loss, RowsOfExtremeLogits) {
+class LossTest : public ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(InOnePass, LossTest, ::testing::Bool());
+
+TEST_P(LossTest, RowsOfExtremeLogits) {
   const std::vector<Row> rows{
       {-kInfinity, {{5, 0.0f}}, 5},               // one token is possible
       {-kInfinity, {{5, 0.0f}, {68, 1.0f}}, 68},  // two are, far apart
@@ -84,7 +97,7 @@ TEST(Loss, RowsOfExtremeLogits) {
       {3e38f, {}, 1},                             // all the same
       {0.0f, {{69, -kInfinity}}, 69},             // an impossible token came
   };
-  const Result result = computed(rows);
+  const Result result = computed(rows, GetParam());
   for (std::size_t r = 0; r < rows.size(); ++r) {
     SCOPED_TRACE(::testing::Message() << "row " << r);
     const std::vector<float> logits = rows[r].logits();
@@ -111,9 +124,9 @@ TEST(Loss, RowsOfExtremeLogits) {
   }
 }
 
-TEST(Loss, NanReachesTheLossAndTheGradient) {
+TEST_P(LossTest, NanReachesTheLossAndTheGradient) {
   for (const std::int64_t column : {0, 20, 69}) {
-    const Result result = computed({{1.0f, {{column, NAN}}, 7}, {1.0f, {}, 7}});
+    const Result result = computed({{1.0f, {{column, NAN}}, 7}, {1.0f, {}, 7}}, GetParam());
     EXPECT_TRUE(std::isnan(result.losses[0])) << column;
     EXPECT_TRUE(std::isnan(result.gradients[0])) << column;
     EXPECT_FALSE(std::isnan(result.losses[1])) << column;

@@ -1,5 +1,7 @@
 #include "ops/matmul/matmul.h"
 
+#include <algorithm>
+
 namespace bloomery {
 namespace {
 
@@ -33,11 +35,22 @@ MatmulSizes checked_sizes(const Matmul& p) {
   check(!(p.add && has_epilogue(p)) &&
             !(p.derivative != Activation::none && (p.bias || p.activation != Activation::none)),
         "matmul: forward epilogue, backward epilogue and add exclude each other");
-  check(!p.column_sums_of_a || (p.transpose_a && !has_epilogue(p) &&
-                                fits(p.column_sums_of_a, accumulation_dtype(p.a.dtype), m)),
-        "matmul: column sums of a need a transposed a, no epilogue and ",
-        accumulation_dtype(p.a.dtype), " [", m, "]");
+  check(!p.column_sums || (p.derivative != Activation::none && p.column_sums.columns() == n &&
+                           p.column_sums.dtype == accumulation_dtype(p.a.dtype)),
+        "matmul: column sums come with a derivative, in ", accumulation_dtype(p.a.dtype),
+        " [parts, ", n, "]");
   return sizes;
+}
+
+std::int64_t num_column_sum_parts(const Stream& stream, std::int64_t m, std::int64_t n) {
+  // On a GPU about half a million sums at a time fill it; a part has rows for eight warps.
+  constexpr std::int64_t kSums = std::int64_t{1} << 19, kLeastRows = 32, kMost = 2048;
+  if (stream.device().rules() != DeviceKind::cuda) {
+    return 1;
+  }
+  return std::clamp<std::int64_t>(
+      (m + kLeastRows - 1) / kLeastRows, 1,
+      std::clamp<std::int64_t>(kSums / std::max<std::int64_t>(n, 1), 1, kMost));
 }
 
 double flops(const Matmul& matmul) {

@@ -29,10 +29,9 @@ struct Matmul {
   // Backward epilogue: d = (op(a) op(b)) * derivative(`derivative_at`). Not together with `add`.
   Activation derivative = Activation::none;
   ConstView derivative_at;  // [m, n], what `before` held, in the dtype of d
-
-  // Receives the column sums of a [k, m] as it is stored, in the accumulation dtype: the bias
-  // gradient beside a weight gradient. Always overwritten. Needs `transpose_a`, no epilogue.
-  View column_sums_of_a;  // [m], or null
+  // Receives rows whose column sums are those of d as stored, in the accumulation dtype: what is
+  // left of a bias gradient is their sum. Only beside a derivative.
+  View column_sums;  // [num_column_sum_parts(stream, m, n), n], or null
 };
 template <int kLevel>
 void run(OnCpu<kLevel>, Stream&, const Matmul&);
@@ -47,6 +46,9 @@ struct ColumnSum {
 template <int kLevel>
 void run(OnCpu<kLevel>, Stream&, const ColumnSum&);
 void run(OnCuda, Stream&, const ColumnSum&);
+
+// Into how many parts column sums of m rows are divided where a kernel makes them by the way.
+std::int64_t num_column_sum_parts(const Stream& stream, std::int64_t m, std::int64_t n);
 
 struct MatmulSizes {
   std::int64_t m, n, k;

@@ -189,19 +189,7 @@ void multiply(Stream& stream, const Matmul& k, const MatmulSizes& sizes,
   });
 }
 
-}  // namespace
-
-template <>
-void run(ThisCpu, Stream& stream, const Matmul& k) {
-  const MatmulSizes sizes = checked_sizes(k);
-  if (k.column_sums_of_a) {
-    ConstView a = k.a;
-    a.shape = {sizes.k, sizes.m};
-    bloomery::run(ThisCpu{}, stream, ColumnSum{.x = a, .sums = k.column_sums_of_a});
-  }
-  if (sizes.m == 0 || sizes.n == 0) {
-    return;
-  }
+void multiply_by_plan(Stream& stream, const Matmul& k, const MatmulSizes& sizes) {
   const MatmulKey key{.m = sizes.m,
                       .n = sizes.n,
                       .k = sizes.k,
@@ -218,6 +206,21 @@ void run(ThisCpu, Stream& stream, const Matmul& k) {
     multiply(stream, product, sizes, candidate);
   };
   multiply(stream, k, sizes, stream.device().service<CpuMatmulPlans>().plan(key, trial));
+}
+
+}  // namespace
+
+template <>
+void run(ThisCpu, Stream& stream, const Matmul& k) {
+  const MatmulSizes sizes = checked_sizes(k);
+  if (sizes.m > 0 && sizes.n > 0) {
+    multiply_by_plan(stream, k, sizes);
+  }
+  if (k.column_sums) {
+    ConstView d = k.d;
+    d.shape = {sizes.m, sizes.n};
+    bloomery::run(ThisCpu{}, stream, ColumnSum{.x = d, .sums = k.column_sums});
+  }
 }
 
 }  // namespace bloomery

@@ -1,25 +1,22 @@
 #include "ops/activation/activation.h"
-#include "ops/matmul/add_bias.h"
 #include "ops/matmul/cublaslt.h"
+#include "ops/matmul/epilogue_cuda.h"
+#include "ops/matmul/few_rows.h"
 #include "ops/matmul/matmul.h"
 
 namespace bloomery {
 namespace {
 
 // The library has one GELU, by tanh, in the precision of 16-bit outputs; its matrix of values
-// before the activation has rows of whole 16 bytes.
-bool fuses(Activation activation, const Matmul& k, const MatmulSizes& sizes) {
-  return activation == Activation::none ||
-         (activation == Activation::gelu_tanh && k.d.dtype != DType::fp32 && sizes.n % 8 == 0);
+// before the activation has rows of whole 16 bytes. Its products with GELU's derivative, and those
+// that sum columns of an operand, take longer than the bare product and a pass over its result.
+bool fuses(const Matmul& k, const MatmulSizes& sizes) {
+  return k.derivative == Activation::none &&
+         (k.activation == Activation::none ||
+          (k.activation == Activation::gelu_tanh && k.d.dtype != DType::fp32 && sizes.n % 8 == 0));
 }
 
 cublasLtEpilogue_t epilogue(const Matmul& k) {
-  if (k.derivative != Activation::none) {
-    return CUBLASLT_EPILOGUE_DGELU;
-  }
-  if (k.column_sums_of_a) {
-    return CUBLASLT_EPILOGUE_BGRADB;
-  }
   if (k.activation != Activation::none) {
     if (k.before) {
       return k.bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
@@ -41,20 +38,13 @@ void multiply_in_steps(Stream& stream, const Matmul& k, const MatmulSizes& sizes
   } else if (k.derivative != Activation::none) {
     rest.derivative = Activation::none;
     rest.derivative_at = {};
+    rest.column_sums = {};
     run(OnCuda{}, stream, rest);
-    run(OnCuda{}, stream,
-        ActivationBackward{
-            .grad_y = k.d, .x = k.derivative_at, .grad_x = k.d, .activation = k.derivative});
+    multiply_by_derivative_cuda(stream, k, sizes);
   } else if (k.bias) {
     rest.bias = {};
     run(OnCuda{}, stream, rest);
     add_bias_cuda(stream, k.d, k.bias);
-  } else if (k.column_sums_of_a) {
-    rest.column_sums_of_a = {};
-    ConstView a = k.a;
-    a.shape = {sizes.k, sizes.m};
-    run(OnCuda{}, stream, ColumnSum{.x = a, .sums = k.column_sums_of_a});
-    run(OnCuda{}, stream, rest);
   } else {
     check(sizes.m * sizes.n * sizes.k == 0, "matmul: cuBLASLt has no deterministic kernel for a ",
           sizes.m, "x", sizes.n, "x", sizes.k, " product of ", k.a.dtype, " into ", k.d.dtype);
@@ -68,8 +58,10 @@ void multiply_in_steps(Stream& stream, const Matmul& k, const MatmulSizes& sizes
 
 void run(OnCuda, Stream& stream, const Matmul& k) {
   const MatmulSizes sizes = checked_sizes(k);
-  const bool fused = sizes.m * sizes.n * sizes.k > 0 && fuses(k.activation, k, sizes) &&
-                     fuses(k.derivative, k, sizes) &&
+  if (multiply_few_rows(stream, k, sizes)) {
+    return;
+  }
+  const bool fused = sizes.m * sizes.n * sizes.k > 0 && fuses(k, sizes) &&
                      stream.device().service<CublasLt>().multiply(stream, k, sizes, epilogue(k));
   if (!fused) {
     multiply_in_steps(stream, k, sizes);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/random.h"
+#include "device/overlap.h"
 #include "ops/matmul/choices.h"
 #include "ops/matmul/cpu_plans.h"
 
@@ -186,23 +187,70 @@ TEST_P(MatmulTest, EpiloguesKeepWhatBackwardNeeds) {
   }
 }
 
-TEST_P(MatmulTest, ColumnSumsBesideTheProduct) {
+// What generation multiplies, with rows of b that one warp of a GPU takes, or several share; some
+// columns are left over.
+TEST_P(MatmulTest, FewRowsWithBiasAndActivation) {
   Bench bench(GetParam());
-  for (const DType dtype : {DType::fp32, DType::bf16}) {
-    for (const bool add : {false, true}) {
-      const Problem problem{48, 24, 1500, true, false, add, dtype, DType::fp32};
-      SCOPED_TRACE(concat(dtype, add));
-      const Tensor a = bench.upload(dtype, {problem.k, problem.m}, problem.a());
-      const Tensor b = bench.upload(dtype, {problem.k, problem.n}, problem.b());
-      const Tensor d = bench.upload(DType::fp32, {problem.m, problem.n}, problem.earlier());
-      const Tensor sums = Tensor::empty(bench.stream, DType::fp32, {problem.m});
-      launch(
-          bench.stream,
-          Matmul{
-              .a = a, .b = b, .d = d, .transpose_a = true, .add = add, .column_sums_of_a = sums});
-      expect_close(bench.download(d), problem.expected(), 1e-6);
-      Numbers expected(static_cast<std::size_t>(problem.m));
-      const Numbers values = problem.a();
+  const OverlapLaunches overlap(bench.stream);
+  for (std::int64_t m = 1; m <= 5; ++m) {
+    for (const auto& [n, k] : {std::pair{7, 8}, {2304, 768}, {770, 1104}, {36, 3072}, {9, 8960}}) {
+      for (const auto& [dtype, output] :
+           {std::pair{DType::fp32, DType::fp32}, std::pair{DType::bf16, DType::bf16},
+            std::pair{DType::bf16, DType::fp32}, std::pair{DType::fp16, DType::fp16}}) {
+        const Activation activation = m == 1   ? Activation::none
+                                      : m == 2 ? Activation::gelu_tanh
+                                      : m == 3 ? Activation::silu
+                                               : Activation::gelu_erf;
+        SCOPED_TRACE(concat(m, "x", n, "x", k, " ", dtype, " to ", output));
+        const Problem problem{m, n, k, false, true, false, dtype, output};
+        const Tensor a = bench.upload(dtype, {m, k}, problem.a());
+        const Tensor b = bench.upload(dtype, {n, k}, problem.b());
+        const Numbers offsets = random_numbers("bias", n);
+        const Tensor bias = bench.upload(dtype, {n}, offsets);
+        const Tensor y = Tensor::empty(bench.stream, output, {m, n});
+        launch(bench.stream, Matmul{.a = a,
+                                    .b = b,
+                                    .d = y,
+                                    .transpose_b = true,
+                                    .bias = bias,
+                                    .activation = activation});
+        Numbers expected = problem.expected();
+        dispatch_activation(activation, [&](auto tag) {
+          for (std::size_t i = 0; i < expected.size(); ++i) {
+            expected[i] = activate<decltype(tag)::value>(expected[i] +
+                                                         offsets[i % static_cast<std::size_t>(n)]);
+          }
+        });
+        expect_close(bench.download(y), expected, 1.5 * tolerance(output));
+      }
+    }
+  }
+}
+
+TEST_P(MatmulTest, ColumnSumsBesideADerivative) {
+  Bench bench(GetParam());
+  for (const auto& [m, n] :
+       {std::pair{0, 8}, std::pair{5, 9}, std::pair{1500, 72}, std::pair{300, 1031}}) {
+    for (const DType dtype : {DType::fp32, DType::bf16, DType::fp16}) {
+      SCOPED_TRACE(concat(m, "x", n, " ", dtype));
+      const Problem problem{m, n, 24, false, false, false, dtype, dtype};
+      const Tensor a = bench.upload(dtype, {m, problem.k}, problem.a());
+      const Tensor b = bench.upload(dtype, {problem.k, n}, problem.b());
+      const Tensor at = bench.upload(dtype, {m, n}, random_numbers("at", std::int64_t{m} * n));
+      const Tensor d = Tensor::empty(bench.stream, dtype, {m, n});
+      const Tensor parts =
+          Tensor::empty(bench.stream, DType::fp32, {num_column_sum_parts(bench.stream, m, n), n});
+      const Tensor sums = Tensor::empty(bench.stream, DType::fp32, {n});
+      launch(bench.stream, Matmul{.a = a,
+                                  .b = b,
+                                  .d = d,
+                                  .m = m,
+                                  .derivative = Activation::gelu_tanh,
+                                  .derivative_at = at,
+                                  .column_sums = parts});
+      launch(bench.stream, ColumnSum{.x = parts, .sums = sums});
+      Numbers expected(static_cast<std::size_t>(n));
+      const Numbers values = bench.download(d);
       for (std::size_t i = 0; i < values.size(); ++i) {
         expected[i % expected.size()] += values[i];
       }

@@ -132,6 +132,20 @@ void record_norm(Tape& tape, NormRecord record, const Shape& shape) {
   tape.record(std::move(entry));
 }
 
+// The stream is kept for the norm's own backward.
+Remake remake_of(const NormResult& result, const Parameter& gain, const Parameter* bias,
+                 const NormOptions& options) {
+  return [x = result.stream.data, dtype = result.y.dtype(), &gain, bias, options](Stream& stream) {
+    Tensor y = Tensor::empty(stream, dtype, x.shape());
+    launch(stream, NormForward{.options = options,
+                               .stream = x,
+                               .gain = gain.value,
+                               .bias = bias != nullptr ? bias->value : Tensor(),
+                               .y = y});
+    return y;
+  };
+}
+
 }  // namespace
 
 std::int64_t num_norm_partials(std::int64_t rows, std::int64_t columns) {
@@ -168,6 +182,9 @@ NormResult add_norm(Context& context, const Value& stream, const Value& pending,
                                      .statistics = statistics,
                                      .mask = active.mask});
   if (context.tape != nullptr) {
+    if (context.stream.device().service<KeepPolicy>().remake_cheap_values) {
+      result.remake = remake_of(result, gain, bias, options);
+    }
     record_norm(*context.tape,
                 {.options = options,
                  .gain = &gain,

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "autograd/context.h"
+#include "autograd/remake.h"
 #include "device/launch.h"
 #include "ops/dropout/dropout.h"
 
@@ -19,8 +20,9 @@ struct NormOptions {
 };
 
 struct NormResult {
-  Value stream;  // stream + dropout(pending)
-  Value y;       // norm(stream), in the dtype of the gain
+  Value stream;   // stream + dropout(pending)
+  Value y;        // norm(stream), in the dtype of the gain
+  Remake remake;  // of y, where cheap values are made again (KeepPolicy)
 };
 
 // One pass over stream and pending [tokens, channels]. Without `pending` the stream is returned as

@@ -1,4 +1,4 @@
-#include "device/cuda_check.h"
+#include "device/launch_cuda.cuh"
 #include "ops/norm/rows_cuda.cuh"
 
 namespace bloomery {
@@ -115,6 +115,8 @@ template <int kOctets, bool kWholeBlock, class Stored, class Branch>
 __global__ void __launch_bounds__(kWholeBlock ? kMaxThreadsPerRow : kRowsPerBlock* kWarpSize)
     norm_forward(Arguments<Stored, Branch> a) {
   using Team = RowTeam<kWholeBlock>;
+  let_next_kernel_start();
+  wait_for_kernels_before();
   const std::int64_t row = std::int64_t{blockIdx.x} * Team::rows_per_block() + Team::row_of_block();
   if (row >= a.rows) {
     return;
@@ -187,17 +189,17 @@ __global__ void norm_forward_by_element(Arguments<Stored, Branch> a) {
 }
 
 template <class Stored, class Branch>
-void launch_forward(const Arguments<Stored, Branch>& a, cudaStream_t stream) {
+void launch_forward(Stream& stream, const Arguments<Stored, Branch>& a) {
   if (!fits_octets(a.columns, a.stream, a.pending, a.gain, a.bias, a.out, a.y) ||
       a.columns > kBlockColumns) {
-    norm_forward_by_element<<<num_blocks(a.rows, 1), kThreads, 0, stream>>>(a);
+    norm_forward_by_element<<<num_blocks(a.rows, 1), kThreads, 0, cuda_stream(stream)>>>(a);
   } else if (a.columns > kWarpColumns) {
-    norm_forward<kMaxOctets, true>
-        <<<num_blocks(a.rows, 1), threads_per_row(a.columns, kMaxOctets), 0, stream>>>(a);
+    launch_kernel(stream, norm_forward<kMaxOctets, true, Stored, Branch>,
+                  dim3(num_blocks(a.rows, 1)), threads_per_row(a.columns, kMaxOctets), a);
   } else {
     dispatch_octets<kMaxOctets>(a.columns, [&](auto octets) {
-      norm_forward<octets(), false>
-          <<<num_blocks(a.rows, kRowsPerBlock), kRowsPerBlock * kWarpSize, 0, stream>>>(a);
+      launch_kernel(stream, norm_forward<octets(), false, Stored, Branch>,
+                    dim3(num_blocks(a.rows, kRowsPerBlock)), kRowsPerBlock * kWarpSize, a);
     });
   }
   check_launch("norm_forward");
@@ -239,20 +241,19 @@ void run(OnCuda, Stream& stream, const NormForward& k) {
   dispatch_stream(k.stream.dtype, k.gain.dtype, [&](auto stored, auto branch) {
     using Stored = typename decltype(stored)::type;
     using Branch = typename decltype(branch)::type;
-    launch_forward(Arguments<Stored, Branch>{.stream = k.stream.as<Stored>(),
-                                             .pending = k.pending.as<Branch>(),
-                                             .gain = k.gain.as<Branch>(),
-                                             .bias = k.bias.as<Branch>(),
-                                             .out = k.out.as<Stored>(),
-                                             .y = k.y.as<Branch>(),
-                                             .statistics = k.statistics.as<float>(),
-                                             .rows = k.stream.rows(),
-                                             .columns = k.stream.columns(),
-                                             .mask = k.mask,
-                                             .epsilon = k.options.epsilon,
-                                             .rms = k.options.kind == NormKind::rms,
-                                             .one_plus_gain = k.options.one_plus_gain},
-                   cuda_stream(stream));
+    launch_forward(stream, Arguments<Stored, Branch>{.stream = k.stream.as<Stored>(),
+                                                     .pending = k.pending.as<Branch>(),
+                                                     .gain = k.gain.as<Branch>(),
+                                                     .bias = k.bias.as<Branch>(),
+                                                     .out = k.out.as<Stored>(),
+                                                     .y = k.y.as<Branch>(),
+                                                     .statistics = k.statistics.as<float>(),
+                                                     .rows = k.stream.rows(),
+                                                     .columns = k.stream.columns(),
+                                                     .mask = k.mask,
+                                                     .epsilon = k.options.epsilon,
+                                                     .rms = k.options.kind == NormKind::rms,
+                                                     .one_plus_gain = k.options.one_plus_gain});
   });
 }
 

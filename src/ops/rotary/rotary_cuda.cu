@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "device/cuda_check.h"
+#include "device/launch_cuda.cuh"
 #include "ops/common/dispatch_cuda.cuh"
 #include "ops/rotary/rotary.h"
 
@@ -64,6 +64,8 @@ template <int kCount, bool kInterleaved, class T>
 __global__ void __launch_bounds__(kThreads) turn(T* data, const Problem p) {
   __shared__ float2 angles[kMaxRotaryPairs];
   const std::int64_t token = blockIdx.x;
+  let_next_kernel_start();
+  wait_for_kernels_before();
   set_angles(p, token, angles);
   __syncthreads();
   const int chunks = p.num_pairs / kCount, heads = p.num_groups * p.turned;
@@ -88,9 +90,8 @@ void launch_turn(Stream& stream, const Rotary& k, const Problem& p) {
   const bool aligned = reinterpret_cast<std::uintptr_t>(k.data.data) % 16 == 0 &&
                        k.head_dim % kPackSize<T> == 0 && p.num_pairs % kCount == 0;
   const auto kernel = aligned ? turn<kCount, kInterleaved, T> : turn<1, kInterleaved, T>;
-  kernel<<<static_cast<unsigned>(k.num_tokens), kThreads, 0, cuda_stream(stream)>>>(k.data.as<T>(),
-                                                                                    p);
-  check_launch("rotary");
+  launch_kernel(stream, kernel, dim3(static_cast<unsigned>(k.num_tokens)), kThreads, k.data.as<T>(),
+                p);
 }
 
 }  // namespace

@@ -2,19 +2,19 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
-#include "tokenizer/hf/char_class_tables.h"
+#include "tokenizer/unicode/run_text.h"
 
 namespace bloomery::hf {
 
 class CharBits {
  public:
-  explicit CharBits(std::span<const CharRange> ranges) : pages_(0x1100), bits_(4) {
-    for (const CharRange& range : ranges) {
-      for (char32_t code = range.first; code <= range.last; ++code) add(code);
-    }
+  // `runs` is one of char_class_tables.h.
+  explicit CharBits(const char* runs) : pages_(0x1100), bits_(4) {
+    read_runs(runs, [&](char32_t first, char32_t last, int is_in_set) {
+      for (char32_t code = first; is_in_set != 0 && code <= last; ++code) add(code);
+    });
   }
 
   bool contains(char32_t code) const {

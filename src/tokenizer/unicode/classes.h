@@ -2,13 +2,12 @@
 // parts.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 namespace bloomery {
 
 // The Unicode version of these tables: the one that Hugging Face tokenizers 0.23 and tiktoken 0.14
-// match in patterns (tools/unicode_tables reads the classes from them).
+// match in patterns (tools/unicode_tables.py reads the classes from them).
 inline constexpr char kPatternUnicodeVersion[] = "16.0.0";
 
 // Every character has one. White_Space (\s) takes precedence over the general category, of which
@@ -58,15 +57,18 @@ inline constexpr CharSet kMark(CharClass::mark);
 inline constexpr CharSet kWhiteSpace(CharClass::white_space);
 
 namespace detail {
-// Two stages: code / 128 names a block, the block has the classes.
-extern const std::uint8_t kClassBlock[8704];
-extern const std::uint8_t kBlockClass[];
+// Two stages: code / 128 names a block, the block has the classes. ASCII is the first.
+struct ClassTables {
+  std::uint8_t block[0x110000 / 128];
+  std::uint8_t classes[256][128];
+};
+extern const ClassTables kClassTables;
 }  // namespace detail
 
 // `code` must be at most U+10FFFF.
 inline CharClass char_class(char32_t code) {
-  return static_cast<CharClass>(
-      detail::kBlockClass[detail::kClassBlock[code >> 7] * std::size_t{128} + (code & 127)]);
+  const detail::ClassTables& tables = detail::kClassTables;
+  return static_cast<CharClass>(tables.classes[tables.block[code >> 7]][code & 127]);
 }
 
 }  // namespace bloomery

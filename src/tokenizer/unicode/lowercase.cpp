@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <cstdlib>
+#include <cstdint>
 #include <vector>
 
 #include "tokenizer/unicode/normalize.h"
@@ -16,16 +16,11 @@ struct Run {
 
 std::vector<Run> read_runs() {
   std::vector<Run> runs;
-  char32_t first = 0;
-  for (const char* text = kLowercaseRuns; *text != '\0'; ++text) {
-    char* at = nullptr;
-    const auto next = [&] { return static_cast<std::uint32_t>(std::strtoul(at, &at, 16)); };
-    first += static_cast<char32_t>(std::strtoul(text, &at, 16));
-    const std::uint32_t count = next(), step = next(), shift = next();
-    runs.push_back(
-        {first, first + (count - 1) * step, step, static_cast<std::int32_t>(shift) - 0x20000});
-    text = at;
-  }
+  read_table(kLowercaseRuns, [&](const TableEntry& entry) {
+    const char32_t count = entry.values[0], step = entry.values[1];
+    runs.push_back({entry.code, entry.code + (count - 1) * step, step,
+                    static_cast<std::int32_t>(entry.values[2]) - 0x20000});
+  });
   return runs;
 }
 

@@ -1,7 +1,6 @@
 #include "tokenizer/unicode/normalize_data.h"
 
 #include <cstdlib>
-#include <functional>
 
 #include "tokenizer/unicode/normalize_tables.h"
 #include "tokenizer/utf8.h"
@@ -19,24 +18,6 @@ std::uint64_t pair_key(char32_t first, char32_t second) {
   return static_cast<std::uint64_t>(first) << 32 | second;
 }
 
-using Entry = std::function<void(char32_t, const std::vector<char32_t>&)>;
-
-void read_table(const char* text, const Entry& entry) {
-  char32_t code = 0;
-  while (*text != '\0') {
-    std::vector<char32_t> values;
-    for (; *text != ';';) {
-      char* end = nullptr;
-      values.push_back(static_cast<char32_t>(std::strtoul(text, &end, 16)));
-      text = end;
-    }
-    ++text;
-    code += values.front();
-    values.erase(values.begin());
-    entry(code, values);
-  }
-}
-
 constexpr std::uint8_t kDecomposed = 1 << static_cast<int>(NormalForm::nfd);
 constexpr std::uint8_t kCompatible = 1 << static_cast<int>(NormalForm::nfkd);
 constexpr std::uint8_t kComposed = 1 << static_cast<int>(NormalForm::nfc);
@@ -44,6 +25,32 @@ constexpr std::uint8_t kCompatibleComposed = 1 << static_cast<int>(NormalForm::n
 constexpr std::uint8_t kAll = kDecomposed | kCompatible | kComposed | kCompatibleComposed;
 
 }  // namespace
+
+void read_table(const char* text, const std::function<void(const TableEntry&)>& visit) {
+  TableEntry entry;
+  for (; *text != '\0'; ++text) {
+    char32_t distance = 1;
+    entry.is_marked = false;
+    entry.values.clear();
+    for (; *text != ';'; text += *text == ' ') {
+      if (*text == '-') {
+        entry.is_marked = true;
+        ++text;
+      }
+      char* end = nullptr;
+      const auto number = static_cast<char32_t>(std::strtoul(text, &end, 16));
+      text = end;
+      if (*text == ':') {
+        distance = number;
+        ++text;
+      } else {
+        entry.values.push_back(number);
+      }
+    }
+    entry.code += distance;
+    visit(entry);
+  }
+}
 
 const NormalizeData& NormalizeData::get() {
   static const NormalizeData data;
@@ -67,28 +74,31 @@ std::uint16_t NormalizeData::store(const std::vector<char32_t>& parts) {
 }
 
 NormalizeData::NormalizeData() : pages_(0x1100), characters_(256), pool_(1, U'\0') {
-  read_table(kCanonicalDecompositions, [&](char32_t code, const std::vector<char32_t>& parts) {
-    CharacterData& data = at(code);
-    data.canonical = data.compatible = store(parts);
-    data.unstable = kAll;
+  std::unordered_map<char32_t, std::vector<char32_t>> canonical;
+  read_table(kCanonicalDecompositions, [&](const TableEntry& entry) {
+    canonical[entry.code] = entry.values;
+    const bool composes = entry.values.size() == 2 && !entry.is_marked;
+    if (composes) compositions_[pair_key(entry.values[0], entry.values[1])] = entry.code;
+    at(entry.code).unstable = composes ? kDecomposed | kCompatible : kAll;
   });
-  read_table(kCompatibilityDecompositions, [&](char32_t code, const std::vector<char32_t>& parts) {
-    CharacterData& data = at(code);
-    data.compatible = store(parts);
+  for (const auto& [code, parts] : canonical) {
+    std::vector<char32_t> full = parts;
+    for (auto first = canonical.find(full[0]); first != canonical.end();
+         first = canonical.find(full[0])) {
+      full.erase(full.begin());
+      full.insert(full.begin(), first->second.begin(), first->second.end());
+    }
+    at(code).canonical = at(code).compatible = store(full);
+  }
+  read_table(kCompatibilityDecompositions, [&](const TableEntry& entry) {
+    CharacterData& data = at(entry.code);
+    data.compatible = store(entry.values);
     data.unstable |= kCompatible | kCompatibleComposed;
   });
-  read_table(kCombiningClasses, [&](char32_t code, const std::vector<char32_t>& value) {
-    CharacterData& data = at(code);
-    data.combining = static_cast<std::uint8_t>(value[0]);
+  read_table(kCombiningClasses, [&](const TableEntry& entry) {
+    CharacterData& data = at(entry.code);
+    data.combining = static_cast<std::uint8_t>(entry.values[0]);
     data.unstable = kAll;
-  });
-  read_table(kCompositions, [&](char32_t code, const std::vector<char32_t>& pair) {
-    compositions_[pair_key(pair[0], pair[1])] = code;
-    CharacterData& data = at(code);
-    data.unstable &= static_cast<std::uint8_t>(~kComposed);
-    if (data.compatible == data.canonical) {
-      data.unstable &= static_cast<std::uint8_t>(~kCompatibleComposed);
-    }
   });
   for (const auto& [pair, code] : compositions_) {
     at(static_cast<char32_t>(pair & 0xFFFFFFFF)).unstable |= kComposed | kCompatibleComposed;

@@ -24,7 +24,7 @@ struct ClassAt {
 inline ClassAt class_at(std::string_view text, std::size_t at) {
   const auto first = static_cast<unsigned char>(text[at]);
   if (first < 0x80) {
-    return {static_cast<CharClass>(detail::kBlockClass[first]), 1};  // ASCII is the first block
+    return {static_cast<CharClass>(detail::kClassTables.classes[0][first]), 1};
   }
   const Utf8Char character = utf8_at(text, at);
   return {char_class(character.code), character.length};

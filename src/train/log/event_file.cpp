@@ -2,11 +2,11 @@
 
 #include <unistd.h>
 
-#include <array>
 #include <bit>
 #include <utility>
 
 #include "base/error.h"
+#include "base/temporary_name.h"
 #include "train/log/crc32c.h"
 
 namespace bloomery {
@@ -73,17 +73,11 @@ constexpr int dtype = 1, shape = 2, string_val = 8;
 constexpr std::uint64_t string_type = 7;
 }  // namespace tensor
 
-std::string host_name() {
-  std::array<char, 256> name{};
-  const bool known = gethostname(name.data(), name.size() - 1) == 0 && name[0] != '\0';
-  return known ? name.data() : "localhost";
-}
-
 // The first name that is free; others of the same second and process get a higher number.
 std::filesystem::path free_name(const std::filesystem::path& folder, double now) {
   for (int number = 0;; ++number) {
     auto path = folder / concat("events.out.tfevents.", static_cast<std::int64_t>(now), ".",
-                                host_name(), ".", getpid(), ".", number);
+                                machine_name(), ".", getpid(), ".", number);
     if (!std::filesystem::exists(path)) return path;
   }
 }

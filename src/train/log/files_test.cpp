@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cmath>
+#include <csignal>
 #include <cstring>
 #include <fstream>
 #include <limits>
@@ -276,6 +278,29 @@ TEST(LogFile, KeepsABoundedNumberOfRecords) {
   EXPECT_TRUE(file.flush());
   EXPECT_EQ(read_file(path), "ccccdddd");
   EXPECT_NE(warnings.lines.at(1).find("2 records of it are lost"), std::string::npos);
+}
+
+TEST(LogFile, DeletesNoFileThatItDidNotMake) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "log";
+  LogFile file({.name = [&path] { return path; }});
+  file.add("a record");
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{.rlim_cur = 2, .rlim_max = before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &small);
+  const bool written = file.flush();
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_FALSE(written);
+  EXPECT_FALSE(std::filesystem::exists(path)) << "of its own file nothing stays";
+  std::filesystem::create_symlink("log", path);  // leads to itself: cannot be opened
+  EXPECT_FALSE(file.flush());
+  EXPECT_TRUE(std::filesystem::is_symlink(path));
+  std::filesystem::remove(path);
+  EXPECT_TRUE(file.flush());
+  EXPECT_EQ(read_file(path), "a record");
 }
 
 TEST(LogFile, EventsGoOnInANewFileWithAHeaderOfItsOwn) {

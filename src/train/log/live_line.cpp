@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/terminal.h"
+
 namespace bloomery {
 namespace {
 
@@ -113,14 +115,12 @@ std::string live_line(const LiveState& state, const LiveStyle& style) {
   }
 }
 
-LiveWriter::LiveWriter(int descriptor) : descriptor_(descriptor) {
+LiveWriter::LiveWriter(int descriptor) : descriptor_(descriptor), active_(is_terminal(descriptor)) {
   const auto variable = [](const char* name) {
     const char* value = std::getenv(name);
     return std::string(value != nullptr ? value : "");
   };
-  const std::string terminal = variable("TERM");
-  active_ = isatty(descriptor) != 0 && terminal != "dumb";
-  style_.colour = variable("NO_COLOR").empty();
+  style_.colour = wants_colour();
   std::string locale = variable("LC_ALL");
   if (locale.empty()) locale = variable("LC_CTYPE");
   if (locale.empty()) locale = variable("LANG");

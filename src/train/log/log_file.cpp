@@ -78,6 +78,7 @@ bool LogFile::flush() {
 }
 
 std::string LogFile::open() {
+  is_new_ = false;  // nor is a file that cannot be opened ours to delete
   path_ = settings_.name();
   if (path_.has_parent_path()) {
     // One level: a folder further up that is missing is a disk that is not mounted.

@@ -91,9 +91,7 @@ void set_earlier_rows_aside(const std::filesystem::path& path, std::int64_t iter
   LogFile aside({.name = [earlier] { return earlier; }, .lines = true});
   aside.add(std::move(goes));
   check(aside.flush(), "cannot write to ", earlier.string());
-  AtomicFile file(path);
-  file.write(stays);
-  file.commit();
+  write_file(path, stays);
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/number_text.h"
+
 namespace bloomery {
 namespace {
 
@@ -34,12 +36,9 @@ std::string short_number(double value) {
 }
 
 // 20000 as 20,000.
-std::string grouped(double value) {
-  if (std::trunc(value) != value || std::abs(value) >= 1e15) return short_number(value);
-  std::string digits = fmt::format("{:.0f}", value);
-  const std::size_t first = value < 0 ? 1 : 0;
-  for (std::size_t at = digits.size(); at > first + 3;) digits.insert(at -= 3, ",");
-  return digits;
+std::string step_text(double value) {
+  const bool whole = std::trunc(value) == value && std::abs(value) < 1e15;
+  return whole ? grouped(static_cast<std::int64_t>(value)) : short_number(value);
 }
 
 class Frame {
@@ -125,7 +124,7 @@ std::string axes(const Plot& plot, const Frame& frame) {
     svg += fmt::format(
         "<line class=\"axis\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2}\"/>"
         "<text class=\"tick\" x=\"{0:.1f}\" y=\"{3}\" text-anchor=\"middle\">{4}</text>\n",
-        x, bottom, bottom + 4, bottom + 18, grouped(tick));
+        x, bottom, bottom + 4, bottom + 18, step_text(tick));
   }
   svg += fmt::format("<line class=\"axis\" x1=\"{}\" x2=\"{}\" y1=\"{}\" y2=\"{}\"/>\n", kLeft,
                      right, bottom, bottom);
@@ -239,7 +238,7 @@ std::string hover_titles(const Plot& plot, const Frame& frame) {
       if (last == nullptr) continue;
       const std::string value = plot.y_text ? plot.y_text(last->y) : fmt::format("{:.6g}", last->y);
       title += fmt::format("{}{} {}: {} {}", title.empty() ? "" : "\n", plot.x_title,
-                           grouped(last->x), plot.series[i].name, value);
+                           step_text(last->x), plot.series[i].name, value);
       dots += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\"/>", frame.x(last->x),
                           frame.y(last->y));
     }

@@ -265,9 +265,7 @@ std::filesystem::path write_report(const std::filesystem::path& folder) {
   check(std::filesystem::exists(from), "there is no ", from.string(),
         "; give the folder of a training run, its --save or else its --tensorboard-dir");
   const MetricsHistory history = read_metrics(from);
-  AtomicFile file(to);
-  file.write(report_html(history.rows, run_summary(history.rows)));
-  file.commit();
+  write_file(to, report_html(history.rows, run_summary(history.rows)));
   return to;
 }
 

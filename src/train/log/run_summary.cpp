@@ -12,13 +12,9 @@ namespace {
 
 constexpr std::size_t kCheckpointsShown = 8;
 
-std::string local_time(double seconds) {
-  if (!(seconds > 0 && seconds < 1e12)) return "";
-  const auto whole = static_cast<std::time_t>(seconds);
-  std::tm parts{};
-  localtime_r(&whole, &parts);
-  char text[32];
-  return std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts) > 0 ? text : "";
+// Empty where a row has no time.
+std::string time_of(const MetricsRow& row) {
+  return row.time > 0 && row.time < 1e12 ? local_time(static_cast<std::time_t>(row.time)) : "";
 }
 
 const MetricsRow* last_of(const std::vector<MetricsRow>& rows, MetricsKind kind) {
@@ -49,7 +45,7 @@ std::vector<RunEvent> events_of(const std::vector<MetricsRow>& rows) {
   std::size_t number = 0;
   for (const MetricsRow& row : rows) {
     const auto add = [&](const std::string& what) {
-      events.push_back({local_time(row.time), row.iteration, what});
+      events.push_back({time_of(row), row.iteration, what});
     };
     if (row.kind == MetricsKind::start) {
       const std::string device = row.text("device");
@@ -102,7 +98,7 @@ ArgumentList figures_of(const std::vector<MetricsRow>& rows, const MetricsRow* s
   if (fastest > 0) add("best tokens/s", short_count(fastest));
   if (skipped > 0) add("skipped iterations", skipped);
   add("time at work", short_duration(seconds_at_work(rows)));
-  if (const std::string last = local_time(rows.back().time); !last.empty()) add("as of", last);
+  if (const std::string last = time_of(rows.back()); !last.empty()) add("as of", last);
   if (const std::size_t saved = count_of(rows, MetricsKind::checkpoint)) add("checkpoints", saved);
   if (start != nullptr && !start->text("device").empty()) add("device", start->text("device"));
   return figures;

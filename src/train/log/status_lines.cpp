@@ -85,12 +85,15 @@ std::string initialize_time_line(double seconds) {
   return fmt::format("time to initialize megatron (seconds): {:.3f}", seconds);
 }
 
+std::string local_time(std::time_t time) {
+  std::tm parts{};
+  localtime_r(&time, &parts);
+  char text[32];
+  return std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts) > 0 ? text : "";
+}
+
 std::string datetime_line(const std::string& event, std::time_t now) {
-  std::tm local{};
-  localtime_r(&now, &local);
-  return fmt::format("[{}] datetime: {:04d}-{:02d}-{:02d} {:02d}:{:02d}:{:02d} ", event,
-                     local.tm_year + 1900, local.tm_mon + 1, local.tm_mday, local.tm_hour,
-                     local.tm_min, local.tm_sec);
+  return fmt::format("[{}] datetime: {} ", event, local_time(now));
 }
 
 std::string exit_line(std::int64_t iteration, std::time_t now) {

@@ -18,6 +18,7 @@ using ArgumentList = std::vector<std::pair<std::string, std::string>>;
 std::string arguments_table(const ArgumentList& arguments);
 // A number as Python prints it: the fewest digits that give the same bits, 1.0 rather than 1.
 std::string python_float(double value);
+std::string local_time(std::time_t time);  // "2024-01-31 12:00:00"
 
 // The lines of start-up, in the order in which they come.
 struct WorldSizes {

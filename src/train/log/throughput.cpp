@@ -37,15 +37,6 @@ double deepspeed_flops(const ModelShape& shape, std::int64_t batch, std::int64_t
   return 2 * products;
 }
 
-double paper_flops(const ModelShape& shape, std::int64_t batch, std::int64_t length,
-                   Recomputation recomputation) {
-  check_shape(shape);
-  const double passes = recomputation == Recomputation::full ? 4 : 3;
-  const double width = real(shape.width), layers = real(shape.layers);
-  return 24 * passes * real(batch) * real(length) * layers * width * width *
-         (1 + real(length) / (6 * width) + real(shape.padded_vocabulary) / (16 * layers * width));
-}
-
 double model_flops(const ModelShape& shape, std::int64_t batch, std::int64_t length) {
   check_shape(shape);
   const double tokens = real(batch) * real(length);

@@ -23,9 +23,6 @@ struct ModelShape {
 // grouped queries count floor(2 / group) of the width squared, which is 0 for groups above 2.
 double deepspeed_flops(const ModelShape& shape, std::int64_t batch, std::int64_t length,
                        Recomputation recomputation);
-// The count of Megatron-DeepSpeed before its rebase and of the paper on Megatron (equation 3).
-double paper_flops(const ModelShape& shape, std::int64_t batch, std::int64_t length,
-                   Recomputation recomputation);
 // Megatron-LM's count: the operations of the model alone. Attention is causal, grouped keys and
 // values count what they are, recomputation counts nothing. The numerator of MFU.
 double model_flops(const ModelShape& shape, std::int64_t batch, std::int64_t length);

@@ -107,6 +107,7 @@ void describe(OptionTable& table, PretrainOptions& options) {
   describe(table, options.data);
   describe(table, options.tokenizer);
   describe_output(table, options);
+  describe_samples(table, options);
   describe_without_effect(table);
   describe_refused(table);
   describe_deepspeed_keys(table);

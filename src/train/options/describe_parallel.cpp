@@ -22,6 +22,12 @@ void describe_parallel(OptionTable& t, ParallelOptions& o) {
   t.add("tensor-model-parallel-size", o.tensor,
         "Ranks that divide every layer's heads, feed-forward size and vocabulary.",
         between(1, 65536));
+  t.add("sequence-parallel", o.sequence_parallel,
+        "Tensor-parallel ranks also divide the tokens between the layers that they divide: less "
+        "memory, the same communication.");
+  t.add("ds-sequence-parallel-size", o.sequence,
+        "Ranks that hold parts of the same sequences and divide the heads in attention (Ulysses).",
+        between(1, 65536));
   t.add("pipeline-model-parallel-size", o.pipeline,
         "Stages of ranks that divide the layers; micro-batches pass through them one behind the "
         "other.",

@@ -140,7 +140,8 @@ void describe_recompute(OptionTable& t, RecomputeFlags& o) {
   using Method = RecomputeFlags::Method;
   t.section("recomputation");
   t.add("recompute-granularity", o.granularity,
-        "full: whole layers. selective: attention alone, whose probabilities are never kept here.",
+        "full: whole layers. selective: what one pass over kept memory makes again, norms and "
+        "activations; the probabilities of attention are never kept.",
         {{"none", Granularity::none},
          {"full", Granularity::full},
          {"selective", Granularity::selective}})

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "config/option_table.h"
-#include "train/options/pretrain_options.h"
+#include "train/options/plan.h"
 
 namespace bloomery {
 namespace {
@@ -26,6 +26,9 @@ constexpr std::array kWithoutEffect = {
     WithoutEffect{"no-query-key-layer-scaling attention-softmax-in-fp32",
                   "the softmax of attention is always computed in fp32"},
     WithoutEffect{"accumulate-allreduce-grads-in-fp32", "gradients are always summed in fp32"},
+    WithoutEffect{"embedding-weights-in-fp32",
+                  "as with it there, rows of the embedding are taken as they are and their "
+                  "gradients are always summed in fp32"},
     WithoutEffect{"topk expert-interval moe-train-capacity-factor moe-eval-capacity-factor "
                   "moe-min-capacity moe-loss-coeff disable-moe-token-dropping "
                   "create-moe-param-group disable-moe-top2-2nd-expert-sampling use-tutel "
@@ -40,13 +43,13 @@ constexpr std::array kWithoutEffect = {
                   "no-scatter-gather-tensors-in-pipeline pipeline-model-parallel-split-rank "
                   "standalone-embedding-stage",
                   "stages exchange what they need in their own way here"},
-    WithoutEffect{"sequence-parallel distribute-saved-activations "
+    WithoutEffect{"distribute-saved-activations "
                   "distribute-checkpointed-activations no-async-tensor-model-parallel-allreduce",
                   "it changes how tensor-parallel ranks share memory, not results"},
-    WithoutEffect{"force-ds-sequence-parallel ds-sequence-parallel-fpdt-chunk-size "
-                  "ds-sequence-parallel-fpdt-offloading",
-                  "it means something to several sequence-parallel ranks alone, and "
-                  "--ds-sequence-parallel-size above 1 is refused"},
+    WithoutEffect{
+        "force-ds-sequence-parallel ds-sequence-parallel-fpdt-chunk-size "
+        "ds-sequence-parallel-fpdt-offloading",
+        "there is one way to divide sequences here, chosen by --ds-sequence-parallel-size"},
     WithoutEffect{"DDP-impl "
                   "no-contiguous-buffers-in-local-ddp local-rank lazy-mpu-init deepspeed-mpi",
                   "ranks find and reach each other in their own way here"},
@@ -75,8 +78,7 @@ constexpr std::array kWithoutEffect = {
                   "the same numbers are in metrics.jsonl and in TensorBoard's events"},
     WithoutEffect{"inference-batch-times-seqlen-threshold max-tokens-to-oom",
                   "it is no part of training"},
-    WithoutEffect{"bert-no-binary-head mask-prob short-seq-prob output-bert-embeddings "
-                  "bert-embedder-type decoder-seq-length",
+    WithoutEffect{"output-bert-embeddings bert-embedder-type",
                   "it means something to BERT and T5 alone"},
     WithoutEffect{
         "retriever-seq-length sample-rate ict-head-size biencoder-projection-dim "
@@ -110,8 +112,8 @@ constexpr std::array kRefused = {
     Refused{"mlp-type", "standard", "residual experts are not built yet"},
     Refused{"num-experts-switch", "", "mixtures of experts are not built yet"},
     Refused{"decoder-num-layers", "", "encoder-decoder models are not built yet"},
-    Refused{"ds-sequence-parallel-size context-parallel-size", "1",
-            "parallelism over the sequence is not built yet"},
+    Refused{"context-parallel-size", "1",
+            "ring attention is not built yet; --ds-sequence-parallel-size divides sequences, too"},
     Refused{"ds-sequence-parallel-fpdt", "", "parallelism over the sequence is not built yet"},
     Refused{"mos kd", "", "distillation is not built yet"},
     Refused{"random-ltd", "", "dropping tokens in layers is not built yet"},
@@ -124,9 +126,6 @@ constexpr std::array kRefused = {
             "keeping state in the memory of the host is not built yet"},
     Refused{"remote-device", "none", "keeping parameters off the device is not built yet"},
     Refused{"fp8-e4m3 fp8-hybrid", "", "fp8 is not built yet; --bf16 is the nearest"},
-    Refused{"fp16-lm-cross-entropy", "", "the loss is always computed in fp32"},
-    Refused{"embedding-weights-in-fp32", "",
-            "embeddings are stored as --dtype says; their master weights are fp32"},
     Refused{"onnx-safe", "False", "models are exported with `convert`, not by tracing"},
     Refused{"ds-inference inference", "", "this command trains; text comes from `generate`"},
     Refused{"use-dataset-only", "False", "this command trains; samples come from `data samples`"},
@@ -153,6 +152,16 @@ void describe_without_effect(OptionTable& table) {
     for (const std::string& name : split_words(group.names)) {
       table.ignore(name, group.because);
     }
+  }
+}
+
+void describe_samples(OptionTable& table, PretrainOptions& options) {
+  if (sample_kind(options).is_masked) {
+    return describe_sentence_samples(table, options.sentences);
+  }
+  for (const char* name :
+       {"bert-no-binary-head", "mask-prob", "short-seq-prob", "decoder-seq-length"}) {
+    table.ignore(name, "it means something to BERT and T5 alone");
   }
 }
 

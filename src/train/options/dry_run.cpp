@@ -1,34 +1,19 @@
 #include "train/options/dry_run.h"
 
-#include <cstdlib>
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "data/indexed_corpus.h"
+#include "checkpoint/timeline.h"
+#include "data/samples/blend.h"
+#include "data/samples/datasets.h"
 
 namespace bloomery {
 namespace {
 
 constexpr std::int64_t kGpt2Vocabulary = 50257, kLlamaVocabulary = 32000;
-
-bool is_number(const std::string& word) {
-  char* end = nullptr;
-  std::strtod(word.c_str(), &end);
-  return !word.empty() && *end == '\0';
-}
-
-// The prefixes of a list that may have weights between them.
-std::vector<std::string> corpora(const std::vector<std::string>& words) {
-  std::vector<std::string> prefixes;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const bool weight = words.size() > 1 && i % 2 == 0 && is_number(words[i]);
-    if (!weight) {
-      prefixes.push_back(words[i]);
-    }
-  }
-  return prefixes;
-}
 
 bool has_files(const TokenizerOptions& o) {
   bool any = false;
@@ -41,6 +26,12 @@ bool has_files(const TokenizerOptions& o) {
     }
   }
   return any;
+}
+
+// Why the run could not save where it is told to; empty: it could.
+std::string refused_save(const CheckpointFlags& o) {
+  const bool goes_on = !o.finetune && !o.reset_iteration;
+  return o.save.empty() || o.fork ? "" : foreseen_refusal(o.save, goes_on ? o.load : "");
 }
 
 }  // namespace
@@ -62,7 +53,8 @@ std::vector<std::string> missing_paths(const PretrainOptions& o) {
     }
   };
   const auto look_at_corpora = [&](const char* flag, const std::vector<std::string>& words) {
-    for (const std::string& prefix : corpora(words)) {
+    if (words.empty()) return;
+    for (const std::string& prefix : parse_weighted_paths(words, flag).prefixes) {
       look(flag, prefix, ".bin");
       look(flag, prefix, ".idx");
     }
@@ -79,38 +71,26 @@ std::vector<std::string> missing_paths(const PretrainOptions& o) {
   return lines;
 }
 
-std::vector<std::string> corpora_shorter_than_a_sequence(const DataOptions& o) {
-  std::vector<std::string> lines;
-  for (const std::vector<std::string>* words :
-       {&o.data_path, &o.train_data_path, &o.valid_data_path, &o.test_data_path}) {
-    for (const std::string& prefix : corpora(*words)) {
-      if (!std::filesystem::exists(prefix + ".idx") || !std::filesystem::exists(prefix + ".bin")) {
-        continue;  // another message's matter
-      }
-      const std::int64_t tokens = IndexedCorpus(prefix).num_tokens();
-      if (tokens <= o.seq_length) {
-        lines.push_back(concat(prefix, " has ", tokens, " tokens, fewer than one sample of ",
-                               "--seq-length ", o.seq_length, " needs (", o.seq_length + 1,
-                               "): each sample repeats the whole corpus. Give a shorter ",
-                               "--seq-length or more text"));
-      }
-    }
-  }
-  return lines;
-}
-
 void print_dry_run(const OptionTable& table, const PretrainOptions& options,
-                   const std::vector<std::string>& notes, std::ostream& out) {
+                   const std::vector<std::string>& notes, DeviceKind device, std::ostream& out) {
   const VocabularySize vocabulary = vocabulary_size(options.tokenizer);
   const Plan plan = make_plan(options, vocabulary.size);
+  const PlannedMemory memory =
+      plan_memory(plan, sample_kind(options).fields(sample_options(options)), device);
   std::vector<std::string> warnings = missing_paths(options);
+  if (!sample_kind(options).is_masked) {  // whose sentences are padded
+    std::ranges::move(short_splits(options.data), std::back_inserter(warnings));
+  }
   if (vocabulary.assumed) {
     warnings.push_back(concat("the tokenizer's files are not here: a vocabulary of ",
                               vocabulary.size, " tokens is assumed"));
   }
+  if (const std::string refusal = refused_save(options.checkpoint); !refusal.empty()) {
+    warnings.push_back(refusal);
+  }
   if (options.dry_run_json) {
     using Json = nlohmann::ordered_json;
-    out << Json{{"plan", Json::parse(to_json(plan))},
+    out << Json{{"plan", Json::parse(to_json(plan, memory))},
                 {"warnings", warnings},
                 {"notes", notes},
                 {"options", Json::parse(table.json())}}
@@ -118,7 +98,7 @@ void print_dry_run(const OptionTable& table, const PretrainOptions& options,
         << '\n';
     return;
   }
-  out << to_text(plan);
+  out << to_text(plan, memory);
   for (const auto& [title, lines] : {std::pair{"warnings", warnings}, std::pair{"notes", notes}}) {
     if (!lines.empty()) {
       out << '\n' << title << ":\n";

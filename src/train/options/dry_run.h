@@ -1,4 +1,5 @@
-// `pretrain --dry-run`: what would happen, without a device and without reading data.
+// `pretrain --dry-run`: what would happen on a device of a kind, without one and without reading
+// data.
 #pragma once
 
 #include <ostream>
@@ -6,7 +7,7 @@
 #include <vector>
 
 #include "config/option_table.h"
-#include "train/options/plan.h"
+#include "train/planned_rank.h"
 
 namespace bloomery {
 
@@ -21,11 +22,12 @@ VocabularySize vocabulary_size(const TokenizerOptions& options);
 // One line for each file or folder that is named and does not exist.
 std::vector<std::string> missing_paths(const PretrainOptions& options);
 
-// One line for each corpus that is there and is shorter than one sample.
-std::vector<std::string> corpora_shorter_than_a_sequence(const DataOptions& options);
+// The plan and the memory of a rank: lines for people, and one JSON object.
+std::string to_text(const Plan& plan, const PlannedMemory& memory);
+std::string to_json(const Plan& plan, const PlannedMemory& memory);
 
 // The plan first, then warnings, notes and options; or one JSON object with --json.
 void print_dry_run(const OptionTable& table, const PretrainOptions& options,
-                   const std::vector<std::string>& notes, std::ostream& out);
+                   const std::vector<std::string>& notes, DeviceKind device, std::ostream& out);
 
 }  // namespace bloomery

@@ -74,6 +74,17 @@ void plan_evaluation(const PretrainOptions& o, Plan& plan) {
 
 }  // namespace
 
+ParameterCount count_parameters(const ModelOptions& options) {
+  const Model model(options, Mesh::single(), DType::fp32);
+  ParameterCount count;
+  for (const Parameter* parameter : model.parameters()) {
+    const std::int64_t elements = parameter->box.global.numel();
+    count.total += elements;
+    count.per_layer += parameter->name.starts_with("blocks.0.") ? elements : 0;
+  }
+  return count;
+}
+
 ModelOptions model_options(const PretrainOptions& options, std::int64_t vocabulary) {
   ModelOptions model = options.model;
   model.vocabulary.size = std::max(vocabulary, model.vocabulary.size);
@@ -81,6 +92,17 @@ ModelOptions model_options(const PretrainOptions& options, std::int64_t vocabula
     model.positions.max_length = options.data.seq_length;
   }
   return completed(model);
+}
+
+const SampleKind& sample_kind(const PretrainOptions& options) {
+  return find_sample_kind(find_family(options.model.family).dataset);
+}
+
+SampleOptions sample_options(const PretrainOptions& options) {
+  return {.data = options.data,
+          .sentences = options.sentences,
+          .vocab_extra_ids = options.tokenizer.vocab_extra_ids,
+          .seed = options.seed};
 }
 
 RecomputeOptions recompute_options(const RecomputeFlags& flags, std::int64_t num_layers) {
@@ -99,7 +121,7 @@ RecomputeOptions recompute_options(const RecomputeFlags& flags, std::int64_t num
   if (flags.checkpoint_activations) {
     return {Method::uniform, at_most_all(flags.checkpoint_num_layers)};
   }
-  return {};
+  return {.cheap_values = flags.granularity == RecomputeFlags::Granularity::selective};
 }
 
 LossScaleOptions loss_scale_options(const PrecisionOptions& o) {
@@ -133,7 +155,11 @@ std::optional<Rampup> rampup(const BatchOptions& o) {
 
 Layout layout(const PretrainOptions& o) {
   const ParallelOptions& p = o.parallel;
-  Layout all{.degrees = {.tensor = p.tensor, .data = p.data_ranks(), .pipeline = p.pipeline},
+  Layout all{.degrees = {.tensor = p.tensor,
+                         .context = p.sequence,
+                         .data = p.data_ranks(),
+                         .pipeline = p.pipeline,
+                         .sequence_parallel = p.sequence_parallel},
              .sharded = Sharding::of_stage(static_cast<int>(p.zero_stage.value_or(0))),
              .schedule = p.schedule};
   if (p.layers_per_chunk) {
@@ -155,9 +181,6 @@ Plan make_plan(const PretrainOptions& o, std::int64_t vocabulary) {
   plan.data_ranks = plan.layout.degrees.data;
   plan.seq_length = o.data.seq_length;
   plan.batch = BatchSize(global_batch_size(o), rampup(o.batch));
-  const int num_moments = o.update.kind == OptimizerKind::sgd ? 1 : 2;
-  plan.memory = estimate_memory(plan.model, plan.recompute, plan.dtype, num_moments,
-                                plan.micro_batch * plan.seq_length);
   plan_length(o.length, plan);
   plan.optimizer = {.kind = o.update.kind,
                     .beta1 = o.update.beta1,

@@ -7,7 +7,6 @@
 
 #include "comm/layout.h"
 #include "train/options/batch_size.h"
-#include "train/options/memory.h"
 #include "train/options/pretrain_options.h"
 
 namespace bloomery {
@@ -17,6 +16,16 @@ ModelOptions model_options(const PretrainOptions& options, std::int64_t vocabula
 RecomputeOptions recompute_options(const RecomputeFlags& flags, std::int64_t num_layers);
 LossScaleOptions loss_scale_options(const PrecisionOptions& options);
 
+// Of the whole model; padding of the vocabulary is not counted.
+struct ParameterCount {
+  std::int64_t per_layer = 0, total = 0;
+};
+ParameterCount count_parameters(const ModelOptions& options);
+
+// What the model's family is fed.
+const SampleKind& sample_kind(const PretrainOptions& options);
+SampleOptions sample_options(const PretrainOptions& options);
+
 struct Plan {
   ModelOptions model;  // completed
   RecomputeOptions recompute;
@@ -24,7 +33,6 @@ struct Plan {
   OptimizerOptions optimizer;
   std::int64_t padded_vocabulary = 0;
   ParameterCount parameters;
-  MemoryEstimate memory;
 
   Layout layout;
   std::int64_t micro_batch = 1, data_ranks = 1, seq_length = 1;
@@ -55,8 +63,5 @@ Plan make_plan(const PretrainOptions& options, std::int64_t vocabulary);
 std::int64_t global_batch_size(const PretrainOptions& options);
 Layout layout(const PretrainOptions& options);
 std::optional<Rampup> rampup(const BatchOptions& options);
-
-std::string to_text(const Plan& plan);  // lines for people
-std::string to_json(const Plan& plan);
 
 }  // namespace bloomery

@@ -1,11 +1,10 @@
 #include <nlohmann/json.hpp>
 
-#include "train/options/plan.h"
+#include "train/options/dry_run.h"
 
 namespace bloomery {
 
-std::string to_json(const Plan& plan) {
-  const MemoryEstimate& m = plan.memory;
+std::string to_json(const Plan& plan, const PlannedMemory& memory) {
   return nlohmann::ordered_json{
       {"vocabulary", plan.model.vocabulary.size},
       {"padded_vocabulary", plan.padded_vocabulary},
@@ -26,11 +25,11 @@ std::string to_json(const Plan& plan) {
       {"evaluations", plan.num_evaluations},
       {"requested_samples", plan.requested_samples},
       {"memory_bytes",
-       {{"parameters", m.parameters},
-        {"gradients", m.gradients},
-        {"optimizer", m.optimizer},
-        {"activations", m.activations},
-        {"total", m.total()}}}}
+       {{"parameters", memory.parameters},
+        {"gradients", memory.gradients},
+        {"optimizer", memory.optimizer},
+        {"activations", memory.activations},
+        {"total", memory.total()}}}}
       .dump(2);
 }
 

@@ -6,7 +6,6 @@
 #include "parallel/vocab_embedding.h"
 #include "train/options/model_sizes.h"
 #include "train/options/options_case.h"
-#include "train/rank.h"
 
 namespace bloomery {
 namespace {
@@ -62,59 +61,6 @@ TEST(Plan, ParametersAreThoseOfTheModel) {
     EXPECT_EQ(plan.parameters.total, num_parameters(plan.model));
     EXPECT_EQ(plan.padded_vocabulary, 384);
   }
-}
-
-// What the tape says it keeps, against the estimate (without the head's part of a full pass).
-TEST(Plan, ActivationsAreWhatTheTapeKeeps) {
-  for (const std::vector<std::string>& flags : {std::vector<std::string>{},
-                                                {"--swiglu"},
-                                                {"--bf16"},
-                                                {"--bf16", "--swiglu"},
-                                                {"--bf16", "--fp32-residual-connection"}}) {
-    std::vector<std::string> all = {
-        "--model-size", "124M", "--num-layers",       "4", "--hidden-size", "192",
-        "--seq-length", "64",   "--micro-batch-size", "2", "--data-path",   "corpus",
-        "--lr",         "1e-3", "--train-iters",      "1"};
-    all.insert(all.end(), flags.begin(), flags.end());
-    const PretrainCase c(all);
-    ASSERT_EQ(c.error, "");
-    const Plan plan = make_plan(c.options, 301);
-    RankOptions rank;
-    rank.model = plan.model;
-    rank.recompute = plan.recompute;
-    rank.dtype = plan.dtype;
-    rank.device.num_threads = 1;
-    Rank trained(rank);
-    const HostBatch batch = random_batch(2, 64, 301, 1, 0);
-    trained.report_tape();
-    trained.accumulate(std::vector{batch});
-    const double ratio =
-        static_cast<double>(plan.memory.activations) / static_cast<double>(trained.saved_bytes());
-    EXPECT_GT(ratio, 0.85) << (flags.empty() ? "" : flags[0]);
-    EXPECT_LT(ratio, 1.2) << (flags.empty() ? "" : flags[0]);
-  }
-}
-
-TEST(Plan, RecomputationKeepsLess) {
-  const auto activations = [](const std::vector<std::string>& flags) {
-    std::vector<std::string> all = small_gpt(flags);
-    all.insert(all.end(), {"--train-iters", "1"});
-    all[1] = "12";
-    const PretrainCase c(all);
-    EXPECT_EQ(c.error, "");
-    return make_plan(c.options, 301).memory.activations;
-  };
-  const std::int64_t all = activations({});
-  EXPECT_LT(activations({"--checkpoint-activations"}), all / 3);
-  EXPECT_EQ(activations({"--recompute-granularity", "full", "--recompute-method", "uniform"}),
-            activations({"--checkpoint-activations"}));
-  EXPECT_EQ(activations({"--activations-checkpoint-method", "uniform"}),
-            activations({"--checkpoint-activations"}));
-  const std::int64_t half = activations({"--recompute-granularity", "full", "--recompute-method",
-                                         "block", "--recompute-num-layers", "6"});
-  EXPECT_GT(half, all / 2);
-  EXPECT_LT(half, all);
-  EXPECT_EQ(activations({"--recompute-activations"}), all);
 }
 
 TEST(Plan, PaddedVocabulary) {

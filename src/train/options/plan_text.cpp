@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "base/number_text.h"
-#include "train/options/plan.h"
+#include "train/options/dry_run.h"
 
 namespace bloomery {
 namespace {
@@ -54,19 +54,19 @@ std::string schedule_text(const Plan& plan) {
                      " over ", length(plan.schedule.weight_decay_length)));
 }
 
-std::string memory_text(const Plan& plan) {
-  const MemoryEstimate& m = plan.memory;
+std::string memory_text(const Plan& plan, const PlannedMemory& m) {
   const char* recompute =
       plan.recompute.method == RecomputeOptions::Method::none ? "" : " (layers are recomputed)";
-  return "memory of a rank, estimated:\n" + line("parameters", gibibytes(m.parameters)) +
-         line("gradients", gibibytes(m.gradients)) + line("optimizer", gibibytes(m.optimizer)) +
+  return "memory of a rank at its peak, without scratch of kernels:\n" +
+         line("parameters", gibibytes(m.parameters)) + line("gradients", gibibytes(m.gradients)) +
+         line("optimizer", gibibytes(m.optimizer)) +
          line("activations", gibibytes(m.activations) + recompute) +
          line("together", gibibytes(m.total()));
 }
 
 }  // namespace
 
-std::string to_text(const Plan& plan) {
+std::string to_text(const Plan& plan, const PlannedMemory& memory) {
   std::string text = "plan:\n";
   text += line("vocabulary", concat(grouped(plan.model.vocabulary.size), ", padded to ",
                                     grouped(plan.padded_vocabulary)));
@@ -85,7 +85,7 @@ std::string to_text(const Plan& plan) {
       line("samples asked of the data", concat(grouped(plan.requested_samples[0]), " train, ",
                                                grouped(plan.requested_samples[1]), " validation, ",
                                                grouped(plan.requested_samples[2]), " test"));
-  return text + memory_text(plan);
+  return text + memory_text(plan, memory);
 }
 
 }  // namespace bloomery

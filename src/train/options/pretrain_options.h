@@ -10,7 +10,7 @@
 
 #include "comm/layout.h"
 #include "comm/transport.h"
-#include "data/samples/data_options.h"
+#include "data/samples/sample_kind.h"
 #include "models/family.h"
 #include "optim/optimizer.h"
 #include "tensor/dtype.h"
@@ -44,12 +44,15 @@ struct ParallelOptions {
   Transport transport = Transport::automatic;  // between processes
   std::int64_t timeout_minutes = 10;
   int tensor = 1, pipeline = 1;
+  int sequence = 1;  // of the context axis: parts of the same sequences
+  bool sequence_parallel = false;
   std::optional<std::int64_t> layers_per_chunk;  // none: a stage is one chunk
   PipelineSchedule schedule = PipelineSchedule::one_forward_one_backward;
   std::optional<std::int64_t> zero_stage;
 
   int num_ranks() const { return processes * ranks_as_threads; }
-  int model_ranks() const { return tensor * pipeline; }  // that hold one model together
+  // That work on the same samples together.
+  int model_ranks() const { return tensor * sequence * pipeline; }
   int data_ranks() const { return std::max(1, num_ranks() / model_ranks()); }
 };
 
@@ -154,6 +157,7 @@ struct PretrainOptions {
   UpdateOptions update;
   PrecisionOptions precision;
   DataOptions data;
+  SentenceSampleOptions sentences;  // of families that are fed masked samples
   TokenizerOptions tokenizer;
   CheckpointFlags checkpoint;
   EvaluationOptions evaluation;
@@ -179,6 +183,7 @@ void describe_network(OptionTable& table, PretrainOptions& options);
 void describe_parallel(OptionTable& table, ParallelOptions& options);
 void describe_training(OptionTable& table, PretrainOptions& options);
 void describe_output(OptionTable& table, PretrainOptions& options);
+void describe_samples(OptionTable& table, PretrainOptions& options);
 void describe_without_effect(OptionTable& table);
 void describe_refused(OptionTable& table);
 void describe_deepspeed_keys(OptionTable& table);

@@ -20,6 +20,8 @@ void check_network(const PretrainOptions& o, Findings& f) {
             o.data.seq_length);
   f.require(!m.residual.fp32 || o.precision.dtype != DType::fp32,
             "--fp32-residual-connection needs --bf16 or --fp16");
+  f.require(!m.vocabulary.fp16_loss || o.precision.dtype == DType::fp16,
+            "--fp16-lm-cross-entropy needs --fp16");
   f.require(o.recompute.granularity != RecomputeFlags::Granularity::selective ||
                 o.recompute.method == RecomputeFlags::Method::none,
             "--recompute-method goes with --recompute-granularity full only");
@@ -40,10 +42,21 @@ void check_ranks(const PretrainOptions& o, Findings& f) {
             " processes were started together: leave out --ranks-as-threads, each is one rank");
   if (ranks % model != 0) {
     const std::int64_t below = ranks / model * model, above = below + model;
-    f.require(false, "tensor ", p.tensor, " x pipeline ", p.pipeline, " = ", model,
-              " ranks hold a model together, and ", ranks, " cannot be divided into such groups: ",
+    f.require(false, "tensor ", p.tensor, p.sequence > 1 ? concat(" x sequence ", p.sequence) : "",
+              " x pipeline ", p.pipeline, " = ", model, " ranks hold a model together, and ", ranks,
+              " cannot be divided into such groups: ",
               ways_to_start(ranks - below < above - ranks && below > 0 ? below : above));
   }
+}
+
+void check_sequence(const PretrainOptions& o, Findings& f) {
+  const std::int64_t ranks = o.parallel.sequence;
+  f.require(o.data.seq_length % ranks == 0, "--ds-sequence-parallel-size ", ranks,
+            ": it must divide --seq-length ", o.data.seq_length);
+  const std::int64_t tokens = o.batch.micro * o.data.seq_length / ranks;
+  f.require(!o.parallel.sequence_parallel || tokens % o.parallel.tensor == 0,
+            "--sequence-parallel: ", tokens, " tokens of a micro-batch cannot be divided among ",
+            o.parallel.tensor, " tensor-parallel ranks");
 }
 
 void check_pipeline(const PretrainOptions& o, Findings& f) {
@@ -153,6 +166,7 @@ void check_magnitudes(const PretrainOptions& o, Findings& f) {
 std::vector<std::string> problems(const PretrainOptions& o) {
   Findings f;
   check_ranks(o, f);
+  check_sequence(o, f);
   check_pipeline(o, f);
   check_network(o, f);
   check_batch(o, f);

@@ -146,11 +146,6 @@ void add_notes(const PretrainOptions& o, Notes& notes) {
     notes.push_back(concat("--loss-scale ", *o.precision.loss_scale,
                            " has no effect: only fp16 needs a loss scale"));
   }
-  if (o.recompute.granularity == RecomputeFlags::Granularity::selective) {
-    notes.push_back(
-        "selective recomputation is how attention always runs here: its "
-        "probabilities are never kept");
-  }
   if (o.checkpoint.save.empty()) {
     notes.push_back("without --save no checkpoint is written");
   }

@@ -118,6 +118,18 @@ TEST(ReadPretrain, FeaturesThatDoNotExistAreRefusedByName) {
       "");
 }
 
+TEST(ReadPretrain, TheLossInFp16IsForFp16) {
+  const auto read = [](const char* dtype) {
+    return PretrainCase(small_gpt(
+        {"--train-iters", "10", dtype, "--fp16-lm-cross-entropy", "--embedding-weights-in-fp32"}));
+  };
+  const PretrainCase half = read("--fp16");
+  EXPECT_EQ(half.error, "");
+  EXPECT_TRUE(half.options.model.vocabulary.fp16_loss);
+  EXPECT_TRUE(half.has_note("embedding-weights-in-fp32")) << "it is so without the flag";
+  EXPECT_TRUE(read("--bf16").fails_with("--fp16-lm-cross-entropy needs --fp16"));
+}
+
 TEST(ReadPretrain, RulesAcrossOptions) {
   const auto fails = [](const std::vector<std::string>& flags, const std::string& part) {
     const PretrainCase c(small_gpt(flags));
@@ -177,7 +189,7 @@ TEST(ReadPretrain, DryRunPrintsEverythingAndTouchesNothing) {
                  "no-merges.txt", "--load", "no-folder", "--use-flash-attn-v2"}));
   ASSERT_EQ(c.error, "");
   std::ostringstream out;
-  print_dry_run(c.table, c.options, c.notes, out);
+  print_dry_run(c.table, c.options, c.notes, DeviceKind::cpu, out);
   for (const char* part :
        {"num-layers", "padded to 50,304", "global batch", "2 = 2 (micro) x 1", "activations",
         "corpus.bin does not exist", "no-vocab.json does not exist", "no-folder does not exist",

@@ -35,9 +35,7 @@ std::string RunProfile::finish() {
   const std::string trace =
       concat("trace of iterations ", steps.front().iteration, " to ", steps.back().iteration);
   try {
-    AtomicFile file(file_);
-    file.write(chrome_trace(trace_, 0));
-    file.commit();
+    write_file(file_, chrome_trace(trace_, 0));
   } catch (const std::exception& error) {  // no reason to end a run
     const std::string table = std::exchange(failed_, true) ? "" : to_text(profiler_.table());
     return concat(table, trace, ": ", error.what(), "; it is written at the end if that works");

@@ -1,0 +1,158 @@
+#include "apps/parity/parity.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "apps/bloomery.h"
+#include "apps/common/command_line.h"
+#include "apps/common/device_choice.h"
+#include "base/findings.h"
+#include "train/options/pretrain_options.h"
+#include "train/parity/layout_text.h"
+#include "train/parity/parity.h"
+
+namespace bloomery {
+namespace {
+
+struct ParityChoice {
+  std::string layouts;
+  ParityWork work;
+  DType dtype = DType::fp32;
+  OptimizerKind optimizer = OptimizerKind::sgd;
+  double rate = 0.1;
+  double band = 1e-5;
+  std::int64_t shown = 3;
+};
+
+void describe(OptionTable& t, ParityChoice& o) {
+  t.section("parity");
+  t.add("layouts", o.layouts,
+        "Layouts, with commas: tpN tensor ranks, sp with sequence parallelism, ulN ranks that "
+        "divide sequences, ppN stages, vN chunks of each, gpipe or zb their schedule, dpN "
+        "data-parallel ranks, z1 to z3 the stage of ZeRO; \"tp2sp+pp2zb,dp2z3\".")
+      .required();
+  t.add("steps", o.work.steps, "Steps to train.", between(1, 100000));
+  t.add("micro-batches", o.work.micro_batches, "Of a step, all data-parallel ranks together.",
+        between(1, 1e6));
+  t.add("micro-batch-size", o.work.sequences, "Sequences of a micro-batch.", between(1, 1e6));
+  t.add("seq-length", o.work.length, "Tokens of a sequence.", between(1, 1e7));
+  t.add("vocab-size", o.work.vocabulary, "Of the random tokens.", between(2, 1e7));
+  t.add("dtype", o.dtype, "Of parameters and activations.",
+        {{"fp32", DType::fp32}, {"bf16", DType::bf16}, {"fp16", DType::fp16}});
+  t.add("optimizer", o.optimizer,
+        "sgd: plain, so that weights differ as gradients do. Adam's first steps make of a gradient "
+        "its sign, also of one that is rounding alone: with it compare losses and norms "
+        "(--no-tensors).",
+        {{"sgd", OptimizerKind::sgd}, {"adam", OptimizerKind::adamw}});
+  t.add("lr", o.rate, "Learning rate.", at_least(0));
+  t.add(
+      "band", o.band,
+      "How far a loss, a gradient norm, or a tensor's gradient and weight may be away, as a share "
+      "of it or of its largest element.",
+      at_least(0));
+  t.add("tensors", o.work.tensors, "Compare every tensor, not losses and gradient norms alone.");
+  t.add("show", o.shown, "Tensors to show of each layout, those that differ most.", at_least(0));
+}
+
+RankOptions rank_options(const ParityChoice& choice, const PretrainOptions& options,
+                         const DeviceChoice& device) {
+  RankOptions rank;
+  rank.model = options.model;
+  rank.model.vocabulary.size = choice.work.vocabulary;
+  if (rank.model.positions.max_length == 0) {
+    rank.model.positions.max_length = choice.work.length;
+  }
+  rank.dtype = choice.dtype;
+  rank.device = device.options();
+  rank.seed = static_cast<std::uint64_t>(options.seed);
+  rank.optimizer.kind = choice.optimizer;
+  rank.optimizer.momentum = 0;
+  rank.optimizer.schedule.learning_rate = choice.rate;
+  rank.optimizer.schedule.decay_style = DecayStyle::constant;
+  return rank;
+}
+
+std::vector<std::string> layout_problems(const ParityChoice& choice, const RankOptions& rank) {
+  Findings f;
+  f.attempt([&] {
+    for (const Layout& layout : parse_layouts(choice.layouts)) {
+      Findings of;
+      of.add(problems(rank.model, layout.degrees));
+      of.require(choice.work.micro_batches % layout.degrees.data == 0, choice.work.micro_batches,
+                 " micro-batches cannot be divided among its data-parallel ranks");
+      of.require(choice.work.length % layout.degrees.context == 0, "its ", layout.degrees.context,
+                 " sequence-parallel ranks cannot divide ", choice.work.length, " tokens");
+      for (const std::string& line : of.found) {
+        f.require(false, to_text(layout), ": ", line);
+      }
+    }
+  });
+  return f.found;
+}
+
+void print_steps(std::ostream& out, const ParityRun& run,
+                 const std::vector<StepDifference>& differences) {
+  out << fmt::format("  {:>5} {:>13} {:>10} {:>13} {:>10} {:>10}\n", "step", "loss", "off by",
+                     "grad norm", "off by", "tensors");
+  for (std::size_t i = 0; i < run.size(); ++i) {
+    const StepDifference& d = differences[i];
+    double tensors = 0;
+    for (const TensorDifference& t : d.tensors) {
+      tensors = std::max({tensors, t.gradient, t.weight});
+    }
+    out << fmt::format("  {:>5} {:>13.7g} {:>10.1e} {:>13.7g} {:>10.1e} {:>10.1e}\n", i + 1,
+                       run[i].loss, d.loss, run[i].grad_norm, d.grad_norm, tensors);
+  }
+}
+
+void print_tensors(std::ostream& out, const StepDifference& last, std::int64_t shown) {
+  const auto count = std::min<std::size_t>(last.tensors.size(), static_cast<std::size_t>(shown));
+  for (std::size_t i = 0; i < count; ++i) {
+    const TensorDifference& t = last.tensors[i];
+    out << fmt::format("        {:<40} gradient {:.1e}  weight {:.1e}\n", t.name, t.gradient,
+                       t.weight);
+  }
+}
+
+}  // namespace
+
+int parity(const Arguments& arguments, std::ostream& out) {
+  PretrainOptions options = pretrain_defaults(arguments);
+  options.model.num_layers = 4;
+  options.model.hidden_size = 64;
+  options.model.attention.num_heads = 8;
+  ParityChoice choice;
+  DeviceChoice device;
+  OptionTable table;
+  describe(table, choice);
+  describe_network(table, options);
+  describe(table, device);
+  if (!read_options(
+          table, arguments, out,
+          "usage: bloomery parity --layouts LIST [OPTIONS]\n\nTrains a small model, or "
+          "the one that the options describe, on random tokens: on one rank and under "
+          "each layout, by ranks that are threads. Says where a layout leaves the "
+          "band.\n",
+          [&] { return layout_problems(choice, rank_options(choice, options, device)); })) {
+    return kFinished;
+  }
+  RankOptions rank = rank_options(choice, options, device);
+  const ParityRun one = run_steps(rank, choice.work);
+  int outside = 0;
+  for (const Layout& layout : parse_layouts(choice.layouts)) {
+    rank.layout = layout;
+    const ParityRun run = run_steps(rank, choice.work);
+    const std::vector<StepDifference> differences = compare(run, one);
+    const std::string found = first_outside(differences, choice.band);
+    outside += found.empty() ? 0 : 1;
+    out << fmt::format("{} ({} ranks): {}\n", to_text(layout), layout.degrees.num_ranks(),
+                       found.empty() ? fmt::format("like one rank within {:g}", choice.band)
+                                     : "leaves the band at " + found);
+    print_steps(out, run, differences);
+    print_tensors(out, differences.back(), choice.shown);
+  }
+  return outside == 0 ? kFinished : kFailed;
+}
+
+}  // namespace bloomery

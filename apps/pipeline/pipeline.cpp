@@ -1,0 +1,74 @@
+#include "apps/pipeline/pipeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "apps/bloomery.h"
+#include "apps/common/command_line.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "pipeline/simulate.h"
+
+namespace bloomery {
+namespace {
+
+struct PipelineChoice {
+  PipelineSchedule schedule = PipelineSchedule::one_forward_one_backward;
+  PipelineShape shape{.num_stages = 4, .num_micro_batches = 8};
+  PassTimes times;
+  std::string svg;
+};
+
+void describe(OptionTable& t, PipelineChoice& o) {
+  t.section("pipeline");
+  t.add("stages", o.shape.num_stages, "Pipeline stages.", between(1, 65536));
+  t.add("micro-batches", o.shape.num_micro_batches, "Micro-batches of a step.", between(1, 1e6));
+  t.add("chunks", o.shape.num_chunks, "Chunks of the model in each stage, interleaved.",
+        between(1, 1024));
+  t.add("schedule", o.schedule, "In which order stages work.",
+        {{"1f1b", PipelineSchedule::one_forward_one_backward},
+         {"gpipe", PipelineSchedule::gpipe},
+         {"zb-h1", PipelineSchedule::zero_bubble}});
+  t.add("forward", o.times.forward, "Time of a stage's forward pass.", above(0));
+  t.add("backward-input", o.times.backward_input, "Of its gradients of inputs.", above(0));
+  t.add("backward-weight", o.times.backward_weight, "Of its gradients of weights.", above(0));
+  t.add("svg", o.svg, "A file for the picture of the timeline.");
+}
+
+}  // namespace
+
+int pipeline(const Arguments& arguments, std::ostream& out) {
+  PipelineChoice choice;
+  OptionTable table;
+  describe(table, choice);
+  if (!read_options(table, arguments, out,
+                    "usage: bloomery pipeline [OPTIONS]\n\nRuns a schedule without data: whether "
+                    "its stages fit together, how long they wait for each other, how many "
+                    "micro-batches they hold.\n",
+                    [&]() -> std::vector<std::string> {
+                      std::string why = problem(choice.schedule, choice.shape);
+                      return why.empty() ? std::vector<std::string>{} : std::vector{std::move(why)};
+                    })) {
+    return kFinished;
+  }
+  std::vector<Instructions> lists;
+  for (int stage = 0; stage < choice.shape.num_stages; ++stage) {
+    lists.push_back(instructions(choice.schedule, stage, choice.shape));
+  }
+  const Simulation simulation = simulate(lists, choice.shape.num_chunks, true, choice.times);
+  check(simulation.problem.empty(), simulation.problem);
+  const auto [least, most] = std::ranges::minmax(simulation.most_tapes);
+  out << fmt::format(
+      "{} stages, {} micro-batches: a step takes {:g}, stages wait {:.2f} % of the time they work "
+      "and hold {} to {} passes\n",
+      choice.shape.num_stages, choice.shape.num_micro_batches, simulation.duration(),
+      100 * simulation.bubble(), least, most);
+  if (!choice.svg.empty()) {
+    write_file(choice.svg, timeline_svg(simulation, choice.shape.num_chunks));
+    out << choice.svg << '\n';
+  }
+  return kFinished;
+}
+
+}  // namespace bloomery

@@ -1,0 +1,57 @@
+// Lines as documents: a line of plain text as it is, or the strings of some keys of a JSON object.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/input/json_line.h"
+#include "data/input/line_reader.h"
+
+namespace bloomery {
+
+struct DocumentLine {
+  std::uint64_t offset = 0;             // of its start, in the decompressed file
+  std::string fault;                    // empty: the line is good
+  std::vector<std::string_view> texts;  // of each key; of plain text one. None of a bad line.
+};
+
+class DocumentLines {
+ public:
+  DocumentLines(std::vector<std::string> keys, std::size_t max_line_bytes);
+
+  // Calls with every line of the chunk that is not blank; what it is given is valid for the call.
+  void for_each(const LineChunk& chunk, const std::function<void(const DocumentLine&)>& visit);
+
+ private:
+  void read(std::string_view line, LineFormat format);
+  void note_length(std::uint64_t bytes);
+
+  const std::vector<std::string> keys_;
+  const std::size_t max_line_bytes_;
+  JsonLineParser parser_;
+  DocumentLine line_;
+};
+
+struct BadLine {
+  std::size_t file;  // position in the list of files
+  std::uint64_t offset;
+  std::string fault;
+
+  // "a.jsonl, line at byte 12: what is wrong"
+  std::string text(const std::vector<std::string>& files) const;
+};
+
+inline constexpr std::size_t kBadLinesReported = 10;
+
+struct LineCounts {
+  std::int64_t lines = 0;  // good ones
+  std::int64_t bad_lines = 0;
+  std::vector<BadLine> first_bad_lines;  // kBadLinesReported at most
+
+  void add(const LineChunk& chunk, const DocumentLine& line);
+};
+
+}  // namespace bloomery

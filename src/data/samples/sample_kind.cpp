@@ -1,0 +1,70 @@
+#include "data/samples/sample_kind.h"
+
+#include "base/error.h"
+#include "data/samples/gpt_dataset.h"
+#include "data/samples/padded_dataset.h"
+
+namespace bloomery {
+namespace {
+
+// Samples of one corpus as a model reads them.
+template <class Wrap>
+MakeDataset wrapped(MakeDataset make, Wrap wrap) {
+  return [make = std::move(make), wrap](std::shared_ptr<const IndexedCorpus> corpus,
+                                        const CorpusRequest& request,
+                                        const Log& log) -> std::unique_ptr<Dataset> {
+    std::unique_ptr<Dataset> samples = make(std::move(corpus), request, log);
+    return samples ? wrap(std::move(samples)) : nullptr;
+  };
+}
+
+SampleFields gpt_fields(const SampleOptions& o) {
+  return language_model_fields(o.data.seq_length, document_rules(o.data, TokenId{}));
+}
+
+MakeDataset make_gpt(const SampleOptions& o, const Tokenizer& tokenizer) {
+  const DocumentRules rules = document_rules(o.data, tokenizer.special().eod);
+  return wrapped(gpt_samples(o.data.seq_length, o.seed), [rules](std::unique_ptr<Dataset> texts) {
+    return std::make_unique<LanguageModelDataset>(std::move(texts), rules);
+  });
+}
+
+SentenceSampleOptions sentence_options(const SampleOptions& o) {
+  SentenceSampleOptions options = o.sentences;
+  options.seq_length = o.data.seq_length;
+  options.seed = o.seed;
+  return options;
+}
+
+using MakeSamples = MakeDataset (*)(const SentenceSampleOptions&, const MaskingVocabulary&);
+template <MakeSamples kMake>
+MakeDataset make_masked(const SampleOptions& o, const Tokenizer& tokenizer) {
+  return wrapped(kMake(sentence_options(o), masking_vocabulary(tokenizer, o.vocab_extra_ids)),
+                 [](std::unique_ptr<Dataset> samples) {
+                   return std::make_unique<PaddedDataset>(std::move(samples));
+                 });
+}
+
+template <SampleFields (*kFields)(const SentenceSampleOptions&)>
+SampleFields masked_fields(const SampleOptions& o) {
+  return padded_fields(kFields(sentence_options(o)));
+}
+
+constexpr SampleKind kKinds[] = {
+    {"gpt", false, gpt_fields, make_gpt},
+    {"bert", true, masked_fields<bert_fields>, make_masked<bert_samples>},
+    {"t5", true, masked_fields<t5_fields>, make_masked<t5_samples>},
+};
+
+}  // namespace
+
+const SampleKind& find_sample_kind(std::string_view name) {
+  for (const SampleKind& kind : kKinds) {
+    if (kind.name == name) {
+      return kind;
+    }
+  }
+  throw Error(concat("there is no kind of sample '", name, "': give gpt, bert or t5"));
+}
+
+}  // namespace bloomery

@@ -1,0 +1,113 @@
+#include "parallel/ulysses.h"
+
+#include "ops/arithmetic/arithmetic.h"
+#include "ops/swap/swap_dims.h"
+
+namespace bloomery {
+namespace {
+
+// Rows of equal parts, one part to and from each rank.
+Tensor exchanged(Communicator& ranks, const Tensor& parts, Stream& stream) {
+  const std::vector<std::int64_t> rows(static_cast<std::size_t>(ranks.size()),
+                                       parts.shape()[0] / ranks.size());
+  Tensor in = Tensor::empty(stream, parts.dtype(), parts.shape());
+  ranks.all_to_all(parts, in, {rows, rows}, stream);
+  return in;
+}
+
+Tensor swapped(const Tensor& x, const Shape& shape, std::int64_t first, std::int64_t second,
+               Stream& stream) {
+  Tensor y = Tensor::empty(stream, x.dtype(), shape);
+  launch(stream, SwapDims{.x = x, .y = y, .first = first, .second = second});
+  return y;
+}
+
+// [sequences, part, ranks, share] to [ranks, sequences, part, share], to the ranks, and what comes,
+// in this order again but of the parts of all ranks, to [sequences, ranks, part, share].
+Tensor to_heads(Communicator& ranks, const Tensor& x, std::int64_t sequences, Stream& stream) {
+  const std::int64_t size = ranks.size(), tokens = x.shape()[0], share = x.shape()[1] / size;
+  const Shape shape{tokens * size, share};
+  const Tensor in = exchanged(ranks, swapped(x, shape, tokens, size, stream), stream);
+  return sequences == 1 ? in : swapped(in, shape, size, sequences, stream);
+}
+
+Tensor to_tokens(Communicator& ranks, const Tensor& x, std::int64_t sequences, Stream& stream) {
+  const std::int64_t size = ranks.size(), tokens = x.shape()[0] / size, share = x.shape()[1];
+  const Tensor out = sequences == 1 ? x : swapped(x, x.shape(), sequences, size, stream);
+  return swapped(exchanged(ranks, out, stream), {tokens, share * size}, size, tokens, stream);
+}
+
+using Move = Tensor (*)(Communicator&, const Tensor&, std::int64_t, Stream&);
+
+// A permutation over ranks: its gradient goes the way back.
+Value moved(Context& context, const Value& x, const char* op, Move there, Move back) {
+  const OpScope scope(context.stream, op);
+  Communicator& ranks = context.mesh.axis(Axis::context);
+  const std::int64_t sequences = context.batch.num_sequences;
+  Value y = context.wrap(there(ranks, x.data, sequences, context.stream));
+  if (context.tape != nullptr && x.wants_grad()) {
+    context.tape->record({.op = op,
+                          .input_gradient =
+                              [&ranks, sequences, back, x = x.slot, y = y.slot](Tape& tape) {
+                                Tensor grad = back(ranks, tape.grad(y), sequences, tape.stream());
+                                if (x->grad) {
+                                  write_grad(tape.stream(), grad, tape.sink(x));
+                                } else {
+                                  tape.set_grad(x, std::move(grad));
+                                }
+                              },
+                          .shape = y.shape()});
+  }
+  return y;
+}
+
+// Elements [begin, begin + part) of every row of `length`; null of null.
+Tensor columns(const Tensor& rows, std::int64_t length, std::int64_t begin, std::int64_t part,
+               Stream& stream) {
+  if (!rows) {
+    return {};
+  }
+  const std::int64_t count = rows.numel() / length;
+  Tensor result = Tensor::empty(stream, rows.dtype(), {count * part});
+  for (std::int64_t row = 0; row < count; ++row) {
+    const Tensor from = rows.range(row * length + begin, {part});
+    stream.copy(result.range(row * part, {part}).data(), from.data(), from.bytes());
+  }
+  return result;
+}
+
+}  // namespace
+
+Batch part_of_sequences(Batch batch, const Mesh& mesh, Stream& stream) {
+  const int ranks = mesh.degree(Axis::context);
+  if (ranks == 1) {
+    return batch;
+  }
+  check(batch.length % ranks == 0, "sequences of ", batch.length,
+        " tokens cannot be divided among ", ranks, " sequence-parallel ranks");
+  check(!batch.encoder && !batch.output_rows,
+        "sequences of an encoder, or of which some rows are asked for, cannot be divided");
+  Batch part = batch;
+  part.length = batch.length / ranks;
+  const std::int64_t begin = part.length * mesh.coordinate(Axis::context);
+  for (Tensor Batch::*const field : {&Batch::tokens, &Batch::labels, &Batch::loss_mask,
+                                     &Batch::positions, &Batch::token_types, &Batch::places}) {
+    part.*field = columns(batch.*field, batch.length, begin, part.length, stream);
+  }
+  if (batch.samples.numel() != batch.num_sequences) {
+    part.samples = columns(batch.samples, batch.length, begin, part.length, stream);
+  }
+  part.key_begin = part.key_end = {};  // attention reads those of the whole
+  part.whole = std::make_shared<const Batch>(std::move(batch));
+  return part;
+}
+
+Value heads_of_whole_sequences(Context& context, const Value& x) {
+  return moved(context, x, "heads_of_whole_sequences", to_heads, to_tokens);
+}
+
+Value tokens_of_all_heads(Context& context, const Value& x) {
+  return moved(context, x, "tokens_of_all_heads", to_tokens, to_heads);
+}
+
+}  // namespace bloomery

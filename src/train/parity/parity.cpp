@@ -1,0 +1,157 @@
+#include "train/parity/parity.h"
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+
+#include "comm/threads.h"
+
+namespace bloomery {
+namespace {
+
+using Tensors = std::map<std::string, std::vector<float>>;
+
+// Puts what this rank alone, or first, holds of all tensors to its place.
+void add_parts(Rank& rank, const Tensor FlatShard::*which, Tensors& whole) {
+  std::vector<std::vector<float>> shards;
+  for (const FlatShard& shard : rank.optimizer().shards()) {
+    shards.push_back((shard.*which).to_host<float>(rank.stream()));
+  }
+  for (const ParameterStore::Part& part : rank.store().parts()) {
+    if (part.is_padding || !part.shard || !part.is_first_holder) {
+      continue;
+    }
+    std::vector<float>& numbers = whole[part.parameter->name];
+    numbers.resize(static_cast<std::size_t>(part.box.global.numel()));
+    for (std::int64_t i = 0; i < part.count; ++i) {
+      numbers[static_cast<std::size_t>(part.box.global_index(part.first + i))] =
+          shards[*part.shard][static_cast<std::size_t>(part.at + i)];
+    }
+  }
+}
+
+// The micro-batches of a data-parallel rank: every data_ranks-th of the step.
+std::vector<HostBatch> step_batches(const ParityWork& work, int step, Mesh& mesh) {
+  std::vector<HostBatch> batches;
+  for (std::int64_t m = mesh.coordinate(Axis::data); m < work.micro_batches;
+       m += mesh.degree(Axis::data)) {
+    batches.push_back(random_batch(work.sequences, work.length, work.vocabulary, 7,
+                                   (step * work.micro_batches + m) * work.sequences));
+  }
+  return batches;
+}
+
+double relative(double a, double b) {
+  return a == b ? 0 : std::abs(a - b) / std::max(std::abs(b), 1e-30);
+}
+
+// NaN where either has one.
+double difference(const std::vector<float>& a, const std::vector<float>& b) {
+  check(a.size() == b.size(), "a tensor has ", a.size(), " elements here and ", b.size(), " there");
+  double largest = 0, size = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double apart = std::abs(static_cast<double>(a[i]) - b[i]);
+    if (std::isnan(apart)) {
+      return apart;
+    }
+    largest = std::max(largest, apart);
+    size = std::max(size, std::abs(static_cast<double>(b[i])));
+  }
+  return largest == 0 ? 0 : largest / std::max(size, 1e-30);
+}
+
+StepDifference compare(const ParityStep& a, const ParityStep& b) {
+  StepDifference result{relative(a.loss, b.loss), relative(a.grad_norm, b.grad_norm), {}};
+  check(a.gradients.size() == b.gradients.size(), "a layout has ", a.gradients.size(),
+        " tensors, one rank ", b.gradients.size());
+  for (const auto& [name, gradient] : b.gradients) {
+    check(a.gradients.contains(name), "a layout has no tensor ", name);
+    result.tensors.push_back({name, difference(a.gradients.at(name), gradient),
+                              difference(a.weights.at(name), b.weights.at(name))});
+  }
+  std::ranges::stable_sort(result.tensors, [](const auto& x, const auto& y) {
+    return !(x.gradient <= y.gradient);  // no number is the largest of all
+  });
+  return result;
+}
+
+bool inside(double difference, double band) { return difference <= band; }  // NaN is outside
+
+}  // namespace
+
+ParityRun run_steps(const RankOptions& options, const ParityWork& work) {
+  const int data_ranks = options.layout.degrees.data;
+  check(work.micro_batches % data_ranks == 0, work.micro_batches,
+        " micro-batches cannot be divided among ", data_ranks, " data-parallel ranks");
+  ParityRun run(static_cast<std::size_t>(work.steps));
+  std::mutex mutex;
+  run_ranks(options.layout.degrees.num_ranks(),
+            [&](int number, std::unique_ptr<Communicator> world) {
+              Rank rank(options, std::move(world));
+              for (int s = 0; s < work.steps; ++s) {
+                ParityStep& step = run[static_cast<std::size_t>(s)];
+                const std::vector<HostBatch> batches = step_batches(work, s, rank.mesh());
+                const double loss = rank.accumulate(batches);
+                if (work.tensors) {
+                  const std::lock_guard lock(mutex);
+                  add_parts(rank, &FlatShard::grad, step.gradients);
+                }
+                rank.enqueue_update(work.micro_batches * work.sequences);
+                const double norm = rank.optimizer().report(0).grad_norm;
+                const std::lock_guard lock(mutex);
+                if (work.tensors) {
+                  add_parts(rank, &FlatShard::master, step.weights);
+                }
+                if (number == 0) {
+                  step.loss = loss;
+                  step.grad_norm = norm;
+                }
+              }
+            });
+  return run;
+}
+
+double StepDifference::largest() const {
+  double all = std::max(loss, grad_norm);
+  for (const TensorDifference& tensor : tensors) {
+    for (const double d : {tensor.gradient, tensor.weight}) {
+      all = d <= all ? all : d;
+    }
+  }
+  return all;
+}
+
+std::vector<StepDifference> compare(const ParityRun& run, const ParityRun& reference) {
+  check(run.size() == reference.size(), "runs of different lengths cannot be compared");
+  std::vector<StepDifference> all;
+  for (std::size_t i = 0; i < run.size(); ++i) {
+    all.push_back(compare(run[i], reference[i]));
+  }
+  return all;
+}
+
+std::string first_outside(const std::vector<StepDifference>& differences, double band) {
+  for (std::size_t i = 0; i < differences.size(); ++i) {
+    const StepDifference& d = differences[i];
+    const std::string step = concat("step ", i + 1, ": ");
+    if (!inside(d.loss, band)) {
+      return concat(step, "the loss differs by ", d.loss, " of it");
+    }
+    for (const TensorDifference& tensor : d.tensors) {
+      if (!inside(tensor.gradient, band)) {
+        return concat(step, "the gradient of ", tensor.name, " differs by ", tensor.gradient,
+                      " of its largest element");
+      }
+      if (!inside(tensor.weight, band)) {
+        return concat(step, tensor.name, " differs by ", tensor.weight,
+                      " of its largest element after the update");
+      }
+    }
+    if (!inside(d.grad_norm, band)) {
+      return concat(step, "the gradient norm differs by ", d.grad_norm, " of it");
+    }
+  }
+  return {};
+}
+
+}  // namespace bloomery

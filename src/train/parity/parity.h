@@ -1,0 +1,49 @@
+// Whether layouts train alike: the same steps on one rank and under a layout, compared tensor by
+// tensor.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "train/rank.h"
+
+namespace bloomery {
+
+// Random tokens, the same under every layout.
+struct ParityWork {
+  std::int64_t micro_batches = 4;  // of all data-parallel ranks, per step
+  std::int64_t sequences = 2;      // of a micro-batch
+  std::int64_t length = 16;
+  std::int64_t vocabulary = 64;
+  int steps = 1;
+  bool tensors = true;  // compare gradients and weights of every step, not losses and norms alone
+};
+
+struct ParityStep {
+  double loss = 0, grad_norm = 0;
+  // Whole tensors by name: gradients before the update, weights after it.
+  std::map<std::string, std::vector<float>> gradients, weights;
+};
+using ParityRun = std::vector<ParityStep>;
+
+// Trains with the options, under their layout, by ranks that are threads.
+ParityRun run_steps(const RankOptions& options, const ParityWork& work);
+
+// A tensor's largest difference, as a share of its largest element.
+struct TensorDifference {
+  std::string name;
+  double gradient = 0, weight = 0;
+};
+struct StepDifference {
+  double loss = 0, grad_norm = 0;         // relative
+  std::vector<TensorDifference> tensors;  // the largest gradient difference first
+  double largest() const;                 // of everything
+};
+std::vector<StepDifference> compare(const ParityRun& run, const ParityRun& reference);
+
+// The first step that leaves the band and what of it is farthest out; empty: none does.
+std::string first_outside(const std::vector<StepDifference>& differences, double band);
+
+}  // namespace bloomery

@@ -1,0 +1,25 @@
+// The rank that a plan describes, and the memory that it takes: a step is run on the abstract
+// device, so that plan and allocator cannot disagree.
+#pragma once
+
+#include "train/options/plan.h"
+#include "train/rank.h"
+
+namespace bloomery {
+
+RankOptions rank_options(const Plan& plan, const DeviceOptions& device, std::int64_t seed);
+
+// Of the first rank. Scratch inside kernels is not in it.
+struct PlannedMemory {
+  std::int64_t parameters = 0;  // values that the model computes with
+  std::int64_t gradients = 0;   // fp32
+  std::int64_t optimizer = 0;   // master weights of 16-bit values, and moments
+  // At the peak beside those: what a micro-batch keeps for its backward pass, temporary tensors,
+  // and of sharded values and gradients what is whole for a while.
+  std::int64_t activations = 0;
+  std::int64_t total() const { return parameters + gradients + optimizer + activations; }
+};
+// For samples of these fields, on a device of this kind.
+PlannedMemory plan_memory(const Plan& plan, const SampleFields& fields, DeviceKind kind);
+
+}  // namespace bloomery
