@@ -32,6 +32,7 @@ struct LaunchOptions {
 };
 
 void describe(OptionTable& t, LaunchOptions& o) {
+  t.section("launch");
   t.add("num-ranks", o.num_ranks, "Ranks; 0: one for each slot of the hostfile.", at_least(0))
       .alias("n")
       .alias("np")

@@ -11,7 +11,7 @@ class AbstractHostGroup final : public HostGroup {
   std::vector<std::string> gather(const std::string&, std::string mine, double) override {
     return std::vector<std::string>(static_cast<std::size_t>(size_), mine);
   }
-  void abort(const std::string&) noexcept override {}
+  void abort(const std::string&, bool) noexcept override {}
 
  private:
   const int rank_, size_;

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "base/hash.h"
+#include "base/log.h"
 #include "comm/mpi/mpi_wire.h"
 #include "comm/tcp/tcp.h"
 
@@ -89,6 +90,9 @@ JoinedWorld join_world(const StartFacts& facts, double start_seconds) {
 std::unique_ptr<Communicator> make_world(const JoinedWorld& joined, Transport wanted,
                                          double timeout_seconds) {
   joined.control->world()->set_timeout(timeout_seconds);
+  if (wanted == Transport::nccl && joined.control->rank() == 0) {
+    Log().warning("--distributed-backend nccl is not built yet: tensors go over MPI or TCP");
+  }
   const bool all_have_mpi = !joined.host->any("lack of MPI", joined.mpi == nullptr);
   check(wanted != Transport::mpi || all_have_mpi,
         "--distributed-backend mpi: no MPI library of the launcher's kind was found; start with "

@@ -7,15 +7,17 @@ void describe_parallel(OptionTable& t, ParallelOptions& o) {
   t.section("ranks");
   t.add("ranks-as-threads", o.ranks_as_threads,
         "Ranks as threads of this process, on one CPU or sharing one GPU.", between(1, 65536));
-  t.add("distributed-backend", o.transport,
-        "What tensors travel by between processes. Automatic: NCCL between GPUs, MPI or TCP "
-        "between CPUs, whichever is there.",
-        {{"auto", Transport::automatic},
-         {"nccl", Transport::nccl},
-         {"mpi", Transport::mpi},
-         {"tcp", Transport::tcp},
-         {"gloo", Transport::tcp},
-         {"ccl", Transport::automatic}});
+  t.add(
+      "distributed-backend", o.transport,
+      "What tensors travel by between processes. Automatic: MPI where the launcher brings it, else "
+      "TCP; those of GPUs go through host memory. nccl asks for what is not built yet and takes "
+      "automatic.",
+      {{"auto", Transport::automatic},
+       {"nccl", Transport::nccl},
+       {"mpi", Transport::mpi},
+       {"tcp", Transport::tcp},
+       {"gloo", Transport::tcp},
+       {"ccl", Transport::automatic}});
   t.add("distributed-timeout-minutes", o.timeout_minutes,
         "A rank that waits so long for another ends the run and says for whom.",
         between(1, 100'000));
