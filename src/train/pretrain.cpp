@@ -158,6 +158,14 @@ std::string sample_order(const Dataset& samples) {
 
 constexpr const char* kOrder = "training order";
 
+std::map<std::string, std::string> data_indices(const TrainingData& data) {
+  std::map<std::string, std::string> indices = data.index_hashes();
+  if (const Dataset* samples = data.source(Split::train)) {
+    indices[kOrder] = sample_order(*samples);
+  }
+  return indices;
+}
+
 void note_other_data(const std::map<std::string, std::string>& here,
                      const std::optional<CheckpointReader>& checkpoint, RunLog& log) {
   if (!checkpoint || checkpoint->state().data_indices.empty()) {
@@ -268,10 +276,7 @@ RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
       to.line(dataset_sizes_lines(requested[0], requested[1], requested[2]));
       data = std::make_unique<const TrainingData>(sample_kind(options), sample_options(options),
                                                   requested, *tokenizer, Log());
-      facts.data_indices = data->index_hashes();
-      if (const Dataset* samples = data->source(Split::train)) {
-        facts.data_indices[kOrder] = sample_order(*samples);
-      }
+      facts.data_indices = data_indices(*data);
       if (first && !options.checkpoint.save.empty() && !options.evaluation.skip_train) {
         store_command(options.checkpoint.save, table, setting.command, Log());
       }
