@@ -89,6 +89,24 @@ TEST_F(PretrainRun, LayoutsResumeEachOther) {
   }
 }
 
+// The ranks ask each other for the wish to stop while a pipeline evaluates: between its passes, for
+// inside them the stages in the middle would wait for each other.
+TEST_F(PretrainRun, EvaluatesInAPipelineOfFourStages) {
+  const std::string options = "--num-layers 4 --global-batch-size 8 --train-iters 4 --eval-iters 2";
+  const Outcome one = train(options);
+  const Outcome four = train(options + " --ranks-as-threads 4 --pipeline-model-parallel-size 4");
+  ASSERT_EQ(four.code, kFinished) << four.errors;
+  const auto a = validations(one.out), b = validations(four.out);
+  ASSERT_EQ(a.size(), b.size());
+  EXPECT_GE(a.size(), 2u);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const auto loss = [](const std::string& line) {
+      return std::stod(line.substr(line.find("value: ") + 7));
+    };
+    EXPECT_NEAR(loss(a[i]), loss(b[i]), 1e-5 * loss(a[i]));
+  }
+}
+
 TEST_F(PretrainRun, RefusesLayoutsThatDoNotFitTheRanks) {
   const auto refused = [this](const std::string& options, const std::string& why) {
     const Outcome outcome = train("--global-batch-size 8 --train-iters 2 " + options);
