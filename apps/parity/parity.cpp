@@ -8,6 +8,7 @@
 #include "apps/common/command_line.h"
 #include "apps/common/device_choice.h"
 #include "base/findings.h"
+#include "pipeline/schedule.h"
 #include "train/options/pretrain_options.h"
 #include "train/parity/layout_text.h"
 #include "train/parity/parity.h"
@@ -83,6 +84,13 @@ std::vector<std::string> layout_problems(const ParityChoice& choice, const RankO
                  " micro-batches cannot be divided among its data-parallel ranks");
       of.require(choice.work.length % layout.degrees.context == 0, "its ", layout.degrees.context,
                  " sequence-parallel ranks cannot divide ", choice.work.length, " tokens");
+      const int parts = layout.degrees.pipeline * layout.chunks;
+      of.require(parts == 1 || parts <= rank.model.num_layers, parts,
+                 " parts of a pipeline need as many layers, not ", rank.model.num_layers);
+      const std::string why = problem(
+          layout.schedule, {layout.degrees.pipeline,
+                            choice.work.micro_batches / layout.degrees.data, layout.chunks});
+      of.require(why.empty(), why);
       for (const std::string& line : of.found) {
         f.require(false, to_text(layout), ": ", line);
       }

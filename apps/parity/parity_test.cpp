@@ -31,6 +31,8 @@ TEST(ParityCommand, RefusesLayoutsBeforeAnyWork) {
   };
   refused("tp3", "tp3: 8 key/value heads cannot be divided among 3");
   refused("dp3", "micro-batches cannot be divided");
+  refused("pp9", "pp9: 9 parts of a pipeline need as many layers, not 4");
+  refused("pp2v2gpipe", "only the schedule 1f1b interleaves");
   refused("qq2", "means nothing");
 }
 

@@ -8,22 +8,9 @@
 #include <chrono>
 #include <thread>
 
+#include "comm/error_case.h"
 namespace bloomery {
 namespace {
-
-// The message of the Error that `body` throws; empty if it throws none.
-std::string error_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 // What each rank's own call threw when all ranks run `body`.
 std::vector<std::string> errors_on_ranks(

@@ -7,25 +7,13 @@
 
 #include <csignal>
 
+#include "comm/error_case.h"
 #include "comm/tcp/tcp_case.h"
 
 namespace bloomery {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-std::string error_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 // What each rank's body throws.
 std::vector<std::string> errors_of(int size,
