@@ -96,6 +96,7 @@ class Rank {
   struct FrozenModel;
 
   PipelineShape pipeline_shape(std::int64_t num_micro_batches) const;
+  void hear_of_failures();
   void clear_statistics();
   void add_losses(const std::string& prefix, const Metrics& metrics, double factor);
   void report(const Batch& batch, const Metrics& metrics, double factor);
@@ -113,13 +114,13 @@ class Rank {
   ParameterList parameters_;
   std::unique_ptr<Ties> ties_;
   std::unique_ptr<ParameterStore> store_;
+  std::vector<std::unique_ptr<FrozenModel>> frozen_;
   // Beside the computation, null where there is nothing to do: what layers communicate, and sums of
-  // gradients, which must not hold it up.
-  std::unique_ptr<Stream> communication_, reductions_;
+  // gradients and gathers of values, which must not hold it up.
+  std::unique_ptr<Stream> communication_, reductions_, gathers_;
   std::unique_ptr<Reducer> reducer_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Executor> executor_;
-  std::vector<std::unique_ptr<FrozenModel>> frozen_;
   // Of the step in work: mean losses, and behind them how many ranks want to stop.
   Tensor statistics_;
   std::vector<std::string> loss_names_;
