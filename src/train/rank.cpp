@@ -55,9 +55,7 @@ struct Rank::FrozenModel {
     std::vector<ParameterList> blocks;
     add_parameters_by_block(model, blocks);
     store = std::make_unique<ParameterStore>(*rank.stream_, *rank.mesh_, blocks,
-                                             StoreOptions{.dtype = rank.options_.dtype,
-                                                          .sharded = rank.options_.layout.sharded,
-                                                          .gathers = rank.gathers_.get()});
+                                             rank.store_options(nullptr));
   }
   std::string name;
   Model model;
@@ -69,6 +67,7 @@ Rank::Rank(const RankOptions& options, std::unique_ptr<Communicator> world)
       device_(std::make_unique<Device>(options.device)),
       stream_(std::make_unique<Stream>(*device_)),
       kept_(*stream_),
+      kept_gradients_(*stream_),
       mesh_(std::make_unique<Mesh>(options.layout.degrees, std::move(world))) {
   std::vector<ParameterList> blocks;
   std::vector<const Model*> chunks;
@@ -82,22 +81,21 @@ Rank::Rank(const RankOptions& options, std::unique_ptr<Communicator> world)
     parameters_.insert(parameters_.end(), model.parameters().begin(), model.parameters().end());
   }
   ties_ = std::make_unique<Ties>(*mesh_, parameters_);
-  if (mesh_->size(kReplicaAxes) > 1 && options.layout.sharded.optimizer) {
+  if (options.replicas.overlap_gathers && options.layout.sharded.optimizer &&
+      mesh_->size(kReplicaAxes) > 1) {
     gathers_ = std::make_unique<Stream>(*device_, StreamMode::queued);
   }
-  store_ = std::make_unique<ParameterStore>(*stream_, *mesh_, blocks,
-                                            StoreOptions{.dtype = options.dtype,
-                                                         .sharded = options.layout.sharded,
-                                                         .ties = ties_.get(),
-                                                         .gathers = gathers_.get()});
+  store_ = std::make_unique<ParameterStore>(*stream_, *mesh_, blocks, store_options(ties_.get()));
   store_->initialize(options.seed);
   if (mesh_->degree(Axis::tensor) > 1) {
     communication_ = std::make_unique<Stream>(*device_, StreamMode::queued);
   }
-  if (mesh_->size(kReplicaAxes) > 1 || ties_->stages().size() > 1 || mesh_->divides_tokens()) {
+  if (options.replicas.overlap_reductions &&
+      (mesh_->size(kReplicaAxes) > 1 || ties_->stages().size() > 1 || mesh_->divides_tokens())) {
     reductions_ = std::make_unique<Stream>(*device_, StreamMode::queued);
   }
-  reducer_ = std::make_unique<Reducer>(*store_, *mesh_, *ties_, *stream_, reductions_.get(), kept_);
+  reducer_ = std::make_unique<Reducer>(*store_, *mesh_, *ties_, *stream_, reductions_.get(),
+                                       kept_gradients_, options.replicas.reduce_dtype);
   device_->service<KeepPolicy>().remake_cheap_values = options.recompute.cheap_values;
   optimizer_ = std::make_unique<Optimizer>(*stream_, options.optimizer, store_->shards());
   executor_ = std::make_unique<Executor>(ExecutorParts{
@@ -115,6 +113,14 @@ Rank::Rank(const RankOptions& options, std::unique_ptr<Communicator> world)
 }
 
 Rank::~Rank() = default;
+
+StoreOptions Rank::store_options(const Ties* ties) const {
+  return {.dtype = options_.dtype,
+          .sharded = options_.layout.sharded,
+          .bucket_elements = options_.replicas.bucket_elements,
+          .ties = ties,
+          .gathers = gathers_.get()};
+}
 
 const Model& Rank::add_frozen(const std::string& name, const ModelOptions& options,
                               std::uint64_t seed) {
@@ -193,6 +199,7 @@ void Rank::enqueue_gradients(std::int64_t num_micro_batches, const BatchSource& 
 
 void Rank::enqueue_reduction() {
   reducer_->finish_step();
+  kept_.wait();
   hear_of_failures();
 }
 

@@ -13,6 +13,7 @@
 #include "train/batch_upload.h"
 #include "train/executor.h"
 #include "train/log/iteration_line.h"
+#include "zero/replica_options.h"
 
 namespace bloomery {
 
@@ -25,6 +26,7 @@ struct RankOptions {
   std::uint64_t seed = 1234;
   bool training = true;  // dropout is active
   Layout layout;
+  ReplicaOptions replicas;
 };
 
 class Rank {
@@ -95,6 +97,7 @@ class Rank {
  private:
   struct FrozenModel;
 
+  StoreOptions store_options(const Ties* ties) const;
   PipelineShape pipeline_shape(std::int64_t num_micro_batches) const;
   void hear_of_failures();
   void clear_statistics();
@@ -108,7 +111,8 @@ class Rank {
   RankOptions options_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<Stream> stream_;
-  KeptMemory kept_;
+  // What streams beside the computation use: the layers', and that of gradients.
+  KeptMemory kept_, kept_gradients_;
   std::unique_ptr<Mesh> mesh_;
   std::vector<std::unique_ptr<Model>> chunks_;
   ParameterList parameters_;
