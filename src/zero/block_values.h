@@ -2,6 +2,7 @@
 // so that the block that is used next arrives while the one before it computes.
 #pragma once
 
+#include <array>
 #include <list>
 #include <map>
 #include <vector>

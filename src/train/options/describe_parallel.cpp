@@ -2,7 +2,6 @@
 #include "train/options/pretrain_options.h"
 
 namespace bloomery {
-
 namespace {
 
 void describe_replicas(OptionTable& t, ReplicaOptions& o) {
@@ -24,6 +23,7 @@ void describe_replicas(OptionTable& t, ReplicaOptions& o) {
         "What gradients are rounded to for their sum over data-parallel ranks: half the traffic "
         "in 16 bits. Micro-batches are added up in fp32 always.",
         {{"fp32", DType::fp32}, {"bf16", DType::bf16}, {"fp16", DType::fp16}})
+      .shorthand("grad-reduce-in-bf16", "bf16")
       .deepspeed("communication_data_type");
 }
 

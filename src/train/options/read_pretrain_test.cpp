@@ -72,6 +72,8 @@ TEST(ReadPretrain, CommunicationComesFromDeepspeedOrMegatronsFlags) {
   EXPECT_FALSE(flags.options.parallel.replicas.overlap_gathers);
   EXPECT_EQ(flags.options.parallel.replicas.bucket_elements, 1000);
   EXPECT_EQ(flags.options.parallel.replicas.reduce_dtype, DType::fp32);
+  const PretrainCase rounded(small_gpt({"--train-iters", "10", "--grad-reduce-in-bf16"}));
+  EXPECT_EQ(rounded.options.parallel.replicas.reduce_dtype, DType::bf16);
 }
 
 TEST(ReadPretrain, DeepspeedsRulesOfOverflow) {
