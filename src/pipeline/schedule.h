@@ -34,6 +34,7 @@ struct Instruction {
   bool operator==(const Instruction&) const = default;
 };
 using Instructions = std::vector<Instruction>;
+const char* name(Instruction::Work work);  // "backward input"
 
 // What is done at once: one computation, or transfers that go together.
 std::vector<std::span<const Instruction>> steps(std::span<const Instruction> list);

@@ -15,6 +15,7 @@
 
 namespace bloomery {
 
+class FlightRecorder;
 class Timers;
 
 // What the executor works with; all of it must outlive it.
@@ -60,6 +61,7 @@ class Executor {
   using Key = std::pair<int, std::int64_t>;  // chunk, micro-batch
 
   InFlight& in_flight(const Instruction& instruction, const ExecutorWork& work);
+  void run_step(std::span<const Instruction> step, const ExecutorWork& work);
   void compute(const Instruction& instruction, const ExecutorWork& work);
   void forward(InFlight& flight, const Model& model, const ExecutorWork& work);
   void backward(InFlight& flight, Instruction::Work part);
@@ -68,6 +70,7 @@ class Executor {
   void land(const Instruction& instruction, const ExecutorWork& work);
 
   ExecutorParts parts_;
+  FlightRecorder* const recorder_;  // of where this rank is; null: nobody asks
   Timers* timers_ = nullptr;
   std::map<Key, std::unique_ptr<InFlight>> in_flight_;
   struct Loaded {

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "autograd/remake.h"
+#include "comm/watch/recorded.h"
 #include "device/op_clock.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "train/timers.h"
@@ -68,7 +69,8 @@ Rank::Rank(const RankOptions& options, std::unique_ptr<Communicator> world)
       device_(std::make_unique<Device>(options.device)),
       stream_(std::make_unique<Stream>(*device_)),
       kept_(*stream_),
-      mesh_(std::make_unique<Mesh>(options.layout.degrees, std::move(world))) {
+      mesh_(std::make_unique<Mesh>(options.layout.degrees, std::move(world))),
+      recorder_(recorder_of(mesh_->world())) {
   std::vector<ParameterList> blocks;
   std::vector<const Model*> chunks;
   for (int chunk = 0; chunk < options.layout.chunks; ++chunk) {
@@ -182,7 +184,21 @@ void Rank::enqueue_gradients(std::int64_t num_micro_batches, const BatchSource& 
                   }});
 }
 
+void Rank::set_position(std::int64_t iteration, const char* work) {
+  if (recorder_ != nullptr) {
+    recorder_->set_iteration(iteration);
+    recorder_->set_work(work);
+  }
+}
+
+void Rank::set_work(const char* work) {
+  if (recorder_ != nullptr) {
+    recorder_->set_work(work);
+  }
+}
+
 void Rank::enqueue_reduction() {
+  set_work("sums of gradients");
   reducer_->finish_step();
   if (communication_ && communication_->queued()) {
     communication_->synchronize();  // says what went wrong there
@@ -197,6 +213,7 @@ void Rank::sum_losses(const Tensor& statistics) {
 }
 
 void Rank::enqueue_update(std::int64_t schedule_units, bool stop) {
+  set_work("optimizer");
   if (stop) {
     launch(*stream_, ScaleAdd{.x = one_, .y = statistics_.range(kStop, {1})});
   }

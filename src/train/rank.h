@@ -55,6 +55,9 @@ class Rank {
 
   void time_passes(Timers& timers) { executor_->time_passes(timers); }
 
+  // Where this rank is, for reports of a hang. The text is a literal.
+  void set_position(std::int64_t iteration, const char* work);
+
   struct Outcome {
     double loss = 0;  // the first of `losses`
     Losses losses;    // means over micro-batches and data-parallel ranks
@@ -97,6 +100,7 @@ class Rank {
 
   PipelineShape pipeline_shape(std::int64_t num_micro_batches) const;
   void clear_statistics();
+  void set_work(const char* work);
   void add_losses(const std::string& prefix, const Metrics& metrics, double factor);
   void report(const Batch& batch, const Metrics& metrics, double factor);
   void sum_losses(const Tensor& statistics);
@@ -109,6 +113,7 @@ class Rank {
   std::unique_ptr<Stream> stream_;
   KeptMemory kept_;
   std::unique_ptr<Mesh> mesh_;
+  FlightRecorder* recorder_;  // of where this rank is; null: nobody asks
   std::vector<std::unique_ptr<Model>> chunks_;
   ParameterList parameters_;
   std::unique_ptr<Ties> ties_;

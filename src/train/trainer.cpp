@@ -200,6 +200,7 @@ bool Trainer::train() {
 void Trainer::enqueue_step(BatchFeed& feed) {
   const std::int64_t batch = plan_.batch.at(progress_.consumed_samples);
   const std::int64_t micro_batches = plan_.num_micro_batches(progress_.consumed_samples);
+  rank_->set_position(progress_.iteration + 1, "start of a step");
   if (profile_) profile_->begin(progress_.iteration + 1);
   {
     const Timers::Scope timer = timers_->scope(1, "forward-backward");
@@ -240,6 +241,7 @@ void Trainer::collect(std::size_t still_running) {
 }
 
 void Trainer::take_outcome() {
+  rank_->set_position(progress_.iteration, "end of a step");
   const Pending step = pending_.front();
   pending_.pop_front();
   StepFacts facts;
@@ -354,6 +356,7 @@ bool Trainer::evaluates(Split split) const {
 }
 
 void Trainer::evaluate(Split split, std::int64_t first_sample, bool at_end) {
+  rank_->set_position(progress_.iteration, "evaluation");
   BatchFeed feed(*data_, split, feed_options(first_sample), rank_->stream());
   const std::int64_t each = plan_.batch.global() / (plan_.micro_batch * plan_.data_ranks);
   Rank::Losses losses;
@@ -389,6 +392,7 @@ void Trainer::evaluate_at_end(Split split) {
 void Trainer::save() {
   if (!checkpoints_ || saved_ == progress_.iteration) return;
   const Clock::time_point start = Clock::now();
+  rank_->set_position(progress_.iteration, "save of a checkpoint");
   log_.line(saving_line(progress_.iteration, options_.checkpoint.save));
   saving_.push_back(progress_);
   checkpoints_->save(progress_);

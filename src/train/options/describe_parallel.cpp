@@ -19,8 +19,11 @@ void describe_parallel(OptionTable& t, ParallelOptions& o) {
        {"gloo", Transport::tcp},
        {"ccl", Transport::automatic}});
   t.add("distributed-timeout-minutes", o.timeout_minutes,
-        "A rank that waits so long for another ends the run and says for whom.",
+        "A rank that waits so long for another ends the run: which rank is missing and where all "
+        "stand is said, and a file watchdog-DATE.txt has the last calls of each.",
         between(1, 100'000));
+  t.add("distributed-timeout-seconds", o.timeout_seconds,
+        "The same in seconds; it counts instead of the minutes.", between(0.1, 6'000'000));
   t.add("tensor-model-parallel-size", o.tensor,
         "Ranks that divide every layer's heads, feed-forward size and vocabulary.",
         between(1, 65536));

@@ -43,6 +43,7 @@ struct ParallelOptions {
   int ranks_as_threads = 1;
   Transport transport = Transport::automatic;  // between processes
   std::int64_t timeout_minutes = 10;
+  std::optional<double> timeout_seconds;  // counts instead
   int tensor = 1, pipeline = 1;
   int sequence = 1;  // of the context axis: parts of the same sequences
   bool sequence_parallel = false;
@@ -50,6 +51,9 @@ struct ParallelOptions {
   PipelineSchedule schedule = PipelineSchedule::one_forward_one_backward;
   std::optional<std::int64_t> zero_stage;
 
+  double timeout() const {  // in seconds
+    return timeout_seconds.value_or(60 * static_cast<double>(timeout_minutes));
+  }
   int num_ranks() const { return processes * ranks_as_threads; }
   // That work on the same samples together.
   int model_ranks() const { return tensor * sequence * pipeline; }
