@@ -120,6 +120,10 @@ Instructions interleaved(int stage, const PipelineShape& shape) {
 
 const char* name(Work work) { return kNames[static_cast<int>(work)]; }
 
+std::string text(const Instruction& i) {
+  return concat(name(i.work), " of micro-batch ", i.micro_batch, ", chunk ", i.chunk);
+}
+
 std::vector<std::span<const Instruction>> steps(std::span<const Instruction> list) {
   std::vector<std::span<const Instruction>> all;
   for (std::size_t begin = 0; begin < list.size();) {

@@ -13,10 +13,6 @@ namespace {
 
 using Work = Instruction::Work;
 
-std::string text(const Instruction& i) {
-  return concat(name(i.work), " of micro-batch ", i.micro_batch, ", chunk ", i.chunk);
-}
-
 // A message as its receiver names it.
 struct Message {
   bool gradient;

@@ -2,6 +2,7 @@
 
 #include "comm/watch/recorded.h"
 #include "parallel/ulysses.h"
+#include "train/profile/instruction_clock.h"
 #include "train/timers.h"
 
 namespace bloomery {
@@ -48,10 +49,16 @@ void Executor::run_step(std::span<const Instruction> step, const ExecutorWork& w
   if (recorder_ != nullptr) {
     recorder_->set_work(name(first.work), first.micro_batch, first.chunk);
   }
+  if (clock_ != nullptr) {
+    clock_->begin(step);
+  }
   if (first.is_transfer()) {
     exchange(step, work);
   } else {
     compute(first, work);
+  }
+  if (clock_ != nullptr) {
+    clock_->end();
   }
 }
 

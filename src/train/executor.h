@@ -16,6 +16,7 @@
 namespace bloomery {
 
 class FlightRecorder;
+class InstructionClock;
 class Timers;
 
 // What the executor works with; all of it must outlive it.
@@ -53,6 +54,7 @@ class Executor {
 
   // Each pass is timed as "forward-compute" or "backward-compute", level 2.
   void time_passes(Timers& timers) { timers_ = &timers; }
+  void time_instructions(InstructionClock* clock) { clock_ = clock; }  // null: no longer
   // What the tape kept for backward in the last micro-batch, if somebody asked before.
   std::optional<TapeReport> tape_report;
 
@@ -72,6 +74,7 @@ class Executor {
   ExecutorParts parts_;
   FlightRecorder* const recorder_;  // of where this rank is; null: nobody asks
   Timers* timers_ = nullptr;
+  InstructionClock* clock_ = nullptr;
   std::map<Key, std::unique_ptr<InFlight>> in_flight_;
   struct Loaded {
     std::unique_ptr<Batch> batch;

@@ -199,10 +199,12 @@ void Rank::set_work(const char* work) {
 
 void Rank::enqueue_reduction() {
   set_work("sums of gradients");
+  reduction_begin_ = recorded(*stream_);
   reducer_->finish_step();
   if (communication_ && communication_->queued()) {
     communication_->synchronize();  // says what went wrong there
   }
+  reduction_end_ = recorded(*stream_);
 }
 
 // Losses differ between data-parallel ranks, are sums over those that cut a sequence, and of a
@@ -227,7 +229,7 @@ void Rank::enqueue_update(std::int64_t schedule_units, bool stop) {
   optimizer_->step(groups, schedule_units);
   store_->publish();
   last_end_ = recorded(*stream_);
-  times_.push_front({begin_, last_end_});
+  times_.push_front({begin_, last_end_, reduction_begin_, reduction_end_});
   times_.resize(std::min(times_.size(), kKeptTimes));
 }
 
@@ -261,11 +263,13 @@ Rank::Outcome Rank::outcome(int age) const {
   const std::vector<double> numbers = readback_->read(age);
   const StepTime& time = times_.at(static_cast<std::size_t>(age));
   time.end->synchronize();
-  return {.loss = numbers[0],
-          .losses = named(numbers),
-          .stop = numbers[kStop] > 0,
-          .update = optimizer_->report(age),
-          .seconds = time.end->seconds_since(*time.begin)};
+  return {
+      .loss = numbers[0],
+      .losses = named(numbers),
+      .stop = numbers[kStop] > 0,
+      .update = optimizer_->report(age),
+      .seconds = time.end->seconds_since(*time.begin),
+      .waited = time.reduction_end ? time.reduction_end->seconds_since(*time.reduction_begin) : 0};
 }
 
 Rank::Losses Rank::mean_losses() {

@@ -54,6 +54,7 @@ class Rank {
   void enqueue_update(std::int64_t schedule_units, bool stop = false);
 
   void time_passes(Timers& timers) { executor_->time_passes(timers); }
+  void time_instructions(InstructionClock* clock) { executor_->time_instructions(clock); }
 
   // Where this rank is, for reports of a hang. The text is a literal.
   void set_position(std::int64_t iteration, const char* work);
@@ -66,6 +67,7 @@ class Rank {
     // By the device's clock, from the end of the step before, or from the step's own beginning
     // after restart_clock().
     double seconds = 0;
+    double waited = 0;  // of them, at the end of backward, for sums of gradients
   };
   // Of the step before the last `age` ones.
   Outcome outcome(int age) const;
@@ -82,10 +84,14 @@ class Rank {
   const Model& add_frozen(const std::string& name, const ModelOptions& options, std::uint64_t seed);
 
   Stream& stream() { return *stream_; }
+  // Beside the computation; null: nothing to do.
+  Stream* communication_stream() { return communication_.get(); }
+  Stream* reductions_stream() { return reductions_.get(); }
   Mesh& mesh() { return *mesh_; }
   const Model& model() const { return *chunks_.front(); }          // the first chunk of this stage
   const ParameterList& parameters() const { return parameters_; }  // of all its chunks
   ParameterStore& store() { return *store_; }
+  const Ties& ties() const { return *ties_; }
   Optimizer& optimizer() { return *optimizer_; }
   const RankOptions& options() const { return options_; }
   Context context(const Batch& batch, Tape* tape);
@@ -135,9 +141,11 @@ class Rank {
   // Where steps begin and end on the stream: the latest first.
   struct StepTime {
     std::shared_ptr<Event> begin, end;
+    std::shared_ptr<Event> reduction_begin, reduction_end;
   };
   std::deque<StepTime> times_;
   std::shared_ptr<Event> begin_, last_end_;  // of the step in work; of the one before, or null
+  std::shared_ptr<Event> reduction_begin_, reduction_end_;  // of the step in work
 };
 
 }  // namespace bloomery

@@ -56,6 +56,7 @@ struct FlightRecorder::Slot {
   Position position;
   State state = State::called;
   std::int64_t called = 0, started = 0, done = 0;  // times; a GPU's are when they were seen
+  const Stream* on = nullptr;                      // null: no tensors
   void* stream = nullptr;                          // of a GPU; null: of a CPU
   void *begins = nullptr, *ends = nullptr;         // its events, kept from call to call
   bool end_is_known = false;                       // `ends` is this call's
@@ -123,6 +124,7 @@ FlightRecorder::Ticket FlightRecorder::called(int group, const Call& call) {
                                                                 each.peer};
     }
   }
+  slot.on = call.stream;
   slot.position = position_;
   slot.state = State::called;
   slot.called = slot.started = now_ns();
@@ -150,7 +152,26 @@ void FlightRecorder::done(Ticket ticket) {
   if (Slot* const slot = find(ticket)) {
     slot->state = State::done;
     slot->done = now_ns();
+    if (slot->on != nullptr) {
+      seconds_in_calls_[slot->on] += seconds(slot->done - slot->started);
+    }
+    if (listener_ && slot->on != nullptr) {
+      listener_({call_text(*slot), groups_[static_cast<std::size_t>(slot->group)].name, slot->on,
+                 slot->started, slot->done});
+    }
   }
+}
+
+void FlightRecorder::set_listener(std::function<void(const Finished&)> listener) {
+  const std::lock_guard lock(mutex_);
+  listener_ = std::move(listener);
+}
+
+double FlightRecorder::seconds_in_calls(const Stream& stream) const {
+  const std::lock_guard lock(mutex_);
+  const void* const key = stream.on_cuda() ? stream.native() : static_cast<const void*>(&stream);
+  const auto found = seconds_in_calls_.find(key);
+  return found == seconds_in_calls_.end() ? 0 : found->second;
 }
 
 void FlightRecorder::starts_on(Ticket ticket, Stream& stream) {
@@ -197,6 +218,10 @@ void FlightRecorder::look_at_device() {
       if (slot->end_is_known && cuda::event_happened(slot->ends)) {
         slot->state = State::done;
         slot->done = now_ns();
+        try {
+          seconds_in_calls_[slot->stream] += cuda::seconds_between(slot->begins, slot->ends);
+        } catch (const Error&) {  // NOLINT(bugprone-empty-catch): a device that failed says it
+        }
       } else {
         busy.push_back(slot->stream);
       }

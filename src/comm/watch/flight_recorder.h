@@ -4,6 +4,8 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -59,6 +61,7 @@ class FlightRecorder {
     std::int64_t count = -1;              // elements; -1: no tensor
     std::span<const Transfer> transfers;  // of an exchange
     bool numbered = true;                 // a collective call that all of the group make in turn
+    const Stream* stream = nullptr;       // of its tensors
   };
   using Ticket = std::uint64_t;
   Ticket called(int group, const Call& call);
@@ -67,6 +70,18 @@ class FlightRecorder {
   // The same on a CUDA stream, when that comes there: look_at_device() finds out.
   void starts_on(Ticket ticket, Stream& stream);
   void ends_on(Ticket ticket, Stream& stream);
+
+  // Calls of CPU streams are told when they are done, times in nanoseconds of the steady clock, by
+  // the thread that did them. Null: to nobody.
+  struct Finished {
+    std::string text, group;
+    const Stream* stream;
+    std::int64_t started, done;
+  };
+  void set_listener(std::function<void(const Finished&)> listener);
+
+  // Seconds that calls on this stream took, all since the start. Of a GPU those that were seen.
+  double seconds_in_calls(const Stream& stream) const;
 
   void look_at_device();
   // Of calls on a GPU: how long the one that waits longest has, and what it is.
@@ -97,6 +112,8 @@ class FlightRecorder {
   const std::string host_;
   mutable std::mutex mutex_;
   Position position_;
+  std::function<void(const Finished&)> listener_;
+  std::map<const void*, double> seconds_in_calls_;  // by stream; of a GPU its native one
   std::vector<Group> groups_;
   Ticket next_ = 0;
   std::vector<Slot> slots_;  // call n is at n % kKept

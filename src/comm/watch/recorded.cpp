@@ -111,10 +111,11 @@ class RecordedCommunicator final : public Communicator {
 
  private:
   template <class Work>
-  void record(const Call& call, Stream& stream, const Work& work) {
+  void record(Call call, Stream& stream, const Work& work) {
     if (stream.abstract()) {
       return work();
     }
+    call.stream = &stream;
     const FlightRecorder::Ticket ticket = recorder_.called(group_, call);
     if (stream.on_cuda()) {
       recorder_.starts_on(ticket, stream);

@@ -129,6 +129,7 @@ struct StopOptions {
   bool on_nan = false;  // else such a step is skipped and counted
   // Steps in a row that changed nothing until a warning, and until the end; 0: never.
   std::int64_t skipped_until_warning = 5, skipped_until_stop = 100;
+  std::optional<std::int64_t> check_replicas;  // steps between comparisons
 };
 
 struct LoggingOptions {
@@ -148,6 +149,7 @@ struct LoggingOptions {
   std::vector<std::string> report_samples;  // prompts whose continuations it shows
   std::string profile = "none";             // or pt, pt-full
   std::vector<std::int64_t> profile_steps = {2, 3};
+  std::int64_t straggler_percent = 10;  // 0: no warnings
 };
 
 struct PretrainOptions {
