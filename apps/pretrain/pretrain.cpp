@@ -109,13 +109,15 @@ int run_as_rank(Request& request, const Arguments& arguments, std::ostream& out,
   Log().info("this is ", facts.line());
   const ParallelOptions& parallel = options.parallel;
   process.report_folder = report_folder(options);
-  const RunEnd end = train(
-      options, request.table, request.notes,
-      {.world = process.watch.record(make_world(joined, parallel.transport, parallel.timeout())),
-       .device = rank_device(request.device, request.table.given("gpu"), facts, *joined.host),
-       .stop_requested = StopSignals::came,
-       .out = out,
-       .command = typed(arguments)});
+  const DeviceOptions device =
+      rank_device(request.device, request.table.given("gpu"), facts, *joined.host);
+  const RunEnd end = train(options, request.table, request.notes,
+                           {.world = process.watch.record(make_world(
+                                joined, parallel.transport, device, parallel.timeout())),
+                            .device = device,
+                            .stop_requested = StopSignals::came,
+                            .out = out,
+                            .command = typed(arguments)});
   if (first && end == RunEnd::finished) {
     show_samples(options, request.device);
   }

@@ -9,7 +9,9 @@
 #include "base/log.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/stored_model.h"
+#include "comm/nccl/nccl.h"
 #include "comm/threads.h"
+#include "comm/watch/recorded.h"
 #include "train/choose_schedule.h"
 #include "train/run_command.h"
 
@@ -238,11 +240,17 @@ RunEnd run_trainers(const RunInputs& inputs, const OptionTable& table, RunLog& l
   }
   RunEnd end = RunEnd::finished;
   const auto run_rank = [&](int rank, std::unique_ptr<Communicator> world) {
+    RunInputs mine = inputs;
+    if (inputs.options.parallel.transport == Transport::nccl && ranks > 1) {
+      mine.device.index = (mine.device.index + rank) % std::max(1, num_cuda_devices());
+      FlightRecorder& recorder = *recorder_of(*world);
+      world = record_calls(over_nccl(std::move(world), mine.device), recorder);
+    }
     RunLog silent(nullptr, inputs.options, table);
-    Trainer trainer(inputs, std::move(world), rank == 0 ? log : silent);
-    const RunEnd mine = trainer.run();
+    Trainer trainer(mine, std::move(world), rank == 0 ? log : silent);
+    const RunEnd how = trainer.run();
     if (rank == 0) {
-      end = mine;
+      end = how;
     }
   };
   if (ranks == 1) {

@@ -31,6 +31,7 @@ class RecordedHostGroup final : public HostGroup {
   void abort(const std::string& reason, bool mistake) noexcept override {
     inner_.abort(reason, mistake);
   }
+  World* world() override { return inner_.world(); }
 
  private:
   HostGroup& inner_;

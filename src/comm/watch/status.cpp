@@ -1,6 +1,6 @@
 #include "comm/watch/status.h"
 
-#include "comm/tcp/frame.h"
+#include "base/fields.h"
 
 namespace bloomery {
 
