@@ -112,8 +112,8 @@ int run_as_rank(Request& request, const Arguments& arguments, std::ostream& out,
   const DeviceOptions device =
       rank_device(request.device, request.table.given("gpu"), facts, *joined.host);
   const RunEnd end = train(options, request.table, request.notes,
-                           {.world = process.watch.record(make_world(
-                                joined, parallel.transport, device, parallel.timeout())),
+                           {.world = process.watch.record(
+                                make_world(joined, parallel.transport, device, parallel.timeout())),
                             .device = device,
                             .stop_requested = StopSignals::came,
                             .out = out,

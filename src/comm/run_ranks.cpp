@@ -123,7 +123,8 @@ void run_ranks(int num_ranks,
     thread.join();
   }
   const World::Failure failure = world->failure();
-  if (failure.silence) {  // whatever the ranks threw is an effect of it
+  const auto threw = [](const std::exception_ptr& each) { return each != nullptr; };
+  if (failure.silence && std::ranges::any_of(thrown, threw)) {  // effects of one cause
     throw RankFailure(failure.text, failure.rank, false);
   }
   rethrow_first(thrown, failure.rank);
