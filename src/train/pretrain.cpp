@@ -6,10 +6,12 @@
 #include <filesystem>
 
 #include "base/hash.h"
+#include "base/log.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/stored_model.h"
 #include "comm/nccl/nccl.h"
 #include "comm/threads.h"
+#include "comm/watch/recorded.h"
 #include "train/choose_schedule.h"
 #include "train/run_command.h"
 
@@ -214,6 +216,21 @@ RunFacts run_facts(const PretrainOptions& options, const OptionTable& table, con
   return facts;
 }
 
+// A rank that does not come ends the run, and one that does not even end then, the process.
+ThreadOptions thread_options(const PretrainOptions& options) {
+  return {.timeout_seconds = options.parallel.timeout(),
+          .when_silent =
+              [&options](const std::string& failure, const WatchReport& report) {
+                Log().error(failure, '\n', report.summary,
+                            store_report(failure, report, report_folder(options)));
+              },
+          .when_stuck =
+              [](const std::string& failure) {
+                Log().error("some ranks do not end after this: ", failure);
+                std::_Exit(1);
+              }};
+}
+
 // Ranks are processes or threads; only the first has a log that says something.
 RunEnd run_trainers(const RunInputs& inputs, const OptionTable& table, RunLog& log,
                     std::unique_ptr<Communicator> processes) {
@@ -226,7 +243,8 @@ RunEnd run_trainers(const RunInputs& inputs, const OptionTable& table, RunLog& l
     RunInputs mine = inputs;
     if (inputs.options.parallel.transport == Transport::nccl && ranks > 1) {
       mine.device.index = (mine.device.index + rank) % std::max(1, num_cuda_devices());
-      world = over_nccl(std::move(world), mine.device);
+      FlightRecorder& recorder = *recorder_of(*world);
+      world = record_calls(over_nccl(std::move(world), mine.device), recorder);
     }
     RunLog silent(nullptr, inputs.options, table);
     Trainer trainer(mine, std::move(world), rank == 0 ? log : silent);
@@ -238,12 +256,17 @@ RunEnd run_trainers(const RunInputs& inputs, const OptionTable& table, RunLog& l
   if (ranks == 1) {
     run_rank(0, std::move(processes));
   } else {
-    run_ranks(ranks, run_rank);
+    run_ranks(ranks, run_rank, thread_options(inputs.options));
   }
   return end;
 }
 
 }  // namespace
+
+std::filesystem::path report_folder(const PretrainOptions& options) {
+  return options.checkpoint.save.empty() ? options.logging.tensorboard_dir
+                                         : options.checkpoint.save;
+}
 
 RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
                 const std::vector<std::string>& notes, PretrainSetting setting) {

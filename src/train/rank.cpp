@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "autograd/remake.h"
+#include "comm/watch/recorded.h"
 #include "device/op_clock.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "train/timers.h"
@@ -68,7 +69,8 @@ Rank::Rank(const RankOptions& options, std::unique_ptr<Communicator> world)
       stream_(std::make_unique<Stream>(*device_)),
       kept_(*stream_),
       kept_gradients_(*stream_),
-      mesh_(std::make_unique<Mesh>(options.layout.degrees, std::move(world))) {
+      mesh_(std::make_unique<Mesh>(options.layout.degrees, std::move(world))),
+      recorder_(recorder_of(mesh_->world())) {
   std::vector<ParameterList> blocks;
   std::vector<const Model*> chunks;
   for (int chunk = 0; chunk < options.layout.chunks; ++chunk) {
@@ -197,10 +199,26 @@ void Rank::enqueue_gradients(std::int64_t num_micro_batches, const BatchSource& 
                   }});
 }
 
+void Rank::set_position(std::int64_t iteration, const char* work) {
+  if (recorder_ != nullptr) {
+    recorder_->set_iteration(iteration);
+    recorder_->set_work(work);
+  }
+}
+
+void Rank::set_work(const char* work) {
+  if (recorder_ != nullptr) {
+    recorder_->set_work(work);
+  }
+}
+
 void Rank::enqueue_reduction() {
+  set_work("sums of gradients");
+  reduction_begin_ = recorded(*stream_);
   reducer_->finish_step();
   kept_.wait();
   hear_of_failures();
+  reduction_end_ = recorded(*stream_);
 }
 
 // On a CPU: of the streams beside the computation.
@@ -220,6 +238,7 @@ void Rank::sum_losses(const Tensor& statistics) {
 }
 
 void Rank::enqueue_update(std::int64_t schedule_units, bool stop) {
+  set_work("optimizer");
   if (stop) {
     launch(*stream_, ScaleAdd{.x = one_, .y = statistics_.range(kStop, {1})});
   }
@@ -234,7 +253,7 @@ void Rank::enqueue_update(std::int64_t schedule_units, bool stop) {
   optimizer_->step(groups, schedule_units);
   store_->publish();
   last_end_ = recorded(*stream_);
-  times_.push_front({begin_, last_end_});
+  times_.push_front({begin_, last_end_, reduction_begin_, reduction_end_});
   times_.resize(std::min(times_.size(), kKeptTimes));
 }
 
@@ -268,11 +287,13 @@ Rank::Outcome Rank::outcome(int age) const {
   const std::vector<double> numbers = readback_->read(age);
   const StepTime& time = times_.at(static_cast<std::size_t>(age));
   time.end->synchronize();
-  return {.loss = numbers[0],
-          .losses = named(numbers),
-          .stop = numbers[kStop] > 0,
-          .update = optimizer_->report(age),
-          .seconds = time.end->seconds_since(*time.begin)};
+  return {
+      .loss = numbers[0],
+      .losses = named(numbers),
+      .stop = numbers[kStop] > 0,
+      .update = optimizer_->report(age),
+      .seconds = time.end->seconds_since(*time.begin),
+      .waited = time.reduction_end ? time.reduction_end->seconds_since(*time.reduction_begin) : 0};
 }
 
 Rank::Losses Rank::mean_losses() {

@@ -56,6 +56,10 @@ class Rank {
   void enqueue_update(std::int64_t schedule_units, bool stop = false);
 
   void time_passes(Timers& timers) { executor_->time_passes(timers); }
+  void time_instructions(InstructionClock* clock) { executor_->time_instructions(clock); }
+
+  // Where this rank is, for reports of a hang. The text is a literal.
+  void set_position(std::int64_t iteration, const char* work);
 
   struct Outcome {
     double loss = 0;  // the first of `losses`
@@ -65,6 +69,7 @@ class Rank {
     // By the device's clock, from the end of the step before, or from the step's own beginning
     // after restart_clock().
     double seconds = 0;
+    double waited = 0;  // of them, at the end of backward, for sums of gradients
   };
   // Of the step before the last `age` ones.
   Outcome outcome(int age) const;
@@ -81,10 +86,14 @@ class Rank {
   const Model& add_frozen(const std::string& name, const ModelOptions& options, std::uint64_t seed);
 
   Stream& stream() { return *stream_; }
+  // Beside the computation; null: nothing to do.
+  Stream* communication_stream() { return communication_.get(); }
+  Stream* reductions_stream() { return reductions_.get(); }
   Mesh& mesh() { return *mesh_; }
   const Model& model() const { return *chunks_.front(); }          // the first chunk of this stage
   const ParameterList& parameters() const { return parameters_; }  // of all its chunks
   ParameterStore& store() { return *store_; }
+  const Ties& ties() const { return *ties_; }
   Optimizer& optimizer() { return *optimizer_; }
   const RankOptions& options() const { return options_; }
   Context context(const Batch& batch, Tape* tape);
@@ -101,6 +110,7 @@ class Rank {
   PipelineShape pipeline_shape(std::int64_t num_micro_batches) const;
   void hear_of_failures();
   void clear_statistics();
+  void set_work(const char* work);
   void add_losses(const std::string& prefix, const Metrics& metrics, double factor);
   void report(const Batch& batch, const Metrics& metrics, double factor);
   void sum_losses(const Tensor& statistics);
@@ -114,6 +124,7 @@ class Rank {
   // What streams beside the computation use: the layers', and that of gradients.
   KeptMemory kept_, kept_gradients_;
   std::unique_ptr<Mesh> mesh_;
+  FlightRecorder* recorder_;  // of where this rank is; null: nobody asks
   std::vector<std::unique_ptr<Model>> chunks_;
   ParameterList parameters_;
   std::unique_ptr<Ties> ties_;
@@ -135,9 +146,11 @@ class Rank {
   // Where steps begin and end on the stream: the latest first.
   struct StepTime {
     std::shared_ptr<Event> begin, end;
+    std::shared_ptr<Event> reduction_begin, reduction_end;
   };
   std::deque<StepTime> times_;
   std::shared_ptr<Event> begin_, last_end_;  // of the step in work; of the one before, or null
+  std::shared_ptr<Event> reduction_begin_, reduction_end_;  // of the step in work
 };
 
 }  // namespace bloomery

@@ -50,8 +50,11 @@ void describe_parallel(OptionTable& t, ParallelOptions& o) {
         "Ranks as threads of this process, on one CPU or sharing one GPU.", between(1, 65536));
   add_transport(t, o.transport);
   t.add("distributed-timeout-minutes", o.timeout_minutes,
-        "A rank that waits so long for another ends the run and says for whom.",
+        "A rank that waits so long for another ends the run: which rank is missing and where all "
+        "stand is said, and a file watchdog-DATE.txt has the last calls of each.",
         between(1, 100'000));
+  t.add("distributed-timeout-seconds", o.timeout_seconds,
+        "The same in seconds; it counts instead of the minutes.", between(0.1, 6'000'000));
   t.add("tensor-model-parallel-size", o.tensor,
         "Ranks that divide every layer's heads, feed-forward size and vocabulary.",
         between(1, 65536));
