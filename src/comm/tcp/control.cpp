@@ -97,7 +97,9 @@ void ControlPlane::read_frames() {
   const bool lost = !leaving_;
   lock.unlock();
   if (lost) {
-    world_->learn({"rank 0 failed: its process ended without a word, or its machine was lost", 0});
+    world_->learn({concat("rank 0 failed: its process ended without a word, or its machine (",
+                          options_.host, ") was lost"),
+                   0});
   }
 }
 
