@@ -16,8 +16,8 @@ import sys
 import tempfile
 import time
 
-from training import (Program, Run, expect_equal, expect_same_checkpoint, expect_whole_run, make_stories, steps, tiny,
-                      wait_for)
+from training import (Program, Run, expect_equal, expect_same_checkpoint, expect_whole_run, leftovers, make_stories, steps,
+                      tiny, wait_for)
 
 
 MOMENTS = ["training", "saving", "pruning", "start", "pruning", "saving"]
@@ -25,11 +25,12 @@ MOMENTS = ["training", "saving", "pruning", "start", "pruning", "saving"]
 
 def killed_run(program, command, folder, log, moment, generator):
     """Killed at start, or in the middle of training, of a save or of a deletion. Whether it was, and what it had printed."""
+    left = leftovers(folder)
     with open(log, "w+") as output:
         process = program.start(*command, output=output)
         time.sleep(generator.uniform(0, 0.15))
         if moment != "start":
-            wait_for(process, folder, moment, generator.uniform(0, 0.3 if moment == "training" else 0.004))
+            wait_for(process, folder, moment, generator.uniform(0, 0.3 if moment == "training" else 0.004), left)
         process.kill()
         code = process.wait()
         output.seek(0)

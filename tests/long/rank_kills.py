@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 
-from training import Program, Run, expect_equal, expect_whole_run, flags, make_stories, steps, tiny, wait_for
+from training import Program, Run, expect_equal, expect_whole_run, flags, leftovers, make_stories, steps, tiny, wait_for
 
 RANKS = 4
 LAYOUTS = [dict(tensor_model_parallel_size=2, pipeline_model_parallel_size=2), dict(zero_stage=1), dict(zero_stage=3),
@@ -42,13 +42,13 @@ def number_in(path):
 
 def killed_run(program, command, save, folder, moment, generator):
     """Kills one rank at that moment. Returns whether it came to that, and what the run had printed."""
-    victim = generator.randrange(RANKS)
+    victim, left = generator.randrange(RANKS), leftovers(save)
     with open(folder / "log", "w+") as log:
         launch = start(program, command, folder, log)
         if moment == "start":
             time.sleep(generator.choice([generator.uniform(0, 0.02), generator.uniform(0, 0.4)]))
         else:
-            wait_for(launch, save, moment, generator.uniform(0, 0.3 if moment == "training" else 0.004))
+            wait_for(launch, save, moment, generator.uniform(0, 0.3 if moment == "training" else 0.004), left)
         while (process := number_in(folder / f"pid-{victim}")) is None:
             time.sleep(0.001)
         killed = number_in(folder / f"code-{victim}") is None

@@ -169,9 +169,14 @@ def is_moment(names, moment):
             "pruning": any(step < newest for step in unfinished)}[moment]
 
 
-def wait_for(process, folder, moment, delay):
+def leftovers(folder):
+    """What an earlier run left unfinished."""
+    return {name for name in os.listdir(folder) if ".tmp-" in name} if folder.is_dir() else set()
+
+
+def wait_for(process, folder, moment, delay, ignored=frozenset()):
     """Until the names in the folder show that moment, or the process has ended; then so many seconds more."""
     while process.poll() is None:
-        if is_moment(os.listdir(folder) if folder.is_dir() else [], moment):
+        if is_moment(set(os.listdir(folder)) - ignored if folder.is_dir() else [], moment):
             time.sleep(delay)
             return
