@@ -1,6 +1,8 @@
 #include "apps/pretrain/processes.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "apps/bloomery.h"
 #include "base/hash.h"
@@ -9,18 +11,41 @@
 
 namespace bloomery {
 
+namespace {
+
+// Whether the first rank made the same mistake, as all do with most of them, and says so: it has a
+// moment to come to it.
+bool first_rank_says(const JoinedWorld& joined, const std::string& mistake) {
+  const Deadline end = seconds_from_now(1);
+  while (seconds_until(end) > 0) {
+    try {
+      joined.control->world()->check_failed();
+    } catch (const RankFailure& failure) {
+      return failure.rank == 0 && std::string(failure.what()).ends_with(mistake);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
+
+}  // namespace
+
 int run_joined(const StartFacts& facts, const std::function<int(const JoinedWorld&)>& body) {
   const LogThreshold quiet(facts.rank == 0 ? least_logged() : LogLevel::error);
   const JoinedWorld joined = join_world(facts);
   try {
     return body(joined);
   } catch (const RankFailure& failure) {
-    const bool speaks = facts.rank == (failure.rank == 0 ? 1 : 0);
+    // Who made a mistake says it itself; of one that died somebody else must tell.
+    const bool speaks = !failure.mistake && facts.rank == (failure.rank == 0 ? 1 : 0);
     if (speaks || failure.rank == facts.rank) {
       throw;
     }
     return failure.mistake ? kBadInput : kFailed;
   } catch (const Error& error) {
+    if (facts.rank != 0 && first_rank_says(joined, error.what())) {
+      return kBadInput;
+    }
     joined.host->abort(error.what(), true);
     throw;
   } catch (const std::exception& error) {

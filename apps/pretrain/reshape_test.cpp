@@ -2,8 +2,11 @@
 // done all.
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "apps/bloomery.h"
 #include "apps/pretrain/run_case.h"
+#include "base/file.h"
 #include "base/thread_pool.h"
 
 namespace bloomery {
@@ -69,6 +72,26 @@ TEST_F(Reshape, EightRanksThenOneThenEight) {
     ASSERT_EQ(outcome.code, part < 2 ? kStoppedEarly : kFinished) << outcome.errors;
     expect_losses_of_one_rank(outcome, static_cast<std::size_t>(3 * part), 3);
     expect_good("parts");
+  }
+}
+
+// Each rank checks what it reads; of a part that is damaged one rank alone may know.
+TEST_F(Reshape, WhatOneRankCannotReadNoRankStartsFrom) {
+  const Outcome saved =
+      train_under(3, "--save-interval 3 --exit-interval 6 --save " + at("damaged"));
+  ASSERT_EQ(saved.code, kStoppedEarly) << saved.errors;
+  const std::string file = at("damaged") + "/step-6/rank-5.safetensors";
+  std::string bytes = read_file(file);
+  bytes[bytes.size() / 2] ^= 1;
+  std::ofstream(file) << bytes;
+  for (const int layout : {0, 1, 3}) {
+    const Outcome outcome = train_loudly(
+        concat(kOptions, "--load ", at("damaged"), " --ranks-as-threads ", kLayouts[layout]));
+    EXPECT_EQ(outcome.code, kFinished) << outcome.errors;
+    EXPECT_TRUE(outcome.says("checkpoint passed over: ")) << outcome.errors;
+    EXPECT_TRUE(outcome.says("rank-5.safetensors: damaged")) << outcome.errors;
+    EXPECT_TRUE(outcome.says("using the last good checkpoint")) << outcome.errors;
+    expect_losses_of_one_rank(outcome, 3, 6);
   }
 }
 
