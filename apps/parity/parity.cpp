@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "apps/bloomery.h"
 #include "apps/common/command_line.h"
 #include "apps/common/device_choice.h"
+#include "apps/pretrain/processes.h"
 #include "base/findings.h"
 #include "pipeline/schedule.h"
 #include "train/options/pretrain_options.h"
@@ -24,7 +26,9 @@ struct ParityChoice {
   double rate = 0.1;
   double band = 1e-5;
   std::int64_t shown = 3;
+  Transport transport = Transport::automatic;
 };
+constexpr double kTimeoutSeconds = 600;  // one rank waits for another
 
 void describe(OptionTable& t, ParityChoice& o) {
   t.section("parity");
@@ -33,6 +37,7 @@ void describe(OptionTable& t, ParityChoice& o) {
         "divide sequences, ppN stages, vN chunks of each, gpipe or zb their schedule, dpN "
         "data-parallel ranks, z1 to z3 the stage of ZeRO; \"tp2sp+pp2zb,dp2z3\".")
       .required();
+  add_transport(t, o.transport);
   t.add("steps", o.work.steps, "Steps to train.", between(1, 100000));
   t.add("micro-batches", o.work.micro_batches, "Of a step, all data-parallel ranks together.",
         between(1, 1e6));
@@ -123,44 +128,112 @@ void print_tensors(std::ostream& out, const StepDifference& last, std::int64_t s
   }
 }
 
-}  // namespace
-
-int parity(const Arguments& arguments, std::ostream& out) {
-  PretrainOptions options = pretrain_defaults(arguments);
-  options.model.num_layers = 4;
-  options.model.hidden_size = 64;
-  options.model.attention.num_heads = 8;
+// What the arguments say.
+struct Request {
+  PretrainOptions options;
   ParityChoice choice;
   DeviceChoice device;
   OptionTable table;
-  describe(table, choice);
-  describe_network(table, options);
-  describe(table, device);
-  if (!read_options(
-          table, arguments, out,
-          "usage: bloomery parity --layouts LIST [OPTIONS]\n\nTrains a small model, or "
-          "the one that the options describe, on random tokens: on one rank and under "
-          "each layout, by ranks that are threads. Says where a layout leaves the "
-          "band.\n",
-          [&] { return layout_problems(choice, rank_options(choice, options, device)); })) {
-    return kFinished;
+
+  explicit Request(const Arguments& arguments) : options(pretrain_defaults(arguments)) {
+    options.model.num_layers = 4;
+    options.model.hidden_size = 64;
+    options.model.attention.num_heads = 8;
+    describe(table, choice);
+    describe_network(table, options);
+    describe(table, device);
   }
-  RankOptions rank = rank_options(choice, options, device);
+};
+
+// Prints how a layout compares with one rank. Whether it stays inside the band.
+bool show(std::ostream& out, const ParityChoice& choice, const Layout& layout, const ParityRun& run,
+          const ParityRun& one) {
+  const std::vector<StepDifference> differences = compare(run, one);
+  const std::string found = first_outside(differences, choice.band);
+  out << fmt::format("{} ({} ranks): {}\n", to_text(layout), layout.degrees.num_ranks(),
+                     found.empty() ? fmt::format("like one rank within {:g}", choice.band)
+                                   : "leaves the band at " + found);
+  print_steps(out, run, differences);
+  print_tensors(out, differences.back(), choice.shown);
+  return found.empty();
+}
+
+int compare_threads(const ParityChoice& choice, RankOptions rank, std::ostream& out) {
   const ParityRun one = run_steps(rank, choice.work);
   int outside = 0;
   for (const Layout& layout : parse_layouts(choice.layouts)) {
     rank.layout = layout;
-    const ParityRun run = run_steps(rank, choice.work);
-    const std::vector<StepDifference> differences = compare(run, one);
-    const std::string found = first_outside(differences, choice.band);
-    outside += found.empty() ? 0 : 1;
-    out << fmt::format("{} ({} ranks): {}\n", to_text(layout), layout.degrees.num_ranks(),
-                       found.empty() ? fmt::format("like one rank within {:g}", choice.band)
-                                     : "leaves the band at " + found);
-    print_steps(out, run, differences);
-    print_tensors(out, differences.back(), choice.shown);
+    outside +=
+        show(out, choice, layout, run_steps(rank, choice.work, choice.transport), one) ? 0 : 1;
   }
   return outside == 0 ? kFinished : kFailed;
+}
+
+// As one of several processes: the first of them train a layout, the very first speaks.
+int compare_processes(const Request& request, const StartFacts& facts, const JoinedWorld& joined,
+                      std::ostream& out) {
+  const ParityChoice& choice = request.choice;
+  RankOptions rank = rank_options(choice, request.options, request.device);
+  rank.device = rank_device(request.device, request.table.given("gpu"), facts, *joined.host);
+  const std::vector<Layout> layouts = parse_layouts(choice.layouts);
+  for (const Layout& layout : layouts) {
+    check(layout.degrees.num_ranks() <= facts.size, to_text(layout), " takes ",
+          layout.degrees.num_ranks(), " ranks, and ", facts.size, " processes were started");
+  }
+  const std::unique_ptr<Communicator> world =
+      make_world(joined, choice.transport, rank.device, kTimeoutSeconds);
+  const bool first = facts.rank == 0;
+  const ParityRun one = first ? run_steps(rank, choice.work) : ParityRun();
+  int outside = 0;
+  for (const Layout& layout : layouts) {
+    const bool takes_part = facts.rank < layout.degrees.num_ranks();
+    std::unique_ptr<Communicator> ranks = world->split(takes_part ? 0 : 1, facts.rank);
+    if (takes_part) {
+      rank.layout = layout;
+      const ParityRun run = run_steps(rank, choice.work, std::move(ranks));
+      outside += first && !show(out, choice, layout, run, one) ? 1 : 0;
+    }
+  }
+  return joined.host->any("outside the band", outside > 0) ? kFailed : kFinished;
+}
+
+}  // namespace
+
+int parity(const Arguments& arguments, std::ostream& out) {
+  const StartFacts facts = start_facts(environment_variables());
+  Request request(arguments);
+  const auto read = [&](std::ostream& to) {
+    return read_options(
+        request.table, arguments, to,
+        "usage: bloomery parity --layouts LIST [OPTIONS]\n\nTrains a small model, or the one that "
+        "the options describe, on random tokens: on one rank and under each layout, by ranks that "
+        "are threads or, under mpirun or bloomery launch, processes. Says where a layout leaves "
+        "the band.\n",
+        [&] {
+          return layout_problems(request.choice,
+                                 rank_options(request.choice, request.options, request.device));
+        });
+  };
+  if (facts.size == 1) {
+    return read(out)
+               ? compare_threads(request.choice,
+                                 rank_options(request.choice, request.options, request.device), out)
+               : kFinished;
+  }
+  std::ostringstream unheard;
+  return run_joined(facts, [&](const JoinedWorld& joined) {
+    std::string problem;
+    try {
+      if (!read(facts.rank == 0 ? out : unheard)) {
+        return int{kFinished};
+      }
+    } catch (const Error& error) {
+      problem = error.what();
+    }
+    return agree_on_options(*joined.host, problem, request.table.json())
+               ? compare_processes(request, facts, joined, out)
+               : int{kBadInput};
+  });
 }
 
 }  // namespace bloomery

@@ -107,11 +107,13 @@ int run_as_rank(Request& request, const Arguments& arguments, std::ostream& out,
   }
   Log().info("this is ", facts.line());
   const ParallelOptions& parallel = options.parallel;
+  const DeviceOptions device =
+      rank_device(request.device, request.table.given("gpu"), facts, *joined.host);
   const RunEnd end =
       train(options, request.table, request.notes,
-            {.world = make_world(joined, parallel.transport,
+            {.world = make_world(joined, parallel.transport, device,
                                  60.0 * static_cast<double>(parallel.timeout_minutes)),
-             .device = rank_device(request.device, request.table.given("gpu"), facts, *joined.host),
+             .device = device,
              .stop_requested = StopSignals::came,
              .out = out,
              .command = typed(arguments)});

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
 #include <thread>
 
 #include "apps/bloomery.h"
@@ -28,11 +31,61 @@ bool first_rank_says(const JoinedWorld& joined, const std::string& mistake) {
   return false;
 }
 
+// Ends a process that has not left by itself some time after a rank failed: the driver of a GPU or
+// a library may wait for the lost one without end.
+class LastResort {
+ public:
+  LastResort(World& world, int rank)
+      : world_(world),
+        rank_(rank),
+        watch_([this] { watch(); }),
+        reaction_(world.when_failed([this] { set(failed_); })) {}
+  ~LastResort() {
+    world_.forget(reaction_);
+    set(left_);
+    watch_.join();
+  }
+  LastResort(const LastResort&) = delete;
+  LastResort& operator=(const LastResort&) = delete;
+
+ private:
+  static constexpr std::chrono::seconds kTime{10};
+
+  void set(bool& what) {
+    const std::lock_guard lock(mutex_);
+    what = true;
+    changed_.notify_all();
+  }
+
+  void watch() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return failed_ || left_; });
+    if (changed_.wait_for(lock, kTime, [&] { return left_; })) {
+      return;
+    }
+    try {
+      world_.check_failed();
+    } catch (const std::exception& failure) {
+      Log().error("rank ", rank_, " is stuck and ends at once, since ", failure.what());
+    }
+    std::_Exit(kFailed);
+  }
+
+  World& world_;
+  const int rank_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool failed_ = false, left_ = false;
+  std::thread watch_;
+  const int reaction_;
+};
+
 }  // namespace
 
 int run_joined(const StartFacts& facts, const std::function<int(const JoinedWorld&)>& body) {
   const LogThreshold quiet(facts.rank == 0 ? least_logged() : LogLevel::error);
   const JoinedWorld joined = join_world(facts);
+  const LastResort last_resort(*joined.control->world(), facts.rank);
   try {
     return body(joined);
   } catch (const RankFailure& failure) {

@@ -4,10 +4,11 @@
 // Guarantees by transport. self: every call is the identity. threads: sums are formed in rank
 // order, in fp32 for bf16 and fp16; a disagreement between ranks (sizes, dtypes, which call) is an
 // Error on every rank that takes part; calls of one communicator may be made on several streams, in
-// the same order on all ranks. tcp (processes; wire_communicator.h): sums, several streams and what
-// is checked as with threads, but a disagreement ends all ranks of the start-up; on CUDA the host
-// waits until a call is done. With more than 64 ranks 16-bit sums are rounded once for each 63 of
-// them.
+// the same order on all ranks. tcp, mpi (processes; wire_communicator.h): sums, several streams and
+// what is checked as with threads, but a disagreement ends all ranks of the start-up; on CUDA the
+// host waits until a call is done. With more than 64 ranks 16-bit sums are rounded once for each 63
+// of them. nccl (GPUs alone; nccl/nccl.h): small sums as with threads, large ones in NCCL's order;
+// ranks that disagree are not found out but wait for each other.
 #pragma once
 
 #include <cstdint>

@@ -2,14 +2,20 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 
+#include "comm/nccl/nccl.h"
+#include "comm/start/join.h"
 #include "comm/tcp/tcp_case.h"
 #include "comm/threads.h"
 
 namespace bloomery {
 namespace {
 
-enum class Kind { self, threads, tcp };
+// Joined: the processes that a launcher started together, over BLOOMERY_TEST_TRANSPORT (tcp, mpi or
+// nccl). Then nothing else is tested:
+//   mpirun -np 4 bloomery_comm_test --gtest_filter='*Conformance*'
+enum class Kind { self, threads, tcp, nccl, joined };
 struct Setup {
   Kind kind;
   int size;
@@ -19,13 +25,44 @@ struct Setup {
 
 std::string setup_name(const ::testing::TestParamInfo<Setup>& info) {
   const Setup& s = info.param;
-  constexpr const char* kNames[] = {"self", "threads", "tcp"};
+  constexpr const char* kNames[] = {"self", "threads", "tcp", "nccl", "joined"};
   return concat(kNames[static_cast<int>(s.kind)], s.size,
                 s.device == DeviceKind::cuda ? "_cuda" : "_cpu",
                 s.mode == StreamMode::queued ? "_queued" : "_direct");
 }
 
+const StartFacts& facts() {
+  static const StartFacts facts = start_facts(environment_variables());
+  return facts;
+}
+
+Transport joined_transport() {
+  const char* const name = std::getenv("BLOOMERY_TEST_TRANSPORT");
+  const std::string text = name == nullptr ? "mpi" : name;
+  return text == "tcp" ? Transport::tcp : text == "nccl" ? Transport::nccl : Transport::mpi;
+}
+
+// Ranks of tests share a GPU, which NCCL allows when it is asked to.
+bool nccl_shares_gpus() {
+  return num_cuda_devices() > 0 && std::getenv("NCCL_MULTI_RANK_GPU_ENABLE") != nullptr;
+}
+
+std::vector<Setup> joined_setups() {
+  if (joined_transport() == Transport::nccl) {
+    return {{Kind::joined, facts().size, DeviceKind::cuda, StreamMode::direct}};
+  }
+  std::vector<Setup> all = {{Kind::joined, facts().size, DeviceKind::cpu, StreamMode::direct},
+                            {Kind::joined, facts().size, DeviceKind::cpu, StreamMode::queued}};
+  if (num_cuda_devices() > 0) {
+    all.push_back({Kind::joined, facts().size, DeviceKind::cuda, StreamMode::direct});
+  }
+  return all;
+}
+
 std::vector<Setup> setups() {
+  if (facts().size > 1) {
+    return joined_setups();
+  }
   std::vector<Setup> all;
   for (const DeviceKind device : {DeviceKind::cpu, DeviceKind::cuda}) {
     for (const StreamMode mode : {StreamMode::direct, StreamMode::queued}) {
@@ -40,7 +77,21 @@ std::vector<Setup> setups() {
       }
     }
   }
+  for (const int size : {2, 3, 4, 8}) {
+    if (nccl_shares_gpus()) {
+      all.push_back({Kind::nccl, size, DeviceKind::cuda, StreamMode::direct});
+    }
+  }
   return all;
+}
+
+// One for all tests of the process.
+Communicator& joined_world() {
+  static const JoinedWorld joined = join_world(facts());
+  static const std::unique_ptr<Communicator> world = make_world(
+      joined, joined_transport(),
+      {.kind = joined_transport() == Transport::nccl ? DeviceKind::cuda : DeviceKind::cpu}, 60);
+  return *world;
 }
 
 // One rank's view of a test.
@@ -109,11 +160,17 @@ class Conformance : public ::testing::TestWithParam<Setup> {
       one(*self);
       return;
     }
-    const auto run_one = [&](int, std::unique_ptr<Communicator> world) { one(*world); };
-    if (GetParam().kind == Kind::threads) {
-      run_ranks(GetParam().size, run_one, {.timeout_seconds = 60});
-    } else {
+    const auto run_one = [&](int, std::unique_ptr<Communicator> world) {
+      one(GetParam().kind == Kind::nccl
+              ? *(world = over_nccl(std::move(world), {.kind = DeviceKind::cuda}))
+              : *world);
+    };
+    if (GetParam().kind == Kind::joined) {
+      one(joined_world());
+    } else if (GetParam().kind == Kind::tcp) {
       run_tcp_ranks(GetParam().size, run_one);
+    } else {
+      run_ranks(GetParam().size, run_one, {.timeout_seconds = 60});
     }
   }
 

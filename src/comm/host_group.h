@@ -30,6 +30,8 @@ class RankFailure : public Error {
   bool mistake;  // the user's: nothing broke
 };
 
+class World;
+
 class HostGroup {
  public:
   virtual ~HostGroup() = default;
@@ -50,6 +52,7 @@ class HostGroup {
   // Wakes the ranks that wait for this one, in all groups of the same start-up and in its
   // communicators, with a RankFailure that gives the reason. `mistake`: the user's.
   virtual void abort(const std::string& reason, bool mistake = false) noexcept = 0;
+  virtual World* world() { return nullptr; }  // of the start-up; null: nobody else can fail
 };
 
 std::unique_ptr<HostGroup> make_self_host_group();

@@ -19,6 +19,7 @@ class ThreadHostGroup final : public HostGroup {
   void abort(const std::string& reason, bool mistake) noexcept override {
     group_->world()->fail(group_->world_rank(rank_), reason, mistake);
   }
+  World* world() override { return group_->world().get(); }
 
  private:
   std::int64_t next_number(const std::string& topic) {

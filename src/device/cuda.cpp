@@ -25,6 +25,12 @@ std::string device_name(int index) {
   return properties.name;
 }
 
+std::string device_uuid(int index) {
+  cudaDeviceProp properties;
+  check_cuda(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties");
+  return std::string(properties.uuid.bytes, sizeof properties.uuid.bytes);
+}
+
 void use_device(int index) { check_cuda(cudaSetDevice(index), "cudaSetDevice"); }
 
 bool can_overlap_launches(int index) {

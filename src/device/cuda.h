@@ -10,7 +10,8 @@ namespace bloomery::cuda {
 
 int num_devices();
 std::string device_name(int index);
-void use_device(int index);  // for the calling thread
+std::string device_uuid(int index);  // 16 bytes
+void use_device(int index);          // for the calling thread
 bool can_overlap_launches(int index);
 
 void* allocate(int index, std::size_t bytes);  // null when out of memory

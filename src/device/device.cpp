@@ -52,6 +52,21 @@ int num_cuda_devices() {
   return 0;
 }
 
+std::string device_identity(int index) {
+  if constexpr (build::cuda) {
+    return cuda::device_uuid(index);
+  }
+  return std::to_string(index);
+}
+
+void use_device(const DeviceOptions& device) {
+  if constexpr (build::cuda) {
+    if (device.kind == DeviceKind::cuda) {
+      cuda::use_device(device.index);
+    }
+  }
+}
+
 Device::Device(const DeviceOptions& options)
     : options_(options), pool_(options.kind == DeviceKind::abstract ? 1 : options.num_threads) {
   if (options_.kind == DeviceKind::cuda) {

@@ -62,6 +62,10 @@ class Device {
 
 // Number of CUDA devices that this process can use; 0 in a CPU build.
 int num_cuda_devices();
+// Unlike that of any other GPU, on this machine or another.
+std::string device_identity(int index);
+// Makes the GPU current for the calling thread; on a CPU nothing.
+void use_device(const DeviceOptions& device);
 
 // What the CPU kernels of this program may use here, decided once from the processor:
 // 0 baseline, 1 AVX2 with FMA, 2 AVX-512, 3 AVX-512 with its conversions to bf16, but no more than

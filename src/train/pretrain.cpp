@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/stored_model.h"
+#include "comm/nccl/nccl.h"
 #include "comm/threads.h"
 #include "train/choose_schedule.h"
 #include "train/run_command.h"
@@ -214,19 +215,28 @@ RunFacts run_facts(const PretrainOptions& options, const OptionTable& table, con
 
 // Ranks are processes or threads; only the first has a log that says something.
 RunEnd run_trainers(const RunInputs& inputs, const OptionTable& table, RunLog& log,
-                    Communicator& processes) {
+                    std::unique_ptr<Communicator>& processes) {
   const int ranks = inputs.options.parallel.ranks_as_threads;
   RunEnd end = RunEnd::finished;
   const auto run_rank = [&](int rank, std::unique_ptr<Communicator> world) {
+    RunInputs mine = inputs;
+    if (inputs.options.parallel.transport == Transport::nccl && ranks > 1) {
+      mine.device.index = (mine.device.index + rank) % std::max(1, num_cuda_devices());
+      world = over_nccl(std::move(world), mine.device);
+    }
     RunLog silent(nullptr, inputs.options, table);
-    Trainer trainer(inputs, std::move(world), rank == 0 ? log : silent);
-    const RunEnd mine = trainer.run();
+    Trainer trainer(mine, std::move(world), rank == 0 ? log : silent);
+    const RunEnd how = trainer.run();
     if (rank == 0) {
-      end = mine;
+      end = how;
     }
   };
-  if (processes.size() > 1) {
-    return Trainer(inputs, processes.split(0, processes.rank()), log).run();
+  if (processes->size() > 1) {
+    // A checkpoint that cannot be read brings the processes back to the choice of one.
+    std::unique_ptr<Communicator> world = inputs.checkpoint != nullptr
+                                              ? processes->split(0, processes->rank())
+                                              : std::move(processes);
+    return Trainer(inputs, std::move(world), log).run();
   }
   if (ranks == 1) {
     run_rank(0, make_self_communicator());
@@ -257,11 +267,11 @@ std::unique_ptr<const TrainingData> make_data(const Basis& basis,
 }
 
 // From the newest checkpoint that is not damaged, if there is one. `chosen` says which.
-RunEnd run_from_checkpoint(const Basis& basis, Communicator& world, RunLog& log,
+RunEnd run_from_checkpoint(const Basis& basis, std::unique_ptr<Communicator>& world, RunLog& log,
                            const Folders& damaged, std::filesystem::path& chosen) {
   const PretrainOptions& options = basis.options;
   const Plan& plan = basis.plan;
-  HostGroup& host = world.host();
+  HostGroup& host = world->host();
   const bool first = host.rank() == 0;
   const std::string& load = options.checkpoint.load;
   const bool foreign = !load.empty() && is_hf_folder(load);
@@ -310,7 +320,7 @@ RunEnd run_from_checkpoint(const Basis& basis, Communicator& world, RunLog& log,
 RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
                 const std::vector<std::string>& notes, PretrainSetting setting) {
   const Clock::time_point start = Clock::now();
-  const std::unique_ptr<Communicator> world =
+  std::unique_ptr<Communicator> world =
       setting.world ? std::move(setting.world) : make_self_communicator();
   const bool first = world->rank() == 0;
   RunLog log(first ? &setting.out : nullptr, options, table);
@@ -326,7 +336,7 @@ RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
   for (Folders damaged;;) {
     std::filesystem::path chosen;
     try {
-      return run_from_checkpoint(basis, *world, log, damaged, chosen);
+      return run_from_checkpoint(basis, world, log, damaged, chosen);
     } catch (const UnreadableCheckpoint& found) {
       Log().warning("checkpoint passed over: ", found.what());
       damaged.insert(chosen);

@@ -1,23 +1,26 @@
 #include "comm/nccl/nccl.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
-#include <deque>
 
 #include "comm/call_checks.h"
+#include "comm/nccl/nccl_library.h"
 #include "comm/reduce.h"
-#include "comm/split.h"
+#include "comm/world.h"
 #include "device/op_clock.h"
 
 namespace bloomery {
 namespace {
 
 constexpr std::size_t kInRankOrder = 16 << 10;  // bytes
+constexpr int kSharedGpus = 2'30'00;            // the version since which ranks may share a GPU
 
 // A communicator of NCCL, and its end when a rank fails.
 class NcclHandle {
  public:
-  NcclHandle(std::shared_ptr<const NcclLibrary> nccl, std::shared_ptr<World> world, HostGroup& host)
-      : nccl_(std::move(nccl)), world_(std::move(world)) {
+  NcclHandle(std::shared_ptr<const NcclLibrary> nccl, HostGroup& host)
+      : nccl_(std::move(nccl)), world_(host.world()) {
     NcclLibrary::Id id{};
     if (host.rank() == 0) {
       nccl_->check(nccl_->make_id(&id), "ncclGetUniqueId");
@@ -26,10 +29,14 @@ class NcclHandle {
         host.broadcast("NCCL id", std::string(id.bytes.data(), id.bytes.size()), 0);
     std::memcpy(id.bytes.data(), told.data(), id.bytes.size());
     nccl_->check(nccl_->init(&comm_, host.size(), id, host.rank()), "ncclCommInitRank");
-    reaction_ = world_->when_failed([this] { abort(); });
+    if (world_ != nullptr) {
+      reaction_ = world_->when_failed([this] { abort(); });
+    }
   }
   ~NcclHandle() {
-    world_->forget(reaction_);
+    if (world_ != nullptr) {
+      world_->forget(reaction_);
+    }
     if (!aborted_) {
       nccl_->destroy(comm_);
     }
@@ -38,10 +45,11 @@ class NcclHandle {
   NcclHandle& operator=(const NcclHandle&) = delete;
 
   NcclLibrary::Comm comm() const {
-    world_->check_failed();
+    if (world_ != nullptr) {
+      world_->check_failed();
+    }
     return comm_;
   }
-  const NcclLibrary& nccl() const { return *nccl_; }
 
  private:
   void abort() {
@@ -50,7 +58,7 @@ class NcclHandle {
   }
 
   const std::shared_ptr<const NcclLibrary> nccl_;
-  const std::shared_ptr<World> world_;
+  World* const world_;
   NcclLibrary::Comm comm_ = nullptr;
   std::atomic<bool> aborted_ = false;
   int reaction_ = 0;
@@ -68,17 +76,12 @@ void reduce_in_rank_order(const Tensor& all, View to, Reduce reduce, int size, S
 
 class NcclCommunicator final : public Communicator {
  public:
-  NcclCommunicator(std::shared_ptr<const NcclLibrary> nccl, std::shared_ptr<WireWorld> world,
-                   std::uint32_t group, std::vector<int> members)
-      : nccl_(std::move(nccl)),
-        world_(std::move(world)),
-        members_(std::move(members)),
-        host_(world_->make_host(concat("nccl ", group, ":", members_.front()), members_)),
-        handle_(nccl_, world_->world, *host_) {}
+  NcclCommunicator(std::shared_ptr<const NcclLibrary> nccl, std::unique_ptr<Communicator> control)
+      : nccl_(std::move(nccl)), control_(std::move(control)), handle_(nccl_, control_->host()) {}
 
-  int rank() const override { return host_->rank(); }
-  int size() const override { return host_->size(); }
-  HostGroup& host() override { return *host_; }
+  int rank() const override { return control_->rank(); }
+  int size() const override { return control_->size(); }
+  HostGroup& host() override { return control_->host(); }
 
   void all_reduce(View data, Reduce reduce, Stream& stream) override {
     refuse("all_reduce", reduce_problem(data.dtype));
@@ -162,9 +165,7 @@ class NcclCommunicator final : public Communicator {
   }
 
   std::unique_ptr<Communicator> split(int color, int key) override {
-    SplitGroup group = split_group(*host_, members_, color, key, world_->next_group);
-    return std::make_unique<NcclCommunicator>(nccl_, world_, group.number,
-                                              std::move(group.members));
+    return std::make_unique<NcclCommunicator>(nccl_, control_->split(color, key));
   }
 
  private:
@@ -202,7 +203,7 @@ class NcclCommunicator final : public Communicator {
   void refuse(const char* name, const std::string& problem) {
     if (!problem.empty()) {
       const std::string text = concat(name, ": ", problem);
-      world_->world->fail(world_->rank, text);
+      host().abort(text);
       throw Error(text);
     }
   }
@@ -248,20 +249,51 @@ class NcclCommunicator final : public Communicator {
   }
 
   const std::shared_ptr<const NcclLibrary> nccl_;
-  const std::shared_ptr<WireWorld> world_;
-  const std::vector<int> members_;
-  const std::unique_ptr<HostGroup> host_;
+  const std::unique_ptr<Communicator> control_;  // the same ranks on another transport
   NcclHandle handle_;
 };
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_nccl_communicator(std::shared_ptr<const NcclLibrary> nccl,
-                                                     std::shared_ptr<WireWorld> world,
-                                                     std::uint32_t group,
-                                                     std::vector<int> members) {
-  return std::make_unique<NcclCommunicator>(std::move(nccl), std::move(world), group,
-                                            std::move(members));
+std::string nccl_problem(HostGroup& host, const DeviceOptions& device) {
+  std::string mine;
+  const std::shared_ptr<const NcclLibrary> nccl = NcclLibrary::open();
+  if (device.kind != DeviceKind::cuda) {
+    mine = "tensors are not on a GPU";
+  } else if (nccl == nullptr) {
+    mine = "libnccl.so.2 was not found: install NCCL, or add its folder to LD_LIBRARY_PATH";
+  }
+  for (const std::string& each : host.gather("lack of NCCL", mine)) {
+    if (!each.empty()) {
+      return each;
+    }
+  }
+  const std::vector<std::string> gpus = host.gather("GPUs", device_identity(device.index));
+  const char* const shared = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
+  if (nccl->number() >= kSharedGpus && shared != nullptr && std::string_view(shared) == "1") {
+    return {};
+  }
+  for (std::size_t rank = 1; rank < gpus.size(); ++rank) {
+    const auto other =
+        std::find(gpus.begin(), gpus.begin() + static_cast<std::ptrdiff_t>(rank), gpus[rank]) -
+        gpus.begin();
+    if (other < static_cast<std::ptrdiff_t>(rank)) {
+      return concat("ranks ", other, " and ", rank, " share a GPU");
+    }
+  }
+  return {};
+}
+
+std::unique_ptr<Communicator> over_nccl(std::unique_ptr<Communicator> control,
+                                        const DeviceOptions& device) {
+  if (control->size() == 1) {
+    return control;
+  }
+  const std::string problem = nccl_problem(control->host(), device);
+  check(problem.empty(), "--distributed-backend nccl: ", problem,
+        "; or give --distributed-backend mpi or tcp");
+  use_device(device);
+  return std::make_unique<NcclCommunicator>(NcclLibrary::open(), std::move(control));
 }
 
 }  // namespace bloomery

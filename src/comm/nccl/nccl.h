@@ -6,16 +6,20 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
-#include "comm/nccl/nccl_library.h"
-#include "comm/wire_communicator.h"
+#include "comm/communicator.h"
 
 namespace bloomery {
 
-// Of the world ranks `members`, this one among them, each with a GPU current in the thread that
-// calls. Collective. The wire of `world` is not used.
-std::unique_ptr<Communicator> make_nccl_communicator(std::shared_ptr<const NcclLibrary> nccl,
-                                                     std::shared_ptr<WireWorld> world,
-                                                     std::uint32_t group, std::vector<int> members);
+// Why the ranks of `host` cannot use NCCL, each with its `device`; empty: they can. Collective.
+// Each needs a GPU of its own, unless NCCL is 2.30 or newer and NCCL_MULTI_RANK_GPU_ENABLE is 1.
+std::string nccl_problem(HostGroup& host, const DeviceOptions& device);
+
+// The ranks of `control`, which has their control plane and divides them into groups, while tensors
+// travel by NCCL. Collective; the device becomes that of the calling thread. An Error says why it
+// cannot be.
+std::unique_ptr<Communicator> over_nccl(std::unique_ptr<Communicator> control,
+                                        const DeviceOptions& device);
 
 }  // namespace bloomery

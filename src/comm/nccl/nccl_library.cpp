@@ -36,10 +36,10 @@ std::shared_ptr<const NcclLibrary> NcclLibrary::open() {
   return nccl;
 }
 
-std::string NcclLibrary::version() const {
+int NcclLibrary::number() const {
   int number = 0;
-  get_version(&number);
-  return concat(number / 10000, ".", number / 100 % 100, ".", number % 100);
+  check(get_version(&number), "ncclGetVersion");
+  return number;
 }
 
 void NcclLibrary::check(int result, const char* call) const {

@@ -18,7 +18,7 @@ struct NcclLibrary {
   // Null where it is not installed. An Error when it lacks a function.
   static std::shared_ptr<const NcclLibrary> open();
 
-  std::string version() const;
+  int number() const;                              // of its version: 23007 is 2.30.7
   void check(int result, const char* call) const;  // throws
   static int type(DType dtype);
   static int operation(Reduce reduce);

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "comm/mpi/mpi_wire.h"
+#include "comm/nccl/nccl.h"
 #include "comm/tcp/tcp.h"
 
 namespace bloomery {
@@ -87,22 +88,41 @@ JoinedWorld join_world(const StartFacts& facts, double start_seconds) {
   return joined;
 }
 
+namespace {
+
+// The control plane of all ranks, and no way for tensors.
+std::unique_ptr<Communicator> make_control(const JoinedWorld& joined) {
+  return make_wire_communicator(make_wire_world(joined.control), 0, joined.control->all_ranks());
+}
+
+std::unique_ptr<Communicator> make_mpi(const JoinedWorld& joined) {
+  const std::shared_ptr<WireWorld> world = make_wire_world(joined.control);
+  world->wire = make_mpi_wire(joined.mpi, joined.control->world(), joined.control->rank());
+  return make_wire_communicator(world, 0, joined.control->all_ranks());
+}
+
+}  // namespace
+
 std::unique_ptr<Communicator> make_world(const JoinedWorld& joined, Transport wanted,
-                                         double timeout_seconds) {
+                                         const DeviceOptions& device, double timeout_seconds) {
   joined.control->world()->set_timeout(timeout_seconds);
-  if (wanted == Transport::nccl && joined.control->rank() == 0) {
-    Log().warning("--distributed-backend nccl is not built yet: tensors go over MPI or TCP");
+  if (wanted == Transport::nccl) {
+    return over_nccl(make_control(joined), device);
+  }
+  if (wanted == Transport::automatic &&
+      !joined.host->any("tensors off GPUs", device.kind != DeviceKind::cuda)) {
+    const std::string problem = nccl_problem(*joined.host, device);
+    if (problem.empty()) {
+      return over_nccl(make_control(joined), device);
+    }
+    Log().warning("tensors pass through the host, not NCCL: ", problem);
   }
   const bool all_have_mpi = !joined.host->any("lack of MPI", joined.mpi == nullptr);
   check(wanted != Transport::mpi || all_have_mpi,
         "--distributed-backend mpi: no MPI library of the launcher's kind was found; start with "
         "mpirun and install libopenmpi3 or libmpich12, or give --distributed-backend tcp");
-  if (wanted == Transport::tcp || !all_have_mpi) {
-    return make_tcp_communicator(joined.control);
-  }
-  const std::shared_ptr<WireWorld> world = make_wire_world(joined.control);
-  world->wire = make_mpi_wire(joined.mpi, joined.control->world(), joined.control->rank());
-  return make_wire_communicator(world, 0, joined.control->all_ranks());
+  return wanted == Transport::tcp || !all_have_mpi ? make_tcp_communicator(joined.control)
+                                                   : make_mpi(joined);
 }
 
 }  // namespace bloomery

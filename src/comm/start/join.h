@@ -26,10 +26,11 @@ struct JoinedWorld {
 // Collective over all processes of the start. An Error says who did not come or was not reached.
 JoinedWorld join_world(const StartFacts& facts, double start_seconds = 300);
 
-// The communicator of all ranks. Collective; `timeout_seconds`: as long as one waits for another.
-// An Error says why what is wanted cannot be had.
+// The communicator of all ranks, for tensors on `device`. Automatic: NCCL where each rank has a GPU
+// of its own, else MPI where the launcher brings it, else TCP. Collective; `timeout_seconds`: as
+// long as one waits for another. An Error says why what is wanted cannot be had.
 std::unique_ptr<Communicator> make_world(const JoinedWorld& joined, Transport wanted,
-                                         double timeout_seconds);
+                                         const DeviceOptions& device, double timeout_seconds);
 
 // The cores of this machine that are this rank's when it shares them with the others fairly: of a
 // core that several ranks may use, each has a part. Collective.

@@ -185,6 +185,7 @@ class TcpHostGroup final : public HostGroup {
   void abort(const std::string& reason, bool mistake) noexcept override {
     control_->world()->fail(control_->rank(), reason, mistake);
   }
+  World* world() override { return control_->world().get(); }
 
  private:
   std::int64_t next_number(const std::string& topic) {

@@ -5,9 +5,8 @@
 #include <cstring>
 #include <optional>
 #include <string>
-#include <string_view>
 
-#include "base/error.h"
+#include "base/fields.h"
 
 namespace bloomery {
 
@@ -52,46 +51,6 @@ struct Frame {
     buffer.erase(0, kHeaderBytes + length);
     return frame;
   }
-};
-
-class FieldWriter {
- public:
-  template <class T>
-  FieldWriter& number(T value) {
-    bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
-    return *this;
-  }
-  FieldWriter& text(std::string_view value) {
-    number(static_cast<std::uint32_t>(value.size()));
-    bytes_.append(value);
-    return *this;
-  }
-  std::string take() { return std::move(bytes_); }
-
- private:
-  std::string bytes_;
-};
-
-class FieldReader {
- public:
-  explicit FieldReader(std::string_view bytes) : left_(bytes) {}
-
-  template <class T>
-  T number() {
-    T value;
-    std::memcpy(&value, take(sizeof value).data(), sizeof value);
-    return value;
-  }
-  std::string text() { return std::string(take(number<std::uint32_t>())); }
-
- private:
-  std::string_view take(std::size_t count) {
-    check(count <= left_.size(), "a message between ranks is cut short");
-    const std::string_view taken = left_.substr(0, count);
-    left_.remove_prefix(count);
-    return taken;
-  }
-  std::string_view left_;
 };
 
 }  // namespace bloomery

@@ -3,21 +3,26 @@
 
 namespace bloomery {
 
-void describe_parallel(OptionTable& t, ParallelOptions& o) {
-  t.section("ranks");
-  t.add("ranks-as-threads", o.ranks_as_threads,
-        "Ranks as threads of this process, on one CPU or sharing one GPU.", between(1, 65536));
+void add_transport(OptionTable& t, Transport& transport) {
   t.add(
-      "distributed-backend", o.transport,
-      "What tensors travel by between processes. Automatic: MPI where the launcher brings it, else "
-      "TCP; those of GPUs go through host memory. nccl asks for what is not built yet and takes "
-      "automatic.",
+      "distributed-backend", transport,
+      "What tensors travel by between ranks. Automatic: NCCL where each has a GPU of its own, else "
+      "MPI where the launcher brings it, else TCP, by which those of GPUs pass through host "
+      "memory. "
+      "Threads meet in memory unless nccl is asked for.",
       {{"auto", Transport::automatic},
        {"nccl", Transport::nccl},
        {"mpi", Transport::mpi},
        {"tcp", Transport::tcp},
        {"gloo", Transport::tcp},
        {"ccl", Transport::automatic}});
+}
+
+void describe_parallel(OptionTable& t, ParallelOptions& o) {
+  t.section("ranks");
+  t.add("ranks-as-threads", o.ranks_as_threads,
+        "Ranks as threads of this process, on one CPU or sharing one GPU.", between(1, 65536));
+  add_transport(t, o.transport);
   t.add("distributed-timeout-minutes", o.timeout_minutes,
         "A rank that waits so long for another ends the run and says for whom.",
         between(1, 100'000));

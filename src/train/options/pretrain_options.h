@@ -181,6 +181,7 @@ void describe(OptionTable& table, PretrainOptions& options);
 // Parts of it, each in a file of its own.
 void describe_network(OptionTable& table, PretrainOptions& options);
 void describe_parallel(OptionTable& table, ParallelOptions& options);
+void add_transport(OptionTable& table, Transport& transport);
 void describe_training(OptionTable& table, PretrainOptions& options);
 void describe_output(OptionTable& table, PretrainOptions& options);
 void describe_samples(OptionTable& table, PretrainOptions& options);

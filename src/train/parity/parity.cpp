@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <mutex>
 
+#include "base/fields.h"
+#include "comm/nccl/nccl.h"
 #include "comm/threads.h"
 
 namespace bloomery {
@@ -11,23 +12,67 @@ namespace {
 
 using Tensors = std::map<std::string, std::vector<float>>;
 
-// Puts what this rank alone, or first, holds of all tensors to its place.
-void add_parts(Rank& rank, const Tensor FlatShard::*which, Tensors& whole) {
+// Numbers of a tensor that one rank, of those that hold them the first, tells.
+struct Portion {
+  std::string name;
+  std::int64_t numel = 0;  // of the whole tensor
+  std::vector<std::int64_t> places;
+  std::vector<float> numbers;
+};
+
+std::vector<Portion> own_portions(Rank& rank, const Tensor FlatShard::*which) {
   std::vector<std::vector<float>> shards;
   for (const FlatShard& shard : rank.optimizer().shards()) {
     shards.push_back((shard.*which).to_host<float>(rank.stream()));
   }
+  std::vector<Portion> portions;
   for (const ParameterStore::Part& part : rank.store().parts()) {
     if (part.is_padding || !part.shard || !part.is_first_holder) {
       continue;
     }
-    std::vector<float>& numbers = whole[part.parameter->name];
-    numbers.resize(static_cast<std::size_t>(part.box.global.numel()));
+    Portion& portion =
+        portions.emplace_back(Portion{part.parameter->name, part.box.global.numel()});
     for (std::int64_t i = 0; i < part.count; ++i) {
-      numbers[static_cast<std::size_t>(part.box.global_index(part.first + i))] =
-          shards[*part.shard][static_cast<std::size_t>(part.at + i)];
+      portion.places.push_back(part.box.global_index(part.first + i));
+      portion.numbers.push_back(shards[*part.shard][static_cast<std::size_t>(part.at + i)]);
     }
   }
+  return portions;
+}
+
+std::string to_bytes(const std::vector<Portion>& portions) {
+  FieldWriter bytes;
+  for (const Portion& portion : portions) {
+    bytes.text(portion.name);
+    bytes.number(portion.numel);
+    bytes.array(std::span<const std::int64_t>(portion.places));
+    bytes.array(std::span<const float>(portion.numbers));
+  }
+  return bytes.take();
+}
+
+void add_portions(std::string_view message, Tensors& whole) {
+  for (FieldReader bytes(message); !bytes.at_end();) {
+    std::vector<float>& tensor = whole[bytes.text()];
+    tensor.resize(static_cast<std::size_t>(bytes.number<std::int64_t>()));
+    const std::vector<std::int64_t> places = bytes.array<std::int64_t>();
+    const std::vector<float> numbers = bytes.array<float>();
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      tensor[static_cast<std::size_t>(places[i])] = numbers[i];
+    }
+  }
+}
+
+// Whole on the first rank. Collective.
+Tensors gathered(Rank& rank, const Tensor FlatShard::*which) {
+  Tensors whole;
+  HostGroup& host = rank.mesh().world().host();
+  for (const std::string& message : host.gather("portions", to_bytes(own_portions(rank, which)))) {
+    if (host.rank() == 0) {
+      add_portions(message, whole);
+    }
+  }
+  return whole;
 }
 
 // The micro-batches of a data-parallel rank: every data_ranks-th of the step.
@@ -79,33 +124,38 @@ bool inside(double difference, double band) { return difference <= band; }  // N
 
 }  // namespace
 
-ParityRun run_steps(const RankOptions& options, const ParityWork& work) {
+ParityRun run_steps(const RankOptions& options, const ParityWork& work,
+                    std::unique_ptr<Communicator> world) {
   const int data_ranks = options.layout.degrees.data;
   check(work.micro_batches % data_ranks == 0, work.micro_batches,
         " micro-batches cannot be divided among ", data_ranks, " data-parallel ranks");
   ParityRun run(static_cast<std::size_t>(work.steps));
-  std::mutex mutex;
+  Rank rank(options, std::move(world));
+  for (int s = 0; s < work.steps; ++s) {
+    ParityStep& step = run[static_cast<std::size_t>(s)];
+    step.loss = rank.accumulate(step_batches(work, s, rank.mesh()));
+    if (work.tensors) {
+      step.gradients = gathered(rank, &FlatShard::grad);
+    }
+    rank.enqueue_update(work.micro_batches * work.sequences);
+    step.grad_norm = rank.optimizer().report(0).grad_norm;
+    if (work.tensors) {
+      step.weights = gathered(rank, &FlatShard::master);
+    }
+  }
+  return run;
+}
+
+ParityRun run_steps(const RankOptions& options, const ParityWork& work, Transport transport) {
+  ParityRun run;
   run_ranks(options.layout.degrees.num_ranks(),
             [&](int number, std::unique_ptr<Communicator> world) {
-              Rank rank(options, std::move(world));
-              for (int s = 0; s < work.steps; ++s) {
-                ParityStep& step = run[static_cast<std::size_t>(s)];
-                const std::vector<HostBatch> batches = step_batches(work, s, rank.mesh());
-                const double loss = rank.accumulate(batches);
-                if (work.tensors) {
-                  const std::lock_guard lock(mutex);
-                  add_parts(rank, &FlatShard::grad, step.gradients);
-                }
-                rank.enqueue_update(work.micro_batches * work.sequences);
-                const double norm = rank.optimizer().report(0).grad_norm;
-                const std::lock_guard lock(mutex);
-                if (work.tensors) {
-                  add_parts(rank, &FlatShard::master, step.weights);
-                }
-                if (number == 0) {
-                  step.loss = loss;
-                  step.grad_norm = norm;
-                }
+              if (transport == Transport::nccl) {
+                world = over_nccl(std::move(world), options.device);
+              }
+              ParityRun mine = run_steps(options, work, std::move(world));
+              if (number == 0) {
+                run = std::move(mine);
               }
             });
   return run;

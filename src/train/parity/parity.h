@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/transport.h"
 #include "train/rank.h"
 
 namespace bloomery {
@@ -28,8 +29,13 @@ struct ParityStep {
 };
 using ParityRun = std::vector<ParityStep>;
 
-// Trains with the options, under their layout, by ranks that are threads.
-ParityRun run_steps(const RankOptions& options, const ParityWork& work);
+// Trains with the options, under their layout, as one rank of `world`. The first rank gets the
+// tensors.
+ParityRun run_steps(const RankOptions& options, const ParityWork& work,
+                    std::unique_ptr<Communicator> world);
+// The same by ranks that are threads, which meet in memory or over NCCL.
+ParityRun run_steps(const RankOptions& options, const ParityWork& work,
+                    Transport transport = Transport::automatic);
 
 // A tensor's largest difference, as a share of its largest element.
 struct TensorDifference {
