@@ -81,6 +81,13 @@ TEST_F(PretrainRun, EvaluatesInAPipelineOfFourStages) {
   }
 }
 
+TEST_F(PretrainRun, ABackendForGpusIsLeftOutOnACpu) {
+  const Outcome outcome = train_loudly(
+      "--global-batch-size 8 --train-iters 2 --ranks-as-threads 2 --distributed-backend nccl");
+  EXPECT_EQ(outcome.code, kFinished) << outcome.errors;
+  EXPECT_TRUE(outcome.says("--distributed-backend nccl is ignored")) << outcome.errors;
+}
+
 TEST_F(PretrainRun, RefusesLayoutsThatDoNotFitTheRanks) {
   const auto refused = [this](const std::string& options, const std::string& why) {
     const Outcome outcome = train("--global-batch-size 8 --train-iters 2 " + options);
