@@ -57,6 +57,10 @@ struct Request {
   }
   void read(const Arguments& arguments, int processes) {
     notes = read_pretrain(table, options, arguments, read_environment(processes));
+    if (options.parallel.transport == Transport::nccl && device.options().kind == DeviceKind::cpu) {
+      options.parallel.transport = Transport::automatic;  // scripts for GPUs run on a CPU too
+      notes.push_back("--distributed-backend nccl is ignored: tensors are not on a GPU here");
+    }
   }
 };
 

@@ -16,6 +16,21 @@ namespace bloomery {
 
 namespace {
 
+// Whether the first rank made the same mistake, as all do with most of them, and says so: it has a
+// moment to come to it.
+bool first_rank_says(const JoinedWorld& joined, const std::string& mistake) {
+  const Deadline end = seconds_from_now(1);
+  while (seconds_until(end) > 0) {
+    try {
+      joined.control->world()->check_failed();
+    } catch (const RankFailure& failure) {
+      return failure.rank == 0 && std::string(failure.what()).ends_with(mistake);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
+
 // Ends a process that has not left by itself some time after a rank failed: the driver of a GPU or
 // a library may wait for the lost one without end.
 class LastResort {
@@ -71,8 +86,9 @@ int end_after(const RankFailure& failure, int rank, RankProcess& process) {
                              store_report(failure.what(), *report, process.report_folder)),
                       failure.rank, false);
   }
-  const bool speaks =
-      process.watch.first_is_lost() || failure.rank == rank || rank == (failure.rank == 0 ? 1 : 0);
+  // Who made a mistake says it itself; of one that died somebody else must tell.
+  const bool tells = process.watch.first_is_lost() || rank == (failure.rank == 0 ? 1 : 0);
+  const bool speaks = failure.rank == rank || (!failure.mistake && tells);
   if (speaks && !process.watch.first_tells()) {
     throw failure;
   }
@@ -85,6 +101,9 @@ int end_after_own(const std::exception& error, bool mistake, int rank, RankProce
   const World::Failure before = process.joined.control->world()->failure();
   if (before.silence) {
     return end_after(RankFailure(before.text, before.rank, false), rank, process);
+  }
+  if (mistake && rank != 0 && first_rank_says(process.joined, error.what())) {
+    return kBadInput;
   }
   process.joined.host->abort(error.what(), mistake);
   throw;

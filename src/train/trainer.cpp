@@ -17,6 +17,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// For ranks that read much: indices of large corpora, large checkpoints.
+constexpr double kLongSeconds = 24 * 3600;
+
 RankOptions rank_options(const RunInputs& inputs) {
   RankOptions o = rank_options(inputs.plan, inputs.device, inputs.options.seed);
   o.optimizer.schedule = inputs.facts.schedule;
@@ -107,7 +110,7 @@ void Trainer::load() {
   const LoadScope scope = options_.checkpoint.finetune ? LoadScope::weights
                           : no_optimizer               ? LoadScope::without_optimizer
                                                        : LoadScope::everything;
-  const LoadedProgress loaded = load_checkpoint(*rank_, reader, scope);
+  const LoadedProgress loaded = load_together(scope);
   if (options_.checkpoint.reset_iteration) {
     StepState state = rank_->optimizer().state();
     state.num_samples = 0;  // the schedule starts anew
@@ -128,6 +131,23 @@ void Trainer::load() {
   log_.timers(timers_->collect({"load-checkpoint"}, 1, rank_->mesh().host()));
 }
 
+LoadedProgress Trainer::load_together(LoadScope scope) {
+  LoadedProgress loaded;
+  std::string problem;
+  try {
+    loaded = load_checkpoint(*rank_, *inputs_.checkpoint, scope);
+  } catch (const UnreadableFile& error) {
+    problem = error.what();
+  }
+  const auto problems = rank_->mesh().host().gather("unreadable checkpoint", problem, kLongSeconds);
+  for (const std::string& each : problems) {
+    if (!each.empty()) {
+      throw UnreadableCheckpoint(each);
+    }
+  }
+  return loaded;
+}
+
 // Another program's weights: the run starts at iteration 0.
 void Trainer::load_foreign() {
   const Clock::time_point start = Clock::now();
@@ -143,8 +163,7 @@ void Trainer::open_data() {
   if (host.rank() == 0) {
     data_ = &inputs_.data(log_);
   }
-  constexpr double kSeconds = 24 * 3600;  // the indices of large corpora take long
-  host.barrier("data", kSeconds);
+  host.barrier("data", kLongSeconds);
   data_ = &inputs_.data(log_);
   check(options_.evaluation.skip_train || data_->source(Split::train) != nullptr,
         "there are no training data: give --data-path or --train-data-path, and a --split that "

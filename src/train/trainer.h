@@ -41,10 +41,16 @@ enum class RunEnd {
   save_failed,  // finished or stopped, but the last state is on no disk
 };
 
+// Some rank could not read its part of the checkpoint: no rank starts from it.
+class UnreadableCheckpoint : public Error {
+ public:
+  using Error::Error;
+};
+
 class Trainer {
  public:
   // Collective over `world`. Builds the rank, loads the checkpoint and opens the data. The inputs
-  // and the log must outlive it.
+  // and the log must outlive it. An UnreadableCheckpoint comes to all ranks.
   Trainer(const RunInputs& inputs, std::unique_ptr<Communicator> world, RunLog& log);
 
   RunEnd run();
@@ -57,6 +63,7 @@ class Trainer {
 
   void setup(std::unique_ptr<Communicator> world);
   void load();
+  LoadedProgress load_together(LoadScope scope);
   void load_foreign();
   void open_data();
 

@@ -112,8 +112,9 @@ void ControlPlane::read_frames() {
   }
   heard_something_.notify_all();
   if (lost) {
-    world_->learn({"rank 0 failed: its process ended without a word, or its machine was lost", 0,
-                   false, true});
+    world_->learn({concat("rank 0 failed: its process ended without a word, or its machine (",
+                          options_.host, ") was lost"),
+                   0, false, true});
   }
 }
 

@@ -142,8 +142,9 @@ void Hub::close(Connection& connection) {
   connection.socket = Socket();
   const int rank = connection.rank;
   if (rank >= 0 && !left_.contains(rank) && !failed_) {
-    fail({concat("rank ", rank,
-                 " failed: its process ended without a word, or its machine was lost"),
+    const std::string& address = connection.address;
+    fail({concat("rank ", rank, " failed: its process ended without a word, or its machine ",
+                 address.empty() ? "" : concat("(", address, ") "), "was lost"),
           rank, false, true});
   }
 }
@@ -190,12 +191,13 @@ void Hub::handle_hello(Connection& connection, FieldReader fields) {
                                      size_, ": they belong to different starts"));
   }
   connection.rank = rank;
+  connection.address = rank == 0 ? "" : peer_address(connection.socket);
   by_rank_[rank] = static_cast<std::size_t>(&connection - connections_.data());
   if (static_cast<int>(by_rank_.size()) == size_ && !failed_) {
     all_came_ = true;
     FieldWriter addresses;
     for (const auto& [each, place] : by_rank_) {
-      addresses.text(each == 0 ? "" : peer_address(connections_[place].socket));
+      addresses.text(connections_[place].address);
     }
     const Frame welcome{Frame::Kind::welcome, addresses.take()};
     for (int to = 0; to < size_; ++to) {

@@ -35,6 +35,7 @@ class Hub {
   struct Connection {
     Socket socket;
     int rank = -1;        // unknown until it says so
+    std::string address;  // of its machine; empty: this one
     std::string in, out;  // bytes on their way
     bool closed = false;
   };

@@ -26,11 +26,14 @@ struct WithoutEffect {
 constexpr std::array kWithoutEffect = {
     WithoutEffect{"disable-mem-efficient-ln no-persist-layer-norm no-masked-softmax-fusion "
                   "no-bias-dropout-fusion no-gradient-accumulation-fusion transformer-impl "
-                  "cpu-torch-adam ds-fused-adam",
+                  "cpu-torch-adam ds-fused-adam no-rope-fusion use-mcore-models",
                   "it chooses between kernels for the same result, and there is one here"},
     WithoutEffect{"use-flash-attn use-flash-attn-v1 use-flash-attn-v2 use-flash-attn-triton "
                   "use-flash-attn-builder",
                   "attention never keeps its probabilities here"},
+    WithoutEffect{"overlap-grad-reduce overlap-param-gather",
+                  "communication always goes on beside computation where it can"},
+    WithoutEffect{"group-query-attention", "--num-query-groups says how many groups there are"},
     WithoutEffect{"no-query-key-layer-scaling attention-softmax-in-fp32",
                   "the softmax of attention is always computed in fp32"},
     WithoutEffect{"accumulate-allreduce-grads-in-fp32",

@@ -200,6 +200,20 @@ TEST(ReadPretrain, ModelSizes) {
                   .fails_with("there is no model size 'GPT12B'"));
 }
 
+TEST(ReadPretrain, MegatronLmsWords) {
+  const PretrainCase c(
+      small_gpt({"--position-embedding-type", "rope", "--normalization", "RMSNorm",
+                 "--group-query-attention", "--num-query-groups", "2", "--train-iters", "2"}));
+  ASSERT_EQ(c.error, "");
+  EXPECT_TRUE(c.options.model.positions.rotary);
+  EXPECT_EQ(c.options.model.norm.kind, NormKind::rms);
+  EXPECT_EQ(c.options.model.attention.num_groups, 2);
+  EXPECT_FALSE(PretrainCase(small_gpt({"--position-embedding-type", "learned_absolute"}))
+                   .options.model.positions.rotary);
+  EXPECT_TRUE(PretrainCase(small_gpt({"--position-embedding-type", "ropy"}))
+                  .fails_with("--position-embedding-type"));
+}
+
 TEST(ReadPretrain, ProcessesAreRanks) {
   const std::vector<std::string> tensor =
       small_gpt({"--train-iters", "10", "--tensor-model-parallel-size", "2"});
