@@ -31,8 +31,6 @@ constexpr std::array kWithoutEffect = {
     WithoutEffect{"use-flash-attn use-flash-attn-v1 use-flash-attn-v2 use-flash-attn-triton "
                   "use-flash-attn-builder",
                   "attention never keeps its probabilities here"},
-    WithoutEffect{"overlap-grad-reduce overlap-param-gather",
-                  "communication always goes on beside computation where it can"},
     WithoutEffect{"group-query-attention", "--num-query-groups says how many groups there are"},
     WithoutEffect{"no-query-key-layer-scaling attention-softmax-in-fp32",
                   "the softmax of attention is always computed in fp32"},
