@@ -55,9 +55,8 @@ struct Rank::FrozenModel {
     }
     std::vector<ParameterList> blocks;
     add_parameters_by_block(model, blocks);
-    store = std::make_unique<ParameterStore>(
-        *rank.stream_, *rank.mesh_, blocks,
-        StoreOptions{.dtype = rank.options_.dtype, .sharded = rank.options_.layout.sharded});
+    store = std::make_unique<ParameterStore>(*rank.stream_, *rank.mesh_, blocks,
+                                             rank.store_options(nullptr));
   }
   std::string name;
   Model model;
@@ -69,6 +68,7 @@ Rank::Rank(const RankOptions& options, std::unique_ptr<Communicator> world)
       device_(std::make_unique<Device>(options.device)),
       stream_(std::make_unique<Stream>(*device_)),
       kept_(*stream_),
+      kept_gradients_(*stream_),
       mesh_(std::make_unique<Mesh>(options.layout.degrees, std::move(world))),
       recorder_(recorder_of(mesh_->world())) {
   std::vector<ParameterList> blocks;
@@ -83,17 +83,21 @@ Rank::Rank(const RankOptions& options, std::unique_ptr<Communicator> world)
     parameters_.insert(parameters_.end(), model.parameters().begin(), model.parameters().end());
   }
   ties_ = std::make_unique<Ties>(*mesh_, parameters_);
-  store_ = std::make_unique<ParameterStore>(
-      *stream_, *mesh_, blocks,
-      StoreOptions{.dtype = options.dtype, .sharded = options.layout.sharded, .ties = ties_.get()});
+  if (options.replicas.overlap_gathers && options.layout.sharded.optimizer &&
+      mesh_->size(kReplicaAxes) > 1) {
+    gathers_ = std::make_unique<Stream>(*device_, StreamMode::queued);
+  }
+  store_ = std::make_unique<ParameterStore>(*stream_, *mesh_, blocks, store_options(ties_.get()));
   store_->initialize(options.seed);
   if (mesh_->degree(Axis::tensor) > 1) {
     communication_ = std::make_unique<Stream>(*device_, StreamMode::queued);
   }
-  if (mesh_->size(kReplicaAxes) > 1 || ties_->stages().size() > 1 || mesh_->divides_tokens()) {
+  if (options.replicas.overlap_reductions &&
+      (mesh_->size(kReplicaAxes) > 1 || ties_->stages().size() > 1 || mesh_->divides_tokens())) {
     reductions_ = std::make_unique<Stream>(*device_, StreamMode::queued);
   }
-  reducer_ = std::make_unique<Reducer>(*store_, *mesh_, *ties_, *stream_, reductions_.get(), kept_);
+  reducer_ = std::make_unique<Reducer>(*store_, *mesh_, *ties_, *stream_, reductions_.get(),
+                                       kept_gradients_, options.replicas.reduce_dtype);
   device_->service<KeepPolicy>().remake_cheap_values = options.recompute.cheap_values;
   optimizer_ = std::make_unique<Optimizer>(*stream_, options.optimizer, store_->shards());
   executor_ = std::make_unique<Executor>(ExecutorParts{
@@ -112,6 +116,14 @@ Rank::Rank(const RankOptions& options, std::unique_ptr<Communicator> world)
 
 Rank::~Rank() = default;
 
+StoreOptions Rank::store_options(const Ties* ties) const {
+  return {.dtype = options_.dtype,
+          .sharded = options_.layout.sharded,
+          .bucket_elements = options_.replicas.bucket_elements,
+          .ties = ties,
+          .gathers = gathers_.get()};
+}
+
 const Model& Rank::add_frozen(const std::string& name, const ModelOptions& options,
                               std::uint64_t seed) {
   check(mesh_->degree(Axis::pipeline) == 1,
@@ -129,7 +141,7 @@ Context Rank::context(const Batch& batch, Tape* tape) {
                  .tape = tape,
                  .seed = options_.seed,
                  .training = options_.training,
-                 .access = store_->sharded().values ? store_.get() : nullptr,
+                 .access = store_->access(),
                  .communication = communication_.get(),
                  .kept = &kept_};
 }
@@ -161,7 +173,7 @@ void Rank::report(const Batch& batch, const Metrics& metrics, double factor) {
   for (const auto& frozen : frozen_) {
     Context forward = context(batch, nullptr);
     forward.training = false;
-    forward.access = frozen->store->sharded().values ? frozen->store.get() : nullptr;
+    forward.access = frozen->store->access();
     Metrics own;
     forward.metrics = &own;
     frozen->model.forward(forward);
@@ -173,6 +185,9 @@ void Rank::enqueue_gradients(std::int64_t num_micro_batches, const BatchSource& 
   const std::int64_t parts = num_micro_batches * mesh_->degree(Axis::data);
   begin_ = last_end_ ? last_end_ : recorded(*stream_);
   store_->begin_step(num_micro_batches);
+  for (const auto& frozen : frozen_) {
+    frozen->store->begin_pass(Pass::training);
+  }
   clear_statistics();
   executor_->run(instructions(options_.layout.schedule, mesh_->coordinate(Axis::pipeline),
                               pipeline_shape(num_micro_batches)),
@@ -201,10 +216,18 @@ void Rank::enqueue_reduction() {
   set_work("sums of gradients");
   reduction_begin_ = recorded(*stream_);
   reducer_->finish_step();
-  if (communication_ && communication_->queued()) {
-    communication_->synchronize();  // says what went wrong there
-  }
+  kept_.wait();
+  hear_of_failures();
   reduction_end_ = recorded(*stream_);
+}
+
+// On a CPU: of the streams beside the computation.
+void Rank::hear_of_failures() {
+  for (const auto& stream : {communication_.get(), gathers_.get()}) {
+    if (stream != nullptr && stream->queued()) {
+      stream->synchronize();
+    }
+  }
 }
 
 // Losses differ between data-parallel ranks, are sums over those that cut a sequence, and of a
@@ -226,6 +249,7 @@ void Rank::enqueue_update(std::int64_t schedule_units, bool stop) {
   readback_->publish(statistics_);
   // The squared norm and, with it, overflow: over the axes along which the shards differ.
   Communicator* const groups[] = {&mesh_->axes(store_->norm_axes())};
+  store_->settle();
   optimizer_->step(groups, schedule_units);
   store_->publish();
   last_end_ = recorded(*stream_);
@@ -284,6 +308,10 @@ Rank::Losses Rank::mean_losses() {
 
 Rank::Losses Rank::evaluate(std::int64_t num_micro_batches, const BatchSource& batch) {
   const std::int64_t parts = num_micro_batches * mesh_->degree(Axis::data);
+  store_->begin_pass(Pass::evaluation);
+  for (const auto& frozen : frozen_) {
+    frozen->store->begin_pass(Pass::evaluation);
+  }
   clear_statistics();
   executor_->run(forward_only(mesh_->coordinate(Axis::pipeline), pipeline_shape(num_micro_batches)),
                  {.batch = batch,
@@ -292,6 +320,7 @@ Rank::Losses Rank::evaluate(std::int64_t num_micro_batches, const BatchSource& b
                   .report = [&](const Batch& of, const Metrics& metrics) {
                     report(of, metrics, 1 / static_cast<double>(parts));
                   }});
+  hear_of_failures();
   return mean_losses();
 }
 

@@ -13,6 +13,7 @@
 #include "train/batch_upload.h"
 #include "train/executor.h"
 #include "train/log/iteration_line.h"
+#include "zero/replica_options.h"
 
 namespace bloomery {
 
@@ -25,6 +26,7 @@ struct RankOptions {
   std::uint64_t seed = 1234;
   bool training = true;  // dropout is active
   Layout layout;
+  ReplicaOptions replicas;
 };
 
 class Rank {
@@ -104,7 +106,9 @@ class Rank {
  private:
   struct FrozenModel;
 
+  StoreOptions store_options(const Ties* ties) const;
   PipelineShape pipeline_shape(std::int64_t num_micro_batches) const;
+  void hear_of_failures();
   void clear_statistics();
   void set_work(const char* work);
   void add_losses(const std::string& prefix, const Metrics& metrics, double factor);
@@ -117,20 +121,21 @@ class Rank {
   RankOptions options_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<Stream> stream_;
-  KeptMemory kept_;
+  // What streams beside the computation use: the layers', and that of gradients.
+  KeptMemory kept_, kept_gradients_;
   std::unique_ptr<Mesh> mesh_;
   FlightRecorder* recorder_;  // of where this rank is; null: nobody asks
   std::vector<std::unique_ptr<Model>> chunks_;
   ParameterList parameters_;
   std::unique_ptr<Ties> ties_;
   std::unique_ptr<ParameterStore> store_;
+  std::vector<std::unique_ptr<FrozenModel>> frozen_;
   // Beside the computation, null where there is nothing to do: what layers communicate, and sums of
-  // gradients, which must not hold it up.
-  std::unique_ptr<Stream> communication_, reductions_;
+  // gradients and gathers of values, which must not hold it up.
+  std::unique_ptr<Stream> communication_, reductions_, gathers_;
   std::unique_ptr<Reducer> reducer_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Executor> executor_;
-  std::vector<std::unique_ptr<FrozenModel>> frozen_;
   // Of the step in work: mean losses, and behind them how many ranks want to stop.
   Tensor statistics_;
   std::vector<std::string> loss_names_;

@@ -62,6 +62,7 @@ void Trainer::setup(std::unique_ptr<Communicator> world) {
   rank_->time_passes(*timers_);
   timers_->add("model-and-optimizer-setup", seconds_since(start));
   say_parameters(*rank_, log_);
+  say_state(*rank_, log_);
   log_.line(decay_style_line(style_name(options_.rate.style)));
   if (options_.logging.profile != "none") {
     const bool writes = rank_->mesh().world().rank() == 0;

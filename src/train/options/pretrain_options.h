@@ -15,6 +15,7 @@
 #include "optim/optimizer.h"
 #include "tensor/dtype.h"
 #include "tokenizer/load.h"
+#include "zero/replica_options.h"
 
 namespace bloomery {
 
@@ -50,6 +51,7 @@ struct ParallelOptions {
   std::optional<std::int64_t> layers_per_chunk;  // none: a stage is one chunk
   PipelineSchedule schedule = PipelineSchedule::one_forward_one_backward;
   std::optional<std::int64_t> zero_stage;
+  ReplicaOptions replicas;
 
   double timeout() const {  // in seconds
     return timeout_seconds.value_or(60 * static_cast<double>(timeout_minutes));
