@@ -89,6 +89,7 @@ class Rank {
   // Beside the computation; null: nothing to do.
   Stream* communication_stream() { return communication_.get(); }
   Stream* reductions_stream() { return reductions_.get(); }
+  Stream* gathers_stream() { return gathers_.get(); }
   Mesh& mesh() { return *mesh_; }
   const Model& model() const { return *chunks_.front(); }          // the first chunk of this stage
   const ParameterList& parameters() const { return parameters_; }  // of all its chunks

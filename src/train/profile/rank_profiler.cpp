@@ -27,6 +27,7 @@ RankProfiler::RankProfiler(Rank& rank, Trace& trace, bool shapes)
   };
   add(rank.communication_stream(), "communication");
   add(rank.reductions_stream(), kReductions);
+  add(rank.gathers_stream(), "gathers");
 }
 
 RankProfiler::~RankProfiler() { detach(); }
