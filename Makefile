@@ -3,7 +3,7 @@
 #
 #   make            with CUDA when nvcc is found, else for the CPU
 #   make cpu|cuda   one of the two
-#   make portable   a binary for other machines: only libc and CUDA are dynamic
+#   make portable   a binary for other machines: it needs libc alone, and opens CUDA, NCCL and MPI where they are
 #   make install    program, manual page and completions under PREFIX (/usr/local); DESTDIR for packages
 #   make demo       a small language model from nothing, on the CPU, in under five minutes
 #   make test       source checks and fast tests; test-long: everything slow (see tools/test_long)

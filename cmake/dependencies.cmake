@@ -9,10 +9,6 @@ add_library(logging_headers INTERFACE)
 target_compile_definitions(logging_headers INTERFACE FMT_HEADER_ONLY SPDLOG_HEADER_ONLY
                                                      SPDLOG_FMT_EXTERNAL)
 
-if(WITH_CUDA)
-  find_library(CUDNN_LIBRARY cudnn HINTS ${CUDAToolkit_LIBRARY_DIR} REQUIRED)
-endif()
-
 # Libraries by the names of Debian's packages; a portable binary takes their static form.
 function(add_package_library target header)
   add_library(${target} INTERFACE)

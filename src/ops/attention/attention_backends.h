@@ -8,7 +8,7 @@ namespace bloomery::attention_cuda {
 
 // cuDNN, if this build has it. False: this build or this cuDNN cannot do the problem, and nothing
 // was launched.
-bool cudnn_built();
+bool cudnn_available();
 bool cudnn_run(Stream& stream, const AttentionForward& k);
 bool cudnn_run(Stream& stream, const AttentionBackward& k);
 

@@ -284,9 +284,9 @@ Results run_attention(const AttentionCase& c, const AttentionRun& run) {
   return results;
 }
 
-bool attention_cudnn_built() {
+bool attention_cudnn_available() {
   if constexpr (build::cuda) {
-    return attention_cuda::cudnn_built();
+    return attention_cuda::cudnn_available();
   }
   return false;
 }
@@ -303,7 +303,7 @@ void print_attention_rates() {
                     .num_heads = s.heads,
                     .num_groups = s.heads,
                     .head_dim = s.head_dim};
-    if (attention_cudnn_built()) {
+    if (attention_cudnn_available()) {
       print_rates(c, AttentionBackend::cudnn, "cuDNN");
     }
     print_rates(c, AttentionBackend::flash, "flash");

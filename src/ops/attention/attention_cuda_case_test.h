@@ -38,7 +38,7 @@ struct AttentionRun {
 // "out", "lse" and the gradients of the input buffers.
 Results run_attention(const AttentionCase& c, const AttentionRun& run);
 
-bool attention_cudnn_built();
+bool attention_cudnn_available();
 
 // TFLOP/s of forward and backward by implementation, shape and dropout. Causal: half the products
 // count; the backward counts 2.5 times the forward.

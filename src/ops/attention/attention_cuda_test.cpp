@@ -164,7 +164,7 @@ TEST_P(CudaAttention, AgreesWithTheCpu) {
     GTEST_SKIP() << "no GPU on this machine";
   }
   const Variant& variant = GetParam();
-  if (variant.backend == AttentionBackend::cudnn && !attention_cudnn_built()) {
+  if (variant.backend == AttentionBackend::cudnn && !attention_cudnn_available()) {
     GTEST_SKIP() << "this build has no cuDNN attention: run tools/fetch_headers first";
   }
   const AttentionBackend backward =
@@ -207,7 +207,7 @@ TEST(CudaAttentionMixed, BackwardOfOneFollowsForwardOfAnother) {
   const Results oracle = run_attention(
       shape, {.device = DeviceKind::cpu, .dtype = DType::fp64, .rounded_to = DType::bf16});
   std::vector<AttentionBackend> backends{AttentionBackend::flash, AttentionBackend::simple};
-  if (attention_cudnn_built()) {
+  if (attention_cudnn_available()) {
     backends.push_back(AttentionBackend::cudnn);
   }
   for (const AttentionBackend forward : backends) {

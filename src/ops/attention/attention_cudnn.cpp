@@ -13,6 +13,7 @@
 #include "device/cuda_check.h"
 #include "ops/attention/attention_backends.h"
 #include "ops/attention/attention_settings.h"
+#include "ops/attention/cudnn_library.h"
 
 namespace bloomery::attention_cuda {
 namespace {
@@ -226,10 +227,10 @@ bool dense_aligned(const void* data) { return reinterpret_cast<std::uintptr_t>(d
 
 }  // namespace
 
-bool cudnn_built() { return true; }
+bool cudnn_available() { return cudnn_found(); }
 
 bool cudnn_run(Stream& stream, const AttentionForward& k) {
-  if (!applies(k.problem) || !describable(k.problem, {k.q, k.k, k.v}) ||
+  if (!cudnn_found() || !applies(k.problem) || !describable(k.problem, {k.q, k.k, k.v}) ||
       !dense_aligned(k.out.data)) {
     return false;
   }
@@ -251,7 +252,7 @@ bool cudnn_run(Stream& stream, const AttentionForward& k) {
 bool cudnn_run(Stream& stream, const AttentionBackward& k) {
   // cuDNN before 9.16 has no backward for lengths between the tile sizes.
   constexpr std::int64_t kLengthUnit = 64;
-  if (!applies(k.problem) || k.problem.query_length % kLengthUnit != 0 ||
+  if (!cudnn_found() || !applies(k.problem) || k.problem.query_length % kLengthUnit != 0 ||
       k.problem.key_length % kLengthUnit != 0 ||
       !describable(k.problem, {k.q, k.k, k.v, k.grad_k, k.grad_v}) ||
       !describable(k.problem, {k.grad_q}) || !dense_aligned(k.out.data) ||

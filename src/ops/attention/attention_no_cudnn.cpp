@@ -3,7 +3,7 @@
 
 namespace bloomery::attention_cuda {
 
-bool cudnn_built() { return false; }
+bool cudnn_available() { return false; }
 bool cudnn_run(Stream&, const AttentionForward&) { return false; }
 bool cudnn_run(Stream&, const AttentionBackward&) { return false; }
 

@@ -1,7 +1,7 @@
 # attention_cudnn.cpp alone sees the headers of cudnn-frontend (tools/fetch_headers).
 set(attention_cudnn attention_no_cudnn.cpp)
 if(EXISTS ${BLOOMERY_HEADERS}/cudnn_frontend/include/cudnn_frontend.h)
-  set(attention_cudnn attention_cudnn.cpp)
+  set(attention_cudnn attention_cudnn.cpp cudnn_library.cpp)
   set_source_files_properties(
     attention/attention_cudnn.cpp PROPERTIES COMPILE_OPTIONS
     "-isystem;${BLOOMERY_HEADERS}/cudnn_frontend/include")
