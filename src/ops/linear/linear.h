@@ -16,7 +16,7 @@ struct LinearOptions {
   // first while the second is computed. May be empty.
   BackwardFn after_input_gradient;
   // Called in the backward pass before dL/dx, where a layer may start to fetch what the input's
-  // `remake` gives. May be empty.
+  // `remake` gives, if that will be called. May be empty.
   BackwardFn before_input_gradient;
 };
 
@@ -36,6 +36,8 @@ struct LinearInput {
 // Keeps x, and `before` when there is an activation. The derivative f' is offered to the consumer
 // of y (see GradSlot); the derivative that x offers is applied in the product that makes dL/dx, and
 // where cheap values are made again (KeepPolicy) such an x is not kept.
+// Of a weight among the rank's Fp8Layers the products are of operands in 8 bits; then a transposed
+// copy of x in 8 bits is kept, whatever else could make x again.
 Value linear(Context& context, const LinearInput& x, Parameter& weight, Parameter* bias,
              const LinearOptions& options = {});
 
