@@ -5,10 +5,12 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "ops/fp8/fp8_layers.h"
 #include "tensor/readback.h"
 #include "train/batch_upload.h"
 #include "train/executor.h"
@@ -21,6 +23,7 @@ struct RankOptions {
   RecomputeOptions recompute;
   OptimizerOptions optimizer;
   DType dtype = DType::fp32;
+  std::optional<Fp8Options> fp8;  // of the linear layers in blocks; with bf16 alone
   DeviceOptions device;
   std::uint64_t seed = 1234;
   bool training = true;  // dropout is active
@@ -84,6 +87,7 @@ class Rank {
   const ParameterList& parameters() const { return parameters_; }  // of all its chunks
   ParameterStore& store() { return *store_; }
   Optimizer& optimizer() { return *optimizer_; }
+  Fp8Layers* fp8() { return fp8_.get(); }  // null: nothing is in 8 bits
   const RankOptions& options() const { return options_; }
   Context context(const Batch& batch, Tape* tape);
   // What the tape kept for backward in the last micro-batch. It takes time to say, so it must be
@@ -95,6 +99,8 @@ class Rank {
  private:
   struct FrozenModel;
 
+  void prepare_fp8();
+  void update_fp8_scales();
   PipelineShape pipeline_shape(std::int64_t num_micro_batches) const;
   void clear_statistics();
   void add_losses(const std::string& prefix, const Metrics& metrics, double factor);
@@ -118,6 +124,7 @@ class Rank {
   std::unique_ptr<Stream> communication_, reductions_;
   std::unique_ptr<Reducer> reducer_;
   std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<Fp8Layers> fp8_;
   std::unique_ptr<Executor> executor_;
   std::vector<std::unique_ptr<FrozenModel>> frozen_;
   // Of the step in work: mean losses, and behind them how many ranks want to stop.

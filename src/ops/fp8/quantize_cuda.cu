@@ -1,5 +1,7 @@
 #include <cuda_fp8.h>
 
+#include <algorithm>
+
 #include "device/cuda_check.h"
 #include "ops/common/dispatch_cuda.cuh"
 #include "ops/common/octet.cuh"
@@ -207,11 +209,12 @@ void run(OnCuda, Stream& stream, const RaiseAmax& k) {
     return;
   }
   constexpr unsigned kMostBlocks = 1024;
-  const unsigned blocks = num_blocks(k.x.numel(), std::int64_t{kThreads} * kOctet * 4);
+  const unsigned blocks =
+      std::min(num_blocks(k.x.numel(), std::int64_t{kThreads} * kOctet * 4), kMostBlocks);
   dispatch_device(k.x.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    largest_size < <<blocks<kMostBlocks ? blocks : kMostBlocks, kThreads, 0, cuda_stream(stream)>>>(
-                       k.x.as<T>(), k.x.numel(), k.amax.as<float>());
+    largest_size<<<blocks, kThreads, 0, cuda_stream(stream)>>>(k.x.as<T>(), k.x.numel(),
+                                                               k.amax.as<float>());
     check_launch("largest_size");
   });
 }
