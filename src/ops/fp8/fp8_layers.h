@@ -33,6 +33,13 @@ struct Fp8Copies {
   bool rows = true, transposed = false;
 };
 
+// What is cast, as Quantize has it.
+struct Fp8Source {
+  Tensor x;
+  Activation activation = Activation::none;
+  Tensor derivative_at;
+};
+
 class Fp8Layer {
  public:
   Fp8Layer(Fp8Layers& layers, const Parameter& weight, std::int64_t number)
@@ -40,8 +47,10 @@ class Fp8Layer {
 
   const Fp8Options& options() const;
   // `record`: what is seen counts for later scales; not in evaluations.
-  Fp8Tensor input(Stream& stream, const Tensor& x, const Fp8Copies& copies, bool record) const;
-  Fp8Tensor gradient(Stream& stream, const Tensor& grad, const Fp8Copies& copies) const;
+  Fp8Tensor input(Stream& stream, const Fp8Source& x, const Fp8Copies& copies, bool record) const;
+  // With `column_sums`, fp32 [num_fp8_sum_parts(rows), columns] or null, as Quantize gives them.
+  Fp8Tensor gradient(Stream& stream, const Fp8Source& grad, const Fp8Copies& copies,
+                     const Tensor& column_sums) const;
   // Of the weight as it is: it must have its value here. Made once in a pass where copies are kept,
   // all at once if `record`.
   Fp8Tensor weight(Stream& stream, const Fp8Copies& copies, bool record);
@@ -49,8 +58,14 @@ class Fp8Layer {
  private:
   friend class Fp8Layers;
   enum Role : std::int64_t { kInput, kWeight, kGradient, kNumRoles };
-  Fp8Tensor quantized(Stream& stream, const Tensor& x, Role role, const Fp8Copies& copies,
-                      bool record, Fp8Tensor into = {}) const;
+  struct Cast {
+    Fp8Source source;
+    Role role;
+    Fp8Copies copies;
+    bool record;
+    Tensor column_sums;
+  };
+  Fp8Tensor quantized(Stream& stream, Cast cast, Fp8Tensor into = {}) const;
 
   Fp8Layers* layers_;
   const Parameter* weight_;

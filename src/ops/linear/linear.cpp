@@ -84,20 +84,27 @@ void input_gradient(Tape& tape, const Tensor& grad, const Parameter& weight, Fp8
   write_grad(tape.stream(), scratch, sink);
 }
 
+Tensor activated(Stream& stream, const Tensor& before, Activation activation) {
+  Tensor made = Tensor::empty(stream, before.dtype(), before.shape());
+  launch(stream, ActivationForward{.x = before, .y = made, .activation = activation});
+  return made;
+}
+
 // How to make x again where it is not kept: as the caller says, or from what its activation was
 // applied to, which its producer keeps.
 Remake remake_input(const Context& context, const LinearInput& x) {
   const Slot& slot = x.value.slot;
+  if (x.activation != Activation::none) {
+    return [before = x.value.data, activation = x.activation](Stream& stream) {
+      return activated(stream, before, activation);
+    };
+  }
   if (x.remake || slot == nullptr || slot->epilogue == 0 ||
       !context.stream.device().service<KeepPolicy>().remake_cheap_values) {
     return x.remake;
   }
-  return [before = slot->epilogue_input,
-          activation = static_cast<Activation>(slot->epilogue)](Stream& stream) {
-    Tensor made = Tensor::empty(stream, before.dtype(), before.shape());
-    launch(stream, ActivationForward{.x = before, .y = made, .activation = activation});
-    return made;
-  };
+  return [before = slot->epilogue_input, activation = static_cast<Activation>(slot->epilogue)](
+             Stream& stream) { return activated(stream, before, activation); };
 }
 
 // dL/dW = g^T x and dL/db, the column sums of g, both in the accumulation dtype. `x` is null where
@@ -106,9 +113,9 @@ void weight_gradient(Tape& tape, const Slot& y, const Tensor& x, Parameter& weig
                      Fp8Products* fp8, const Sizes& sizes) {
   const Tensor& grad = finished_grad(tape, y);
   const Sink sink = tape.sink(weight);
-  Matmul product = fp8 != nullptr && fp8->keeps_input()
-                       ? fp8->weight_gradient(tape.stream(), grad)
-                       : Matmul{.a = grad, .b = x, .transpose_a = true};
+  const bool in_fp8 = fp8 != nullptr && fp8->keeps_input();
+  Matmul product = in_fp8 ? fp8->weight_gradient(tape.stream(), grad)
+                          : Matmul{.a = grad, .b = x, .transpose_a = true};
   product.d = sink.target;
   product.m = sizes.out;
   product.n = sizes.in;
@@ -117,11 +124,33 @@ void weight_gradient(Tape& tape, const Slot& y, const Tensor& x, Parameter& weig
   launch(tape.stream(), product);
   if (bias != nullptr) {
     const Sink bias_sink = tape.sink(*bias);
-    const bool summed = static_cast<bool>(y->column_sums);
-    launch(tape.stream(), ColumnSum{.x = summed ? y->column_sums : grad,
-                                    .sums = bias_sink.target,
-                                    .add = bias_sink.add});
+    const Tensor& sums = in_fp8 ? fp8->column_sums() : y->column_sums;
+    launch(tape.stream(),
+           ColumnSum{.x = sums ? sums : grad, .sums = bias_sink.target, .add = bias_sink.add});
   }
+}
+
+// The activation behind the product, and who will multiply by its derivative. Returns what it is
+// applied to, where that is kept.
+Tensor prepare_activation(Context& context, const LinearOptions& options, const Value& y,
+                          Fp8Products* fp8, Matmul& product) {
+  Tensor before;
+  if (!options.apply_activation) {
+    before = y.data;
+  } else {
+    product.activation = options.activation;
+    if (context.tape != nullptr) {
+      before = Tensor::empty(context.stream, y.dtype(), y.shape());
+      product.before = before;
+    }
+  }
+  if (fp8 != nullptr && fp8->keeps_input()) {
+    fp8->follow(options.activation, before);
+  } else if (context.tape != nullptr) {
+    y.slot->epilogue = static_cast<int>(options.activation);
+    y.slot->epilogue_input = before;
+  }
+  return context.tape != nullptr ? before : Tensor();
 }
 
 // The entry of a call on the tape. `before` is what the activation was applied to.
@@ -171,23 +200,23 @@ Value linear(Context& context, const LinearInput& input, Parameter& weight, Para
   const Value& x = input.value;
   const Sizes sizes = checked_sizes(x, weight, bias);
   Value y = context.output(x.dtype(), {sizes.rows, sizes.out});
-  const std::shared_ptr<Fp8Products> fp8 = Fp8Products::of(context, weight, sizes.rows);
-  Matmul product = fp8 ? fp8->forward(context.stream, x.data)
-                       : Matmul{.a = x.data, .b = weight.value, .transpose_b = true};
+  const std::shared_ptr<Fp8Products> fp8 =
+      Fp8Products::of(context, weight, sizes.rows, bias != nullptr);
+  const Tensor a = fp8 || input.activation == Activation::none
+                       ? x.data
+                       : activated(context.stream, x.data, input.activation);
+  Matmul product = fp8 ? fp8->forward(context.stream, {a, input.activation, {}})
+                       : Matmul{.a = a, .b = weight.value, .transpose_b = true};
   product.d = y.data;
   product.m = sizes.rows;
   product.n = sizes.out;
   product.k = sizes.in;
-  product.activation = options.activation;
   if (bias != nullptr && options.add_bias) {
     product.bias = bias->value;
   }
   Tensor before;
-  if (options.activation != Activation::none && context.tape != nullptr) {
-    before = Tensor::empty(context.stream, y.dtype(), y.shape());
-    product.before = before;
-    y.slot->epilogue = static_cast<int>(options.activation);
-    y.slot->epilogue_input = before;
+  if (options.activation != Activation::none) {
+    before = prepare_activation(context, options, y, fp8.get(), product);
   }
   launch(context.stream, product);
   if (fp8) {
