@@ -92,7 +92,7 @@ void for_each_text(const StoriesOptions& options,
   LineChunk chunk;
   std::vector<std::string> keys{options.json_key};
   if (!options.prompt_key.empty()) keys.insert(keys.begin(), options.prompt_key);
-  DocumentLines lines(keys, kLimits.max_line_bytes);
+  DocumentLines lines(keys, kLimits.max_line_bytes, "");
   while (reader.next(chunk)) {
     lines.for_each(chunk, [&](const DocumentLine& line) {
       std::string story;

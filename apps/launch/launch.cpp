@@ -25,7 +25,7 @@ constexpr const char* kUsage =
 struct LaunchOptions {
   int num_ranks = 0;
   std::string hostfile, output_folder, host, ssh = "ssh -o BatchMode=yes";
-  int port = 0;
+  int port = 0, ssh_port = 0;
   // Of a launch that another one started on its machine.
   int first_rank = 0, world_size = 0;
   bool takes_orders = false;
@@ -43,6 +43,8 @@ void describe(OptionTable& t, LaunchOptions& o) {
   t.add("master-addr", o.host, "How other machines reach that of rank 0.");
   t.add("master-port", o.port, "At which port; 0: a free one.", between(0, 65535));
   t.add("ssh", o.ssh, "The command that reaches a host: its name and a command line follow.");
+  t.add("ssh-port", o.ssh_port, "Its port at all hosts (-p); 0: as ssh is configured.",
+        between(0, 65535));
   t.add("first-rank", o.first_rank, "Of a launch that another one started: its first rank.",
         at_least(0));
   t.add("world-size", o.world_size, "The same: ranks of all machines.", at_least(0));
@@ -155,6 +157,10 @@ ChildCommand remote_launch(const LaunchOptions& options, const Place& place,
   std::istringstream ssh(options.ssh);
   for (std::string word; ssh >> word;) {
     child.words.push_back(word);
+  }
+  if (options.ssh_port > 0) {
+    child.words.push_back("-p");
+    child.words.push_back(std::to_string(options.ssh_port));
   }
   child.words.push_back(host.name);
   child.words.push_back(line);

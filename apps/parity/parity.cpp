@@ -221,7 +221,7 @@ int parity(const Arguments& arguments, std::ostream& out) {
                : kFinished;
   }
   std::ostringstream unheard;
-  return run_joined(facts, [&](const JoinedWorld& joined) {
+  return run_joined(facts, [&](const RankProcess& process) {
     std::string problem;
     try {
       if (!read(facts.rank == 0 ? out : unheard)) {
@@ -230,8 +230,8 @@ int parity(const Arguments& arguments, std::ostream& out) {
     } catch (const Error& error) {
       problem = error.what();
     }
-    return agree_on_options(*joined.host, problem, request.table.json())
-               ? compare_processes(request, facts, joined, out)
+    return agree_on_options(*process.joined.host, problem, request.table.json())
+               ? compare_processes(request, facts, process.joined, out)
                : int{kBadInput};
   });
 }

@@ -57,6 +57,10 @@ struct Request {
   }
   void read(const Arguments& arguments, int processes) {
     notes = read_pretrain(table, options, arguments, read_environment(processes));
+    if (options.parallel.transport == Transport::nccl && device.options().kind == DeviceKind::cpu) {
+      options.parallel.transport = Transport::automatic;  // scripts for GPUs run on a CPU too
+      notes.push_back("--distributed-backend nccl is ignored: tensors are not on a GPU here");
+    }
   }
 };
 
@@ -85,9 +89,10 @@ int run_alone(Request& request, const Arguments& arguments, std::ostream& out) {
   return exit_code(end);
 }
 
-// As rank `facts.rank` of the processes in `joined`.
+// As rank `facts.rank` of several processes.
 int run_as_rank(Request& request, const Arguments& arguments, std::ostream& out,
-                const StartFacts& facts, const JoinedWorld& joined) {
+                const StartFacts& facts, RankProcess& process) {
+  const JoinedWorld& joined = process.joined;
   std::string problem;
   try {
     request.read(arguments, facts.size);
@@ -107,16 +112,16 @@ int run_as_rank(Request& request, const Arguments& arguments, std::ostream& out,
   }
   Log().info("this is ", facts.line());
   const ParallelOptions& parallel = options.parallel;
+  process.report_folder = report_folder(options);
   const DeviceOptions device =
       rank_device(request.device, request.table.given("gpu"), facts, *joined.host);
-  const RunEnd end =
-      train(options, request.table, request.notes,
-            {.world = make_world(joined, parallel.transport, device,
-                                 60.0 * static_cast<double>(parallel.timeout_minutes)),
-             .device = device,
-             .stop_requested = StopSignals::came,
-             .out = out,
-             .command = typed(arguments)});
+  const RunEnd end = train(options, request.table, request.notes,
+                           {.world = process.watch.record(
+                                make_world(joined, parallel.transport, device, parallel.timeout())),
+                            .device = device,
+                            .stop_requested = StopSignals::came,
+                            .out = out,
+                            .command = typed(arguments)});
   if (first && end == RunEnd::finished) {
     show_samples(options, request.device);
   }
@@ -137,8 +142,8 @@ int pretrain_command(const Arguments& arguments, std::ostream& out) {
   if (facts.size == 1) {
     return run_alone(request, arguments, out);
   }
-  return run_joined(facts, [&](const JoinedWorld& joined) {
-    return run_as_rank(request, arguments, out, facts, joined);
+  return run_joined(facts, [&](RankProcess& process) {
+    return run_as_rank(request, arguments, out, facts, process);
   });
 }
 

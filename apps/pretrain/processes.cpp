@@ -16,6 +16,21 @@ namespace bloomery {
 
 namespace {
 
+// Whether the first rank made the same mistake, as all do with most of them, and says so: it has a
+// moment to come to it.
+bool first_rank_says(const JoinedWorld& joined, const std::string& mistake) {
+  const Deadline end = seconds_from_now(1);
+  while (seconds_until(end) > 0) {
+    try {
+      joined.control->world()->check_failed();
+    } catch (const RankFailure& failure) {
+      return failure.rank == 0 && std::string(failure.what()).ends_with(mistake);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
+
 // Ends a process that has not left by itself some time after a rank failed: the driver of a GPU or
 // a library may wait for the lost one without end.
 class LastResort {
@@ -65,26 +80,51 @@ class LastResort {
   const int reaction_;
 };
 
+int end_after(const RankFailure& failure, int rank, RankProcess& process) {
+  if (const auto report = process.watch.report()) {
+    throw RankFailure(concat(failure.what(), '\n', report->summary,
+                             store_report(failure.what(), *report, process.report_folder)),
+                      failure.rank, false);
+  }
+  // Who made a mistake says it itself; of one that died somebody else must tell.
+  const bool tells = process.watch.first_is_lost() || rank == (failure.rank == 0 ? 1 : 0);
+  const bool speaks = failure.rank == rank || (!failure.mistake && tells);
+  if (speaks && !process.watch.first_tells()) {
+    throw failure;
+  }
+  return failure.mistake ? kBadInput : kFailed;
+}
+
+// In a catch clause. What is thrown when a rank is missing, by a stream's thread for example, is
+// only an effect of that.
+int end_after_own(const std::exception& error, bool mistake, int rank, RankProcess& process) {
+  const World::Failure before = process.joined.control->world()->failure();
+  if (before.silence) {
+    return end_after(RankFailure(before.text, before.rank, false), rank, process);
+  }
+  if (mistake && rank != 0 && first_rank_says(process.joined, error.what())) {
+    return kBadInput;
+  }
+  process.joined.host->abort(error.what(), mistake);
+  throw;
+}
+
 }  // namespace
 
-int run_joined(const StartFacts& facts, const std::function<int(const JoinedWorld&)>& body) {
+int run_joined(const StartFacts& facts, const std::function<int(RankProcess&)>& body) {
   const LogThreshold quiet(facts.rank == 0 ? least_logged() : LogLevel::error);
   const JoinedWorld joined = join_world(facts);
   const LastResort last_resort(*joined.control->world(), facts.rank);
+  ProcessWatch watch(joined.control);
+  RankProcess process{joined, watch, {}};
   try {
-    return body(joined);
+    return body(process);
   } catch (const RankFailure& failure) {
-    const bool speaks = facts.rank == (failure.rank == 0 ? 1 : 0);
-    if (speaks || failure.rank == facts.rank) {
-      throw;
-    }
-    return failure.mistake ? kBadInput : kFailed;
+    return end_after(failure, facts.rank, process);
   } catch (const Error& error) {
-    joined.host->abort(error.what(), true);
-    throw;
+    return end_after_own(error, true, facts.rank, process);
   } catch (const std::exception& error) {
-    joined.host->abort(error.what());
-    throw;
+    return end_after_own(error, false, facts.rank, process);
   }
 }
 

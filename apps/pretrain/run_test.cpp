@@ -65,32 +65,6 @@ TEST_F(PretrainRun, TwoRanksAsThreadsGiveTheLossesOfOne) {
   EXPECT_EQ(newest("two").state().consumed_samples, 96);
 }
 
-// What one layout saved, another goes on from.
-TEST_F(PretrainRun, LayoutsResumeEachOther) {
-  const std::string options = "--global-batch-size 8 --train-iters 18 --eval-iters 2";
-  const std::vector<std::string> one = losses(train(options).out);
-  const std::string layouts[] = {
-      "2 --zero-stage 3",
-      "4 --zero-stage 1",
-      "4 --tensor-model-parallel-size 2 --pipeline-model-parallel-size 2",
-      "2 --pipeline-model-parallel-size 2 --enable-zbh1-pipeline",
-      "1",
-      "4 --pipeline-model-parallel-size 2 --zero-stage 2 --pipeline-schedule gpipe"};
-  std::vector<std::string> parts;
-  int end = 0;
-  for (const std::string& layout : layouts) {
-    end += 3;
-    const Outcome outcome = train(concat(options, " --exit-interval ", end, " --ranks-as-threads ",
-                                         layout, saved_in("parts")));
-    ASSERT_TRUE(outcome.code == kFinished || outcome.code == kStoppedEarly) << outcome.errors;
-    std::ranges::copy(losses(outcome.out), std::back_inserter(parts));
-  }
-  ASSERT_EQ(parts.size(), one.size());
-  for (std::size_t i = 0; i < one.size(); ++i) {
-    EXPECT_NEAR(std::stod(parts[i]), std::stod(one[i]), 1e-5 * std::stod(one[i])) << i + 1;
-  }
-}
-
 // The ranks ask each other for the wish to stop while a pipeline evaluates: between its passes, for
 // inside them the stages in the middle would wait for each other.
 TEST_F(PretrainRun, EvaluatesInAPipelineOfFourStages) {
@@ -107,6 +81,13 @@ TEST_F(PretrainRun, EvaluatesInAPipelineOfFourStages) {
     };
     EXPECT_NEAR(loss(a[i]), loss(b[i]), 1e-5 * loss(a[i]));
   }
+}
+
+TEST_F(PretrainRun, ABackendForGpusIsLeftOutOnACpu) {
+  const Outcome outcome = train_loudly(
+      "--global-batch-size 8 --train-iters 2 --ranks-as-threads 2 --distributed-backend nccl");
+  EXPECT_EQ(outcome.code, kFinished) << outcome.errors;
+  EXPECT_TRUE(outcome.says("--distributed-backend nccl is ignored")) << outcome.errors;
 }
 
 TEST_F(PretrainRun, RefusesLayoutsThatDoNotFitTheRanks) {

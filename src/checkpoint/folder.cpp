@@ -62,14 +62,20 @@ CheckpointReader open_checkpoint(const CheckpointEntry& entry, const OpenBytes& 
 }
 
 std::optional<CheckpointReader> find_newest(const std::filesystem::path& path, ThreadPool* pool,
-                                            const Log& log, const OpenBytes& open) {
+                                            const Log& log, const OpenBytes& open,
+                                            const Folders& damaged) {
   std::vector<CheckpointEntry> entries = checkpoints_at(path);
   std::ranges::reverse(entries);
   for (const CheckpointEntry& entry : entries) {
+    if (damaged.contains(entry.folder)) {
+      continue;
+    }
     try {
       CheckpointReader reader = open_checkpoint(entry, open);
       if (pool != nullptr) {
         reader.verify(*pool);
+      } else {
+        reader.check_small_files();
       }
       if (&entry != &entries.front()) {
         log.warning("using the last good checkpoint, ", entry.folder.string());

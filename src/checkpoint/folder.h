@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,9 +37,11 @@ CheckpointReader open_checkpoint(const CheckpointEntry& entry,
 // The newest checkpoint at `path` whose every byte is good, and a warning for each newer one that
 // is not, or that the disk does not give. None when there is no checkpoint at all; an Error when
 // all are damaged, because training would start over and, later, replace them. A null pool leaves
-// the blocks to be checked as they are read: for ranks that open what another has chosen.
+// the blocks of tensors to be checked as they are read; who then finds one damaged looks again,
+// with that checkpoint among `damaged`.
+using Folders = std::set<std::filesystem::path>;
 std::optional<CheckpointReader> find_newest(const std::filesystem::path& path, ThreadPool* pool,
-                                            const Log& log,
-                                            const OpenBytes& open = open_input_file);
+                                            const Log& log, const OpenBytes& open = open_input_file,
+                                            const Folders& damaged = {});
 
 }  // namespace bloomery

@@ -25,16 +25,26 @@ std::uint64_t HashedFile::block_size(std::int64_t block) const {
 void HashedFile::compare(std::int64_t block, std::span<const std::byte> bytes) const {
   const std::uint64_t expected = hashes_[static_cast<std::size_t>(block)];
   const std::uint64_t found = xxh3(bytes);
-  check(found == expected, bytes_->name(), ": damaged: block ", block, " of ", hashes_.size(),
-        " (bytes ", static_cast<std::uint64_t>(block) * block_bytes_, " to ",
-        static_cast<std::uint64_t>(block) * block_bytes_ + bytes.size(), ") has the hash ",
-        hash_text(found), ", not ", hash_text(expected));
+  if (found != expected) {
+    const std::uint64_t first = static_cast<std::uint64_t>(block) * block_bytes_;
+    throw UnreadableFile(concat(bytes_->name(), ": damaged: block ", block, " of ", hashes_.size(),
+                                " (bytes ", first, " to ", first + bytes.size(), ") has the hash ",
+                                hash_text(found), ", not ", hash_text(expected)));
+  }
   checked_[static_cast<std::size_t>(block)] = true;
+}
+
+void HashedFile::read_bytes(std::uint64_t offset, std::span<std::byte> to) const {
+  try {
+    bytes_->read(offset, to.data(), to.size());
+  } catch (const std::runtime_error& error) {
+    throw UnreadableFile(error.what());
+  }
 }
 
 void HashedFile::check_block(std::int64_t block, std::span<std::byte> buffer) const {
   const std::span<std::byte> bytes = buffer.first(block_size(block));
-  bytes_->read(static_cast<std::uint64_t>(block) * block_bytes_, bytes.data(), bytes.size());
+  read_bytes(static_cast<std::uint64_t>(block) * block_bytes_, bytes);
   compare(block, bytes);
 }
 
@@ -47,7 +57,7 @@ void HashedFile::read(std::uint64_t offset, std::span<std::byte> to) const {
     const std::uint64_t within = offset % block_bytes_, size = block_size(block);
     const std::span<std::byte> part = to.first(std::min<std::uint64_t>(to.size(), size - within));
     if (checked_[static_cast<std::size_t>(block)]) {
-      bytes_->read(offset, part.data(), part.size());
+      read_bytes(offset, part);
     } else if (part.size() == size) {
       check_block(block, part);
     } else {

@@ -9,10 +9,17 @@
 #include <span>
 #include <string>
 
+#include "base/error.h"
 #include "base/file.h"
 #include "checkpoint/manifest.h"
 
 namespace bloomery {
+
+// The bytes are not what the manifest says, or the disk does not give them.
+class UnreadableFile : public Error {
+ public:
+  using Error::Error;
+};
 
 class HashedFile {
  public:
@@ -24,12 +31,13 @@ class HashedFile {
   std::uint64_t block_size(std::int64_t block) const;
 
   // Bytes [offset, offset + to.size()), by any thread. Blocks seen for the first time are read
-  // whole and checked; an Error names the file and the block.
+  // whole and checked; an UnreadableFile names the file and the block.
   void read(std::uint64_t offset, std::span<std::byte> to) const;
   // Reads and checks a block, even when it was seen before. `buffer` has room for it.
   void check_block(std::int64_t block, std::span<std::byte> buffer) const;
 
  private:
+  void read_bytes(std::uint64_t offset, std::span<std::byte> to) const;
   void compare(std::int64_t block, std::span<const std::byte> bytes) const;
 
   std::unique_ptr<const ReadableBytes> bytes_;

@@ -141,6 +141,14 @@ std::string CheckpointReader::read_file(const std::string& name) const {
   return contents;
 }
 
+void CheckpointReader::check_small_files() const {
+  for (const ManifestFile& file : manifest_.files) {
+    if (!file.name.ends_with(kTensorsExtension)) {
+      read_file(file.name);
+    }
+  }
+}
+
 std::vector<std::string> CheckpointReader::block_problems(ThreadPool& pool) const {
   std::vector<std::pair<const HashedFile*, std::int64_t>> blocks;
   for (const auto& file : files_) {

@@ -24,7 +24,7 @@ class CheckpointReader {
  public:
   // Reads the manifest and looks at every file: an Error when a manifest is missing or damaged, or
   // when a file is absent or has another size. Blocks are checked when they are read, or all at
-  // once by verify(). Of a disk that fails this and all that reads is a std::runtime_error.
+  // once by verify(); what cannot be read is an UnreadableFile.
   explicit CheckpointReader(const std::filesystem::path& folder,
                             const OpenBytes& open = open_input_file);
 
@@ -48,6 +48,8 @@ class CheckpointReader {
 
   // Reads a whole file of the manifest, checked.
   std::string read_file(const std::string& name) const;
+  // Reads the files that hold no tensors, checked.
+  void check_small_files() const;
 
   // Checks every block of every file; throws the first problem. Later reads need no check.
   void verify(ThreadPool& pool) const;

@@ -1,5 +1,7 @@
 #include "comm/mesh.h"
 
+#include "comm/watch/recorded.h"
+
 namespace bloomery {
 namespace {
 
@@ -15,6 +17,18 @@ constexpr AxisSet kProducts[] = {
     axis_set(Axis::tensor, Axis::pipeline, Axis::expert),
     axis_set(Axis::data, Axis::context, Axis::pipeline),
 };
+
+// "data x context"
+std::string text(AxisSet set) {
+  constexpr const char* kNames[kNumGridAxes] = {"tensor", "context", "expert", "data", "pipeline"};
+  std::string text;
+  for (std::size_t i = 0; i < kNumGridAxes; ++i) {
+    if ((set & axis_bit(kGrid[i])) != 0) {
+      text += concat(text.empty() ? "" : " x ", kNames[i]);
+    }
+  }
+  return text;
+}
 
 }  // namespace
 
@@ -47,10 +61,11 @@ Mesh::Mesh(const MeshDegrees& degrees, std::unique_ptr<Communicator> world)
   check(degrees_.num_ranks() == world_->size(), "tensor ", degrees_.tensor, " x context ",
         degrees_.context, " x data ", degrees_.data, " x pipeline ", degrees_.pipeline, " = ",
         degrees_.num_ranks(), " ranks, but ", world_->size(), " were started");
-  const auto add = [this](Groups& groups, AxisSet set) {
+  const auto add = [this](Groups& groups, AxisSet set, const char* use = "ranks along ") {
     set = without_trivial(set);
     if (size(set) > 1 && !groups.contains(set)) {
       groups[set] = make_group(set);
+      name_group(*groups[set], concat(use, text(set)));
     }
   };
   for (const Axis axis : kGrid) {
@@ -65,8 +80,8 @@ Mesh::Mesh(const MeshDegrees& degrees, std::unique_ptr<Communicator> world)
     replicas.push_back(kTokenReplicaAxes);
   }
   for (const AxisSet set : replicas) {
-    add(reductions_, set);
-    add(gathers_, set);
+    add(reductions_, set, "sums of gradients along ");
+    add(gathers_, set, "gathers of values along ");
   }
 }
 

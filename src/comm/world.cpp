@@ -11,15 +11,23 @@ bool World::take(Failure failure) noexcept {
     return false;
   }
   failure_ = std::move(failure);
+  failed_ = true;
   return true;
 }
 
-void World::fail(int rank, const std::string& reason, bool mistake) noexcept {
-  const Failure failure{concat("rank ", rank, " failed: ", reason), rank, mistake};
+void World::found(Failure failure) noexcept {
   if (take(failure) && tell_) {
     tell_(failure);
   }
   announce();
+}
+
+void World::fail(int rank, const std::string& reason, bool mistake) noexcept {
+  found({concat("rank ", rank, " failed: ", reason), rank, mistake});
+}
+
+void World::fail_waiting(int rank, std::string text) noexcept {
+  found({std::move(text), rank, false, true});
 }
 
 void World::learn(Failure failure) noexcept {
@@ -50,9 +58,9 @@ void World::forget(int number) {
   reactions_.erase(number);
 }
 
-int World::failed_rank() const {
+World::Failure World::failure() const {
   const std::lock_guard lock(mutex_);
-  return failure_.rank;
+  return failure_;
 }
 
 void World::throw_if_failed() const {
@@ -74,7 +82,8 @@ void World::wait(Lock& lock, int rank, const std::function<bool()>& condition,
     return;
   }
   if (failure_.rank < 0) {
-    failure_ = {missing(), rank};
+    failure_ = {missing(), rank, false, true};  // under the lock: nobody comes between
+    failed_ = true;
     const Failure failure = failure_;
     lock.unlock();
     if (tell_) {

@@ -18,6 +18,8 @@ class World {
     std::string text;
     int rank = -1;
     bool mistake = false;  // the user's
+    bool silence =
+        false;  // a rank was waited for in vain or is gone: where all stood is of interest
   };
   using Lock = std::unique_lock<std::mutex>;
 
@@ -27,8 +29,12 @@ class World {
 
   // The first failure stays: every later wait throws it.
   void fail(int rank, const std::string& reason, bool mistake = false) noexcept;
+  // Rank `rank` waited in vain, which `text` says whole.
+  void fail_waiting(int rank, std::string text) noexcept;
   void learn(Failure failure) noexcept;  // of a failure that was found elsewhere
-  int failed_rank() const;               // -1: none
+  bool failed() const noexcept { return failed_; }
+  Failure failure() const;                            // rank -1: none
+  int failed_rank() const { return failure().rank; }  // -1: none
   // `react` is called when the world fails, at most once, by the thread that finds it; at once if
   // it has failed. Until the number that is returned is given to forget().
   int when_failed(std::function<void()> react);
@@ -51,15 +57,17 @@ class World {
   void set_timeout(double seconds) { timeout_seconds_ = seconds; }
 
  private:
-  bool take(Failure failure) noexcept;  // false: there was one before
-  void announce() noexcept;             // to those who wait and to those who react
+  bool take(Failure failure) noexcept;   // false: there was one before
+  void found(Failure failure) noexcept;  // here: takes it, tells others and announces it
+  void announce() noexcept;              // to those who wait and to those who react
 
   std::atomic<double> timeout_seconds_;
   const std::function<void(const Failure&)> tell_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   Failure failure_;
-  std::mutex reactions_mutex_;  // held while they run, so that forget() waits for them
+  std::atomic<bool> failed_ = false;  // set before any wait ends with the failure
+  std::mutex reactions_mutex_;        // held while they run, so that forget() waits for them
   std::map<int, std::function<void()>> reactions_;
   int next_reaction_ = 0;
 };

@@ -1,6 +1,7 @@
 #include "device/cuda.h"
 
 #include "device/cuda_check.h"
+#include "device/event_query.h"
 
 namespace bloomery::cuda {
 namespace {
@@ -112,6 +113,8 @@ void wait_event(void* stream, void* event) {
 void synchronize_event(void* event) {
   check_cuda(cudaEventSynchronize(as_event(event)), "cudaEventSynchronize");
 }
+
+bool event_happened(void* event) { return cudaEventQuery(as_event(event)) != cudaErrorNotReady; }
 
 double seconds_between(void* earlier, void* later) {
   float milliseconds = 0;

@@ -217,6 +217,20 @@ TEST(QueuedStream, SynchronizeRethrowsOnceAndLaterWorkStillRuns) {
   stream.synchronize();
 }
 
+TEST(QueuedStream, AKindOfErrorStaysWhatItIs) {
+  struct Lost : Error {
+    using Error::Error;
+  };
+  Device device({.num_threads = 1});
+  Stream stream(device, StreamMode::queued);
+  stream.submit([] { throw Lost("lost"); });
+  stream.submit([] { throw Lost("lost"); });
+  EXPECT_THROW(stream.synchronize(), Lost);
+  stream.submit([] { throw Lost("lost"); });
+  stream.submit([] { throw Error("therefore"); });
+  EXPECT_THROW(stream.synchronize(), Lost);
+}
+
 TEST(QueuedStream, AFailureThatNobodyWaitedForIsLogged) {
   ::testing::internal::CaptureStderr();
   {

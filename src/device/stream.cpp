@@ -7,6 +7,7 @@
 #include <exception>
 #include <mutex>
 #include <thread>
+#include <typeinfo>
 #include <utility>
 
 #include "base/error.h"
@@ -97,7 +98,10 @@ struct Stream::Queue {
     try {
       std::rethrow_exception(std::exchange(failure, nullptr));
     } catch (const Error& error) {
-      throw Error(error.what() + later);
+      if (!later.empty() && typeid(error) == typeid(Error)) {
+        throw Error(error.what() + later);
+      }
+      throw;  // what kind of Error it is matters more than what came of it
     } catch (...) {
       if (!later.empty()) {
         Log().error("work on a stream failed", later);
@@ -127,9 +131,9 @@ struct Stream::Queue {
       lock.lock();
       current.interrupt = nullptr;
       busy = false;
-      if (thrown && failure) {
+      if (thrown && failure && text_of(thrown) != text_of(failure)) {
         later_failures += "; later work on this stream failed too: " + text_of(thrown);
-      } else if (thrown) {
+      } else if (thrown && !failure) {
         failure = thrown;
       }
       changed.notify_all();

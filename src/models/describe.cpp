@@ -60,7 +60,10 @@ void describe_positions(OptionTable& t, PositionOptions& o) {
 void describe_layers(OptionTable& t, ModelOptions& o) {
   t.section("network");
   t.add("normalization", o.norm.kind, "Kind of norm.",
-        {{"layernorm", NormKind::layer}, {"rmsnorm", NormKind::rms}});
+        {{"layernorm", NormKind::layer},
+         {"rmsnorm", NormKind::rms},
+         {"LayerNorm", NormKind::layer},
+         {"RMSNorm", NormKind::rms}});
   t.add("layernorm-epsilon", o.norm.epsilon, "Added to the variance in norms.", at_least(0))
       .alias("norm-epsilon");
   t.add("apply-layernorm-1p", o.norm.one_plus_gain, "Norms multiply by 1 + gain.");

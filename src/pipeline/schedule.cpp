@@ -9,6 +9,10 @@ namespace {
 
 using Work = Instruction::Work;
 
+constexpr const char* kNames[] = {"forward",          "backward",           "backward input",
+                                  "backward weight",  "receive activation", "send activation",
+                                  "receive gradient", "send gradient"};
+
 struct Pass {
   std::int64_t micro_batch = 0;
   int chunk = 0;
@@ -113,6 +117,12 @@ Instructions interleaved(int stage, const PipelineShape& shape) {
 }
 
 }  // namespace
+
+const char* name(Work work) { return kNames[static_cast<int>(work)]; }
+
+std::string text(const Instruction& i) {
+  return concat(name(i.work), " of micro-batch ", i.micro_batch, ", chunk ", i.chunk);
+}
 
 std::vector<std::span<const Instruction>> steps(std::span<const Instruction> list) {
   std::vector<std::span<const Instruction>> all;

@@ -34,6 +34,8 @@ struct Instruction {
   bool operator==(const Instruction&) const = default;
 };
 using Instructions = std::vector<Instruction>;
+const char* name(Instruction::Work work);          // "backward input"
+std::string text(const Instruction& instruction);  // "forward of micro-batch 3, chunk 0"
 
 // What is done at once: one computation, or transfers that go together.
 std::vector<std::span<const Instruction>> steps(std::span<const Instruction> list);

@@ -13,15 +13,6 @@ namespace {
 
 using Work = Instruction::Work;
 
-constexpr const char* kNames[] = {"forward",          "backward",           "backward input",
-                                  "backward weight",  "receive activation", "send activation",
-                                  "receive gradient", "send gradient"};
-
-std::string text(const Instruction& i) {
-  return concat(kNames[static_cast<int>(i.work)], " of micro-batch ", i.micro_batch, ", chunk ",
-                i.chunk);
-}
-
 // A message as its receiver names it.
 struct Message {
   bool gradient;

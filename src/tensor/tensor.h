@@ -57,6 +57,9 @@ class Tensor {
     check(static_cast<std::int64_t>(values.size()) == shape.numel(), "from_host: ", values.size(),
           " values for shape ", shape);
     Tensor tensor = empty(stream, dtype_of<T>, shape);
+    // The driver may hold a lock while it waits to copy memory that is not pinned: nothing before
+    // the copy may wait for another thread of this process.
+    stream.synchronize();
     stream.copy(tensor.data(), values.data(), tensor.bytes());
     stream.synchronize();
     return tensor;
@@ -66,6 +69,7 @@ class Tensor {
   std::vector<T> to_host(Stream& stream) const {
     check(dtype_of<T> == dtype_, "to_host: the tensor is ", dtype_);
     std::vector<T> values(static_cast<std::size_t>(numel()));
+    stream.synchronize();  // as in from_host
     stream.copy(values.data(), data(), bytes());
     stream.synchronize();
     return values;

@@ -1,6 +1,8 @@
 #include "train/executor.h"
 
+#include "comm/watch/recorded.h"
 #include "parallel/ulysses.h"
+#include "train/profile/instruction_clock.h"
 #include "train/timers.h"
 
 namespace bloomery {
@@ -30,18 +32,33 @@ struct Executor::InFlight {
   bool sent = false;         // what they gave to another stage
 };
 
-Executor::Executor(ExecutorParts parts) : parts_(std::move(parts)) {}
+Executor::Executor(ExecutorParts parts)
+    : parts_(std::move(parts)), recorder_(recorder_of(parts_.mesh.world())) {}
 Executor::~Executor() = default;
 
 void Executor::run(std::span<const Instruction> list, const ExecutorWork& work) {
   in_flight_.clear();  // of a run that an exception ended
   loaded_.clear();
   for (const std::span<const Instruction> step : steps(list)) {
-    if (step.front().is_transfer()) {
-      exchange(step, work);
-    } else {
-      compute(step.front(), work);
-    }
+    run_step(step, work);
+  }
+}
+
+void Executor::run_step(std::span<const Instruction> step, const ExecutorWork& work) {
+  const Instruction& first = step.front();
+  if (recorder_ != nullptr) {
+    recorder_->set_work(name(first.work), first.micro_batch, first.chunk);
+  }
+  if (clock_ != nullptr) {
+    clock_->begin(step);
+  }
+  if (first.is_transfer()) {
+    exchange(step, work);
+  } else {
+    compute(first, work);
+  }
+  if (clock_ != nullptr) {
+    clock_->end();
   }
 }
 

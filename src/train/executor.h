@@ -15,6 +15,8 @@
 
 namespace bloomery {
 
+class FlightRecorder;
+class InstructionClock;
 class Timers;
 
 // What the executor works with; all of it must outlive it.
@@ -52,6 +54,7 @@ class Executor {
 
   // Each pass is timed as "forward-compute" or "backward-compute", level 2.
   void time_passes(Timers& timers) { timers_ = &timers; }
+  void time_instructions(InstructionClock* clock) { clock_ = clock; }  // null: no longer
   // What the tape kept for backward in the last micro-batch, if somebody asked before.
   std::optional<TapeReport> tape_report;
 
@@ -60,6 +63,7 @@ class Executor {
   using Key = std::pair<int, std::int64_t>;  // chunk, micro-batch
 
   InFlight& in_flight(const Instruction& instruction, const ExecutorWork& work);
+  void run_step(std::span<const Instruction> step, const ExecutorWork& work);
   void compute(const Instruction& instruction, const ExecutorWork& work);
   void forward(InFlight& flight, const Model& model, const ExecutorWork& work);
   void backward(InFlight& flight, Instruction::Work part);
@@ -68,7 +72,9 @@ class Executor {
   void land(const Instruction& instruction, const ExecutorWork& work);
 
   ExecutorParts parts_;
+  FlightRecorder* const recorder_;  // of where this rank is; null: nobody asks
   Timers* timers_ = nullptr;
+  InstructionClock* clock_ = nullptr;
   std::map<Key, std::unique_ptr<InFlight>> in_flight_;
   struct Loaded {
     std::unique_ptr<Batch> batch;

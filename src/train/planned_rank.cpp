@@ -14,6 +14,7 @@ RankOptions rank_options(const Plan& plan, const DeviceOptions& device, std::int
   o.device = device;
   o.seed = static_cast<std::uint64_t>(seed);
   o.layout = plan.layout;
+  o.replicas = plan.replicas;
   return o;
 }
 

@@ -6,10 +6,12 @@
 #include <filesystem>
 
 #include "base/hash.h"
+#include "base/log.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/stored_model.h"
 #include "comm/nccl/nccl.h"
 #include "comm/threads.h"
+#include "comm/watch/recorded.h"
 #include "train/choose_schedule.h"
 #include "train/run_command.h"
 
@@ -17,10 +19,6 @@ namespace bloomery {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// What the others wait for while the first rank reads much: a rank that ends is noticed all the
-// same.
-constexpr double kLongSeconds = 24 * 3600;
 
 std::string torch_type(DType dtype) {
   return dtype == DType::bf16   ? "torch.bfloat16"
@@ -78,10 +76,12 @@ void refuse_other_models(const std::filesystem::path& folder) {
       " holds checkpoints of Megatron or DeepSpeed, which cannot be read yet; give another --load");
 }
 
-// The checkpoint to start from; none: from random values.
-std::optional<CheckpointReader> choose_checkpoint(const CheckpointFlags& flags) {
-  ThreadPool pool;
-  std::optional<CheckpointReader> reader = find_newest(flags.load, &pool, Log());
+// The checkpoint to start from, by its manifest; none: from random values. The ranks check what
+// they read of it, and come again when that was `damaged`.
+std::optional<CheckpointReader> choose_checkpoint(const CheckpointFlags& flags,
+                                                  const Folders& damaged) {
+  std::optional<CheckpointReader> reader =
+      find_newest(flags.load, nullptr, Log(), open_input_file, damaged);
   if (!reader) {
     refuse_other_models(flags.load);
     check(!flags.exit_on_missing, "there is no checkpoint in ", flags.load,
@@ -90,17 +90,18 @@ std::optional<CheckpointReader> choose_checkpoint(const CheckpointFlags& flags) 
   return reader;
 }
 
-// The first rank chooses and verifies it; the others open the same.
-std::optional<CheckpointReader> open_checkpoint(const CheckpointFlags& flags, HostGroup& host) {
+// The first rank chooses it; the others open the same.
+std::optional<CheckpointReader> open_checkpoint(const CheckpointFlags& flags, HostGroup& host,
+                                                const Folders& damaged) {
   if (flags.load.empty()) {
     return std::nullopt;
   }
   std::optional<CheckpointReader> reader;
   if (host.rank() == 0) {
-    reader = choose_checkpoint(flags);
+    reader = choose_checkpoint(flags, damaged);
   }
   const std::string folder = reader ? std::filesystem::absolute(reader->folder()).string() : "";
-  const std::string chosen = host.gather("checkpoint", folder, kLongSeconds).front();
+  const std::string chosen = host.broadcast("checkpoint", folder, 0);
   if (host.rank() != 0 && !chosen.empty()) {
     reader = find_newest(chosen, nullptr, Log());
     check(reader.has_value(), "this rank does not see the checkpoint ", chosen,
@@ -214,19 +215,32 @@ RunFacts run_facts(const PretrainOptions& options, const OptionTable& table, con
   return facts;
 }
 
+// A rank that does not come ends the run, and one that does not even end then, the process.
+ThreadOptions thread_options(const PretrainOptions& options) {
+  return {.timeout_seconds = options.parallel.timeout(),
+          .when_silent =
+              [&options](const std::string& failure, const WatchReport& report) {
+                Log().error(failure, '\n', report.summary,
+                            store_report(failure, report, report_folder(options)));
+              },
+          .when_stuck =
+              [](const std::string& failure) {
+                Log().error("some ranks do not end after this: ", failure);
+                std::_Exit(1);
+              }};
+}
+
 // Ranks are processes or threads; only the first has a log that says something.
 RunEnd run_trainers(const RunInputs& inputs, const OptionTable& table, RunLog& log,
-                    std::unique_ptr<Communicator> processes) {
+                    std::unique_ptr<Communicator>& processes) {
   const int ranks = inputs.options.parallel.ranks_as_threads;
-  if (processes->size() > 1) {
-    return Trainer(inputs, std::move(processes), log).run();
-  }
   RunEnd end = RunEnd::finished;
   const auto run_rank = [&](int rank, std::unique_ptr<Communicator> world) {
     RunInputs mine = inputs;
     if (inputs.options.parallel.transport == Transport::nccl && ranks > 1) {
       mine.device.index = (mine.device.index + rank) % std::max(1, num_cuda_devices());
-      world = over_nccl(std::move(world), mine.device);
+      FlightRecorder& recorder = *recorder_of(*world);
+      world = record_calls(over_nccl(std::move(world), mine.device), recorder);
     }
     RunLog silent(nullptr, inputs.options, table);
     Trainer trainer(mine, std::move(world), rank == 0 ? log : silent);
@@ -235,39 +249,55 @@ RunEnd run_trainers(const RunInputs& inputs, const OptionTable& table, RunLog& l
       end = how;
     }
   };
+  if (processes->size() > 1) {
+    // A checkpoint that cannot be read brings the processes back to the choice of one.
+    std::unique_ptr<Communicator> world = inputs.checkpoint != nullptr
+                                              ? processes->split(0, processes->rank())
+                                              : std::move(processes);
+    return Trainer(inputs, std::move(world), log).run();
+  }
   if (ranks == 1) {
-    run_rank(0, std::move(processes));
+    run_rank(0, make_self_communicator());
   } else {
-    run_ranks(ranks, run_rank);
+    run_ranks(ranks, run_rank, thread_options(inputs.options));
   }
   return end;
 }
 
-}  // namespace
+// What does not depend on a checkpoint.
+struct Basis {
+  const PretrainOptions& options;
+  const OptionTable& table;
+  const PretrainSetting& setting;
+  const Tokenizer& tokenizer;
+  const Plan& plan;
+  Clock::time_point start;
+};
 
-RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
-                const std::vector<std::string>& notes, PretrainSetting setting) {
-  const Clock::time_point start = Clock::now();
-  std::unique_ptr<Communicator> world =
-      setting.world ? std::move(setting.world) : make_self_communicator();
+std::unique_ptr<const TrainingData> make_data(const Basis& basis,
+                                              const std::optional<CheckpointReader>& checkpoint,
+                                              RunLog& log) {
+  const auto requested = requested_samples(basis.options, basis.plan, checkpoint);
+  log.line(building_datasets_line());
+  log.line(dataset_sizes_lines(requested[0], requested[1], requested[2]));
+  return std::make_unique<const TrainingData>(
+      sample_kind(basis.options), sample_options(basis.options), requested, basis.tokenizer, Log());
+}
+
+// From the newest checkpoint that is not damaged, if there is one. `chosen` says which.
+RunEnd run_from_checkpoint(const Basis& basis, std::unique_ptr<Communicator>& world, RunLog& log,
+                           const Folders& damaged, std::filesystem::path& chosen) {
+  const PretrainOptions& options = basis.options;
+  const Plan& plan = basis.plan;
   HostGroup& host = world->host();
   const bool first = host.rank() == 0;
-  RunLog log(first ? &setting.out : nullptr, options, table);
-  print_options(log, options, table, notes);
-  if (first) {
-    make_event_folder(options.logging);
-  }
-  const std::shared_ptr<const Tokenizer> tokenizer = load_tokenizer(options.tokenizer);
-  const Plan plan = make_plan(options, tokenizer->vocab_size());
-  print_plan(log, options, plan,
-             options.tokenizer.type.empty() ? "Bloomery" : options.tokenizer.type, start);
-
   const std::string& load = options.checkpoint.load;
   const bool foreign = !load.empty() && is_hf_folder(load);
   const std::optional<CheckpointReader> checkpoint =
-      foreign ? std::nullopt : open_checkpoint(options.checkpoint, host);
+      foreign ? std::nullopt : open_checkpoint(options.checkpoint, host, damaged);
+  chosen = checkpoint ? checkpoint->folder() : std::filesystem::path();
   const SaveFolder save = first ? claim_save_folder(options, checkpoint) : SaveFolder{};
-  RunFacts facts = run_facts(options, table, plan, checkpoint);
+  RunFacts facts = run_facts(options, basis.table, plan, checkpoint);
   facts.own_step = std::stoll(host.broadcast("claim", std::to_string(save.own_step), 0));
   const ScheduleChoice choice = choose_schedule(options, plan, checkpoint ? &*checkpoint : nullptr);
   for (const std::string& note : choice.notes) {
@@ -277,14 +307,10 @@ RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
   std::unique_ptr<const TrainingData> data;
   const auto get_data = [&](RunLog& to) -> const TrainingData& {
     if (!data) {
-      const auto requested = requested_samples(options, plan, checkpoint);
-      to.line(building_datasets_line());
-      to.line(dataset_sizes_lines(requested[0], requested[1], requested[2]));
-      data = std::make_unique<const TrainingData>(sample_kind(options), sample_options(options),
-                                                  requested, *tokenizer, Log());
+      data = make_data(basis, checkpoint, to);
       facts.data_indices = data_indices(*data);
       if (first && !options.checkpoint.save.empty() && !options.evaluation.skip_train) {
-        store_command(options.checkpoint.save, table, setting.command, Log());
+        store_command(options.checkpoint.save, basis.table, basis.setting.command, Log());
       }
       if (!options.checkpoint.finetune) {
         note_other_data(facts.data_indices, checkpoint, to);
@@ -292,18 +318,53 @@ RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
     }
     return *data;
   };
-  const RunInputs inputs{.options = options,
-                         .plan = plan,
-                         .facts = facts,
-                         .device = rank_device(setting.device, options.parallel.ranks_as_threads),
-                         .checkpoint = checkpoint ? &*checkpoint : nullptr,
-                         .foreign_model = foreign ? load : "",
-                         .schedule_refusal = choice.refusal,
-                         .make_room = [&] { save.make_room(); },
-                         .data = get_data,
-                         .stop_requested = setting.stop_requested,
-                         .start = start};
-  return run_trainers(inputs, table, log, std::move(world));
+  const RunInputs inputs{
+      .options = options,
+      .plan = plan,
+      .facts = facts,
+      .device = rank_device(basis.setting.device, options.parallel.ranks_as_threads),
+      .checkpoint = checkpoint ? &*checkpoint : nullptr,
+      .foreign_model = foreign ? load : "",
+      .schedule_refusal = choice.refusal,
+      .make_room = [&] { save.make_room(); },
+      .data = get_data,
+      .stop_requested = basis.setting.stop_requested,
+      .start = basis.start};
+  return run_trainers(inputs, basis.table, log, world);
+}
+
+}  // namespace
+
+std::filesystem::path report_folder(const PretrainOptions& options) {
+  return options.checkpoint.save.empty() ? options.logging.tensorboard_dir
+                                         : options.checkpoint.save;
+}
+
+RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
+                const std::vector<std::string>& notes, PretrainSetting setting) {
+  const Clock::time_point start = Clock::now();
+  std::unique_ptr<Communicator> world =
+      setting.world ? std::move(setting.world) : make_self_communicator();
+  const bool first = world->rank() == 0;
+  RunLog log(first ? &setting.out : nullptr, options, table);
+  print_options(log, options, table, notes);
+  if (first) {
+    make_event_folder(options.logging);
+  }
+  const std::shared_ptr<const Tokenizer> tokenizer = load_tokenizer(options.tokenizer);
+  const Plan plan = make_plan(options, tokenizer->vocab_size());
+  print_plan(log, options, plan,
+             options.tokenizer.type.empty() ? "Bloomery" : options.tokenizer.type, start);
+  const Basis basis{options, table, setting, *tokenizer, plan, start};
+  for (Folders damaged;;) {
+    std::filesystem::path chosen;
+    try {
+      return run_from_checkpoint(basis, world, log, damaged, chosen);
+    } catch (const UnreadableCheckpoint& found) {
+      Log().warning("checkpoint passed over: ", found.what());
+      damaged.insert(chosen);
+    }
+  }
 }
 
 }  // namespace bloomery

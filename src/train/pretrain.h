@@ -2,6 +2,7 @@
 // start, and the ranks.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <ostream>
 
@@ -20,6 +21,9 @@ struct PretrainSetting {
   std::ostream& out;                     // Megatron's lines, of the first rank
   std::vector<std::string> command;      // as typed, for the run's folder
 };
+
+// Where a report of a run that hung goes: beside its other files, or to the working folder (empty).
+std::filesystem::path report_folder(const PretrainOptions& options);
 
 // The options were read (read_pretrain.h) from the table. What is done once for all ranks (folders,
 // indices of the data, the choice of a checkpoint) the first one does, and the others wait.

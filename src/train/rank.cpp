@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "autograd/remake.h"
+#include "comm/watch/recorded.h"
 #include "device/op_clock.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "train/timers.h"
@@ -69,9 +70,8 @@ struct Rank::FrozenModel {
     }
     std::vector<ParameterList> blocks;
     add_parameters_by_block(model, blocks);
-    store = std::make_unique<ParameterStore>(
-        *rank.stream_, *rank.mesh_, blocks,
-        StoreOptions{.dtype = rank.options_.dtype, .sharded = rank.options_.layout.sharded});
+    store = std::make_unique<ParameterStore>(*rank.stream_, *rank.mesh_, blocks,
+                                             rank.store_options(nullptr));
   }
   std::string name;
   Model model;
@@ -83,7 +83,9 @@ Rank::Rank(const RankOptions& options, std::unique_ptr<Communicator> world)
       device_(std::make_unique<Device>(options.device)),
       stream_(std::make_unique<Stream>(*device_)),
       kept_(*stream_),
-      mesh_(std::make_unique<Mesh>(options.layout.degrees, std::move(world))) {
+      kept_gradients_(*stream_),
+      mesh_(std::make_unique<Mesh>(options.layout.degrees, std::move(world))),
+      recorder_(recorder_of(mesh_->world())) {
   std::vector<ParameterList> blocks;
   std::vector<const Model*> chunks;
   for (int chunk = 0; chunk < options.layout.chunks; ++chunk) {
@@ -96,17 +98,21 @@ Rank::Rank(const RankOptions& options, std::unique_ptr<Communicator> world)
     parameters_.insert(parameters_.end(), model.parameters().begin(), model.parameters().end());
   }
   ties_ = std::make_unique<Ties>(*mesh_, parameters_);
-  store_ = std::make_unique<ParameterStore>(
-      *stream_, *mesh_, blocks,
-      StoreOptions{.dtype = options.dtype, .sharded = options.layout.sharded, .ties = ties_.get()});
+  if (options.replicas.overlap_gathers && options.layout.sharded.optimizer &&
+      mesh_->size(kReplicaAxes) > 1) {
+    gathers_ = std::make_unique<Stream>(*device_, StreamMode::queued);
+  }
+  store_ = std::make_unique<ParameterStore>(*stream_, *mesh_, blocks, store_options(ties_.get()));
   store_->initialize(options.seed);
   if (mesh_->degree(Axis::tensor) > 1) {
     communication_ = std::make_unique<Stream>(*device_, StreamMode::queued);
   }
-  if (mesh_->size(kReplicaAxes) > 1 || ties_->stages().size() > 1 || mesh_->divides_tokens()) {
+  if (options.replicas.overlap_reductions &&
+      (mesh_->size(kReplicaAxes) > 1 || ties_->stages().size() > 1 || mesh_->divides_tokens())) {
     reductions_ = std::make_unique<Stream>(*device_, StreamMode::queued);
   }
-  reducer_ = std::make_unique<Reducer>(*store_, *mesh_, *ties_, *stream_, reductions_.get(), kept_);
+  reducer_ = std::make_unique<Reducer>(*store_, *mesh_, *ties_, *stream_, reductions_.get(),
+                                       kept_gradients_, options.replicas.reduce_dtype);
   device_->service<KeepPolicy>().remake_cheap_values = options.recompute.cheap_values;
   optimizer_ = std::make_unique<Optimizer>(*stream_, options.optimizer, store_->shards());
   prepare_fp8();
@@ -152,6 +158,14 @@ void Rank::update_fp8_scales() {
   fp8_->update_scales(*stream_);
 }
 
+StoreOptions Rank::store_options(const Ties* ties) const {
+  return {.dtype = options_.dtype,
+          .sharded = options_.layout.sharded,
+          .bucket_elements = options_.replicas.bucket_elements,
+          .ties = ties,
+          .gathers = gathers_.get()};
+}
+
 const Model& Rank::add_frozen(const std::string& name, const ModelOptions& options,
                               std::uint64_t seed) {
   check(mesh_->degree(Axis::pipeline) == 1,
@@ -169,7 +183,7 @@ Context Rank::context(const Batch& batch, Tape* tape) {
                  .tape = tape,
                  .seed = options_.seed,
                  .training = options_.training,
-                 .access = store_->sharded().values ? store_.get() : nullptr,
+                 .access = store_->access(),
                  .communication = communication_.get(),
                  .kept = &kept_};
 }
@@ -201,7 +215,7 @@ void Rank::report(const Batch& batch, const Metrics& metrics, double factor) {
   for (const auto& frozen : frozen_) {
     Context forward = context(batch, nullptr);
     forward.training = false;
-    forward.access = frozen->store->sharded().values ? frozen->store.get() : nullptr;
+    forward.access = frozen->store->access();
     Metrics own;
     forward.metrics = &own;
     frozen->model.forward(forward);
@@ -213,6 +227,9 @@ void Rank::enqueue_gradients(std::int64_t num_micro_batches, const BatchSource& 
   const std::int64_t parts = num_micro_batches * mesh_->degree(Axis::data);
   begin_ = last_end_ ? last_end_ : recorded(*stream_);
   store_->begin_step(num_micro_batches);
+  for (const auto& frozen : frozen_) {
+    frozen->store->begin_pass(Pass::training);
+  }
   if (fp8_) {
     fp8_->begin_pass();
   }
@@ -227,10 +244,34 @@ void Rank::enqueue_gradients(std::int64_t num_micro_batches, const BatchSource& 
                   }});
 }
 
+void Rank::set_position(std::int64_t iteration, const char* work) {
+  if (recorder_ != nullptr) {
+    recorder_->set_iteration(iteration);
+    recorder_->set_work(work);
+  }
+}
+
+void Rank::set_work(const char* work) {
+  if (recorder_ != nullptr) {
+    recorder_->set_work(work);
+  }
+}
+
 void Rank::enqueue_reduction() {
+  set_work("sums of gradients");
+  reduction_begin_ = recorded(*stream_);
   reducer_->finish_step();
-  if (communication_ && communication_->queued()) {
-    communication_->synchronize();  // says what went wrong there
+  kept_.wait();
+  hear_of_failures();
+  reduction_end_ = recorded(*stream_);
+}
+
+// On a CPU: of the streams beside the computation.
+void Rank::hear_of_failures() {
+  for (const auto& stream : {communication_.get(), gathers_.get()}) {
+    if (stream != nullptr && stream->queued()) {
+      stream->synchronize();
+    }
   }
 }
 
@@ -242,6 +283,7 @@ void Rank::sum_losses(const Tensor& statistics) {
 }
 
 void Rank::enqueue_update(std::int64_t schedule_units, bool stop) {
+  set_work("optimizer");
   if (stop) {
     launch(*stream_, ScaleAdd{.x = one_, .y = statistics_.range(kStop, {1})});
   }
@@ -252,11 +294,12 @@ void Rank::enqueue_update(std::int64_t schedule_units, bool stop) {
   readback_->publish(statistics_);
   // The squared norm and, with it, overflow: over the axes along which the shards differ.
   Communicator* const groups[] = {&mesh_->axes(store_->norm_axes())};
+  store_->settle();
   optimizer_->step(groups, schedule_units);
   store_->publish();
   update_fp8_scales();
   last_end_ = recorded(*stream_);
-  times_.push_front({begin_, last_end_});
+  times_.push_front({begin_, last_end_, reduction_begin_, reduction_end_});
   times_.resize(std::min(times_.size(), kKeptTimes));
 }
 
@@ -290,11 +333,13 @@ Rank::Outcome Rank::outcome(int age) const {
   const std::vector<double> numbers = readback_->read(age);
   const StepTime& time = times_.at(static_cast<std::size_t>(age));
   time.end->synchronize();
-  return {.loss = numbers[0],
-          .losses = named(numbers),
-          .stop = numbers[kStop] > 0,
-          .update = optimizer_->report(age),
-          .seconds = time.end->seconds_since(*time.begin)};
+  return {
+      .loss = numbers[0],
+      .losses = named(numbers),
+      .stop = numbers[kStop] > 0,
+      .update = optimizer_->report(age),
+      .seconds = time.end->seconds_since(*time.begin),
+      .waited = time.reduction_end ? time.reduction_end->seconds_since(*time.reduction_begin) : 0};
 }
 
 Rank::Losses Rank::mean_losses() {
@@ -309,6 +354,10 @@ Rank::Losses Rank::mean_losses() {
 
 Rank::Losses Rank::evaluate(std::int64_t num_micro_batches, const BatchSource& batch) {
   const std::int64_t parts = num_micro_batches * mesh_->degree(Axis::data);
+  store_->begin_pass(Pass::evaluation);
+  for (const auto& frozen : frozen_) {
+    frozen->store->begin_pass(Pass::evaluation);
+  }
   if (fp8_) {
     fp8_->begin_pass();
   }
@@ -320,6 +369,7 @@ Rank::Losses Rank::evaluate(std::int64_t num_micro_batches, const BatchSource& b
                   .report = [&](const Batch& of, const Metrics& metrics) {
                     report(of, metrics, 1 / static_cast<double>(parts));
                   }});
+  hear_of_failures();
   return mean_losses();
 }
 

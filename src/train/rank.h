@@ -15,6 +15,7 @@
 #include "train/batch_upload.h"
 #include "train/executor.h"
 #include "train/log/iteration_line.h"
+#include "zero/replica_options.h"
 
 namespace bloomery {
 
@@ -28,6 +29,7 @@ struct RankOptions {
   std::uint64_t seed = 1234;
   bool training = true;  // dropout is active
   Layout layout;
+  ReplicaOptions replicas;
 };
 
 class Rank {
@@ -57,6 +59,10 @@ class Rank {
   void enqueue_update(std::int64_t schedule_units, bool stop = false);
 
   void time_passes(Timers& timers) { executor_->time_passes(timers); }
+  void time_instructions(InstructionClock* clock) { executor_->time_instructions(clock); }
+
+  // Where this rank is, for reports of a hang. The text is a literal.
+  void set_position(std::int64_t iteration, const char* work);
 
   struct Outcome {
     double loss = 0;  // the first of `losses`
@@ -66,6 +72,7 @@ class Rank {
     // By the device's clock, from the end of the step before, or from the step's own beginning
     // after restart_clock().
     double seconds = 0;
+    double waited = 0;  // of them, at the end of backward, for sums of gradients
   };
   // Of the step before the last `age` ones.
   Outcome outcome(int age) const;
@@ -82,10 +89,15 @@ class Rank {
   const Model& add_frozen(const std::string& name, const ModelOptions& options, std::uint64_t seed);
 
   Stream& stream() { return *stream_; }
+  // Beside the computation; null: nothing to do.
+  Stream* communication_stream() { return communication_.get(); }
+  Stream* reductions_stream() { return reductions_.get(); }
+  Stream* gathers_stream() { return gathers_.get(); }
   Mesh& mesh() { return *mesh_; }
   const Model& model() const { return *chunks_.front(); }          // the first chunk of this stage
   const ParameterList& parameters() const { return parameters_; }  // of all its chunks
   ParameterStore& store() { return *store_; }
+  const Ties& ties() const { return *ties_; }
   Optimizer& optimizer() { return *optimizer_; }
   Fp8Layers* fp8() { return fp8_.get(); }  // null: nothing is in 8 bits
   const RankOptions& options() const { return options_; }
@@ -101,8 +113,11 @@ class Rank {
 
   void prepare_fp8();
   void update_fp8_scales();
+  StoreOptions store_options(const Ties* ties) const;
   PipelineShape pipeline_shape(std::int64_t num_micro_batches) const;
+  void hear_of_failures();
   void clear_statistics();
+  void set_work(const char* work);
   void add_losses(const std::string& prefix, const Metrics& metrics, double factor);
   void report(const Batch& batch, const Metrics& metrics, double factor);
   void sum_losses(const Tensor& statistics);
@@ -113,20 +128,22 @@ class Rank {
   RankOptions options_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<Stream> stream_;
-  KeptMemory kept_;
+  // What streams beside the computation use: the layers', and that of gradients.
+  KeptMemory kept_, kept_gradients_;
   std::unique_ptr<Mesh> mesh_;
+  FlightRecorder* recorder_;  // of where this rank is; null: nobody asks
   std::vector<std::unique_ptr<Model>> chunks_;
   ParameterList parameters_;
   std::unique_ptr<Ties> ties_;
   std::unique_ptr<ParameterStore> store_;
+  std::vector<std::unique_ptr<FrozenModel>> frozen_;
   // Beside the computation, null where there is nothing to do: what layers communicate, and sums of
-  // gradients, which must not hold it up.
-  std::unique_ptr<Stream> communication_, reductions_;
+  // gradients and gathers of values, which must not hold it up.
+  std::unique_ptr<Stream> communication_, reductions_, gathers_;
   std::unique_ptr<Reducer> reducer_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Fp8Layers> fp8_;
   std::unique_ptr<Executor> executor_;
-  std::vector<std::unique_ptr<FrozenModel>> frozen_;
   // Of the step in work: mean losses, and behind them how many ranks want to stop.
   Tensor statistics_;
   std::vector<std::string> loss_names_;
@@ -137,9 +154,11 @@ class Rank {
   // Where steps begin and end on the stream: the latest first.
   struct StepTime {
     std::shared_ptr<Event> begin, end;
+    std::shared_ptr<Event> reduction_begin, reduction_end;
   };
   std::deque<StepTime> times_;
   std::shared_ptr<Event> begin_, last_end_;  // of the step in work; of the one before, or null
+  std::shared_ptr<Event> reduction_begin_, reduction_end_;  // of the step in work
 };
 
 }  // namespace bloomery

@@ -2,6 +2,8 @@
 
 #include <functional>
 
+#include "train/state_memory.h"
+
 namespace bloomery {
 namespace {
 
@@ -32,6 +34,28 @@ void say_parameters(Rank& rank, RunLog& log) {
   for_each_model_rank(
       rank, "parameters", {mesh.coordinate(Axis::tensor), mesh.coordinate(Axis::pipeline), count},
       [&log](int, const Numbers& n) { log.line(parameter_count_line(n[0], n[1], n[2])); });
+}
+
+void say_state(Rank& rank, RunLog& log) {
+  Mesh& mesh = rank.mesh();
+  const StateMemory expected = expected_state(rank), allocated = allocated_state(rank);
+  const Sharding& s = rank.options().layout.sharded;
+  for_each_model_rank(
+      rank, "training state",
+      {mesh.coordinate(Axis::tensor), mesh.coordinate(Axis::pipeline),
+       s.optimizer + s.gradients + s.values, mesh.size(kReplicaAxes), expected.parameters,
+       allocated.parameters, expected.gradients, allocated.gradients, expected.optimizer,
+       allocated.optimizer, static_cast<std::int64_t>(rank.store().bytes().blocks)},
+      [&log](int, const Numbers& n) {
+        log.line(state_line({.tensor_rank = n[0],
+                             .pipeline_rank = n[1],
+                             .zero_stage = n[2],
+                             .holders = n[3],
+                             .parameters = {n[4], n[5]},
+                             .gradients = {n[6], n[7]},
+                             .optimizer = {n[8], n[9]},
+                             .blocks = n[10]}));
+      });
 }
 
 void say_memory(Rank& rank, std::int64_t iteration, RunLog& log) {

@@ -7,6 +7,7 @@
 namespace bloomery {
 
 void say_parameters(Rank& rank, RunLog& log);
+void say_state(Rank& rank, RunLog& log);
 void say_memory(Rank& rank, std::int64_t iteration, RunLog& log);
 
 }  // namespace bloomery

@@ -49,33 +49,75 @@ std::int64_t stored_number(const CheckpointReader& reader, const char* name) {
   return number;
 }
 
-// Fills `to` with a part of a tensor of any dtype, of which `read` gives boxes.
-using ReadBox = std::function<void(const Box&, std::span<std::byte>)>;
-void load_boxes(Rank& rank, DType dtype, const Part& part, const Tensor& to, const ReadBox& read) {
-  Stream& stream = rank.stream();
-  std::int64_t at = 0;
-  for (const Box& box : boxes_of_range(part.box, part.first, part.count)) {
-    const std::int64_t count = box.extent.numel();
-    std::vector<std::byte> bytes(static_cast<std::size_t>(count) * size_of(dtype));
-    read(box, bytes);
-    const Tensor place = to.range(at, {count});
-    if (dtype == to.dtype()) {
-      stream.copy(place.data(), bytes.data(), bytes.size());
-    } else {
-      const Tensor stored = Tensor::empty(stream, dtype, {count});
-      stream.copy(stored.data(), bytes.data(), bytes.size());
-      launch(stream, ScaleAdd{.x = stored, .y = place});
-    }
-    stream.synchronize();  // the host bytes end here
-    at += count;
+// Numbers of the host to a tensor of any dtype. The bytes stay until the stream is synchronized.
+void put(Stream& stream, DType dtype, std::span<const std::byte> bytes, const Tensor& to) {
+  if (dtype == to.dtype()) {
+    stream.copy(to.data(), bytes.data(), bytes.size());
+  } else {
+    const Tensor stored = Tensor::empty(stream, dtype, to.shape());
+    stream.copy(stored.data(), bytes.data(), bytes.size());
+    launch(stream, ScaleAdd{.x = stored, .y = to});
   }
 }
 
-void load_tensor(Rank& rank, const CheckpointReader& reader, const std::string& name,
-                 const Part& part, const Tensor& to) {
-  load_boxes(rank, reader.tensor(name).dtype, part, to,
-             [&](const Box& box, std::span<std::byte> bytes) { reader.read(name, box, bytes); });
-}
+// Reads parts of tensors with all threads of the rank, so many bytes at a time.
+class PartLoader {
+ public:
+  PartLoader(Stream& stream, const CheckpointReader& reader) : stream_(stream), reader_(reader) {}
+
+  void add(const std::string& name, const Part& part, const Tensor& to) {
+    const DType dtype = reader_.tensor(name).dtype;
+    for (std::int64_t first = 0; first < part.count; first += kElements) {
+      const std::int64_t count = std::min(kElements, part.count - first);
+      std::int64_t at = first;
+      for (const Box& box : boxes_of_range(part.box, part.first + first, count)) {
+        const std::int64_t size = box.extent.numel();
+        waiting_.push_back({name, box, dtype, to.range(at, {size}), bytes_});
+        bytes_ += static_cast<std::size_t>(size) * size_of(dtype);
+        at += size;
+      }
+      if (bytes_ >= kBytesAtOnce) {
+        load();
+      }
+    }
+  }
+
+  void load() {
+    buffer_.resize(bytes_);
+    std::vector<CheckpointReader::Request> requests;
+    for (const Waiting& each : waiting_) {
+      requests.push_back({each.name, each.box, bytes_of(each)});
+    }
+    reader_.read(requests, stream_.device().pool());
+    for (const Waiting& each : waiting_) {
+      put(stream_, each.dtype, bytes_of(each), each.to);
+    }
+    stream_.synchronize();
+    waiting_.clear();
+    bytes_ = 0;
+  }
+
+ private:
+  static constexpr std::int64_t kElements = 4 << 20;  // of one request
+  static constexpr std::size_t kBytesAtOnce = 256 << 20;
+  struct Waiting {
+    std::string name;
+    Box box;
+    DType dtype;
+    Tensor to;
+    std::size_t at;  // in the buffer
+  };
+  std::span<std::byte> bytes_of(const Waiting& each) {
+    return std::span(buffer_).subspan(
+        each.at, static_cast<std::size_t>(each.to.numel()) * size_of(each.dtype));
+  }
+
+  Stream& stream_;
+  const CheckpointReader& reader_;
+  std::vector<Waiting> waiting_;
+  std::size_t bytes_ = 0;
+  std::vector<std::byte> buffer_;
+};
 
 void check_fits(const Rank& rank, const CheckpointReader& reader, bool optimizer) {
   const std::string place = reader.folder().string();
@@ -147,22 +189,22 @@ void load_choices(Rank& rank, const std::string& text) {
   rank.stream().device().service<MatmulChoices>().load(lines);
 }
 
-void load_part(Rank& rank, const CheckpointReader& reader, const Part& part, bool optimizer) {
+void load_part(PartLoader& loader, Rank& rank, const Part& part, bool optimizer) {
   const std::string name = stored_name(part);
-  load_tensor(rank, reader, name, part, part.weights);
+  loader.add(name, part, part.weights);
   if (optimizer && part.shard) {
     const FlatShard& shard = rank.optimizer().shards()[*part.shard];
     const Shape shape{part.count};
-    load_tensor(rank, reader, exp_avg_name(name), part, shard.moment1.range(part.at, shape));
+    loader.add(exp_avg_name(name), part, shard.moment1.range(part.at, shape));
     if (shard.moment2) {
-      load_tensor(rank, reader, exp_avg_sq_name(name), part, shard.moment2.range(part.at, shape));
+      loader.add(exp_avg_sq_name(name), part, shard.moment2.range(part.at, shape));
     }
   }
 }
 
 // Padding rows that cannot be taken over begin at their initial values, and the notes say so.
-void load_padding(Rank& rank, const CheckpointReader& reader, const std::vector<Part>& parts,
-                  bool optimizer, std::vector<std::string>& notes) {
+void load_padding(PartLoader& loader, Rank& rank, const CheckpointReader& reader,
+                  const std::vector<Part>& parts, bool optimizer, std::vector<std::string>& notes) {
   const auto is_padding = [](const std::string& name) { return name.ends_with(kPadding); };
   const bool stored = std::ranges::any_of(reader.names(), is_padding);
   bool any = false, same = true;
@@ -173,7 +215,7 @@ void load_padding(Rank& rank, const CheckpointReader& reader, const std::vector<
     any = true;
     const std::string name = stored_name(part);
     if (reader.contains(name) && reader.tensor(name).shape == part.box.global) {
-      load_part(rank, reader, part, optimizer);
+      load_part(loader, rank, part, optimizer);
     } else {
       same = false;
     }
@@ -232,13 +274,15 @@ LoadedProgress load_checkpoint(Rank& rank, const CheckpointReader& reader, LoadS
   const bool optimizer = scope == LoadScope::everything;
   check_fits(rank, reader, optimizer);
   const std::vector<Part> parts = learning_parts(rank);
+  PartLoader loader(rank.stream(), reader);
   for (const Part& part : parts) {
     if (!part.is_padding) {
-      load_part(rank, reader, part, optimizer);
+      load_part(loader, rank, part, optimizer);
     }
   }
   LoadedProgress loaded;
-  load_padding(rank, reader, parts, optimizer, loaded.notes);
+  load_padding(loader, rank, reader, parts, optimizer, loaded.notes);
+  loader.load();
   rank.store().take_over_master();
   rank.stream().synchronize();
   if (scope == LoadScope::weights) {
@@ -269,15 +313,19 @@ void load_model(Rank& rank, const std::filesystem::path& folder) {
     const Tensor whole = source->read(part.parameter->name);
     const auto* numbers = static_cast<const std::byte*>(whole.data());
     const std::size_t size = size_of(whole.dtype());
-    const auto read = [&](const Box& box, std::span<std::byte> bytes) {
+    std::vector<std::byte> bytes(static_cast<std::size_t>(part.count) * size);
+    std::byte* next = bytes.data();
+    for (const Box& box : boxes_of_range(part.box, part.first, part.count)) {
       for_each_run(box, Box::whole(whole.shape()), box,
                    [&](std::int64_t from, std::int64_t to, std::int64_t count) {
-                     std::memcpy(bytes.data() + static_cast<std::size_t>(to) * size,
+                     std::memcpy(next + static_cast<std::size_t>(to) * size,
                                  numbers + static_cast<std::size_t>(from) * size,
                                  static_cast<std::size_t>(count) * size);
                    });
-    };
-    load_boxes(rank, whole.dtype(), part, part.weights, read);
+      next += static_cast<std::size_t>(box.extent.numel()) * size;
+    }
+    put(rank.stream(), whole.dtype(), bytes, part.weights.range(0, {part.count}));
+    rank.stream().synchronize();  // the host bytes end here
   }
   rank.store().take_over_master();
   rank.stream().synchronize();

@@ -43,8 +43,9 @@ struct LoadedProgress {
   Progress progress;
   std::vector<std::string> notes;  // what keeps the run from going on bit for bit
 };
-// Takes over what a checkpoint holds; the numbers are the checkpoint's bit for bit. An Error names
-// what does not fit.
+// Takes over what of a checkpoint is this rank's, which is all that it reads, checked as it comes;
+// the numbers are the checkpoint's bit for bit. An Error names what does not fit; what cannot be
+// read is an UnreadableFile.
 LoadedProgress load_checkpoint(Rank& rank, const CheckpointReader& reader, LoadScope scope);
 
 // The weights of a model in any form that we read, rounded as the rank computes; an Error says how

@@ -9,12 +9,16 @@
 #include "train/optimizer_statistics.h"
 #include "train/planned_rank.h"
 #include "train/rank_lines.h"
+#include "train/replica_check.h"
 #include "train/schedule_record.h"
 
 namespace bloomery {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// For ranks that read much: indices of large corpora, large checkpoints.
+constexpr double kLongSeconds = 24 * 3600;
 
 RankOptions rank_options(const RunInputs& inputs) {
   RankOptions o = rank_options(inputs.plan, inputs.device, inputs.options.seed);
@@ -61,6 +65,7 @@ void Trainer::setup(std::unique_ptr<Communicator> world) {
   rank_->time_passes(*timers_);
   timers_->add("model-and-optimizer-setup", seconds_since(start));
   say_parameters(*rank_, log_);
+  say_state(*rank_, log_);
   if (rank_->fp8() != nullptr && !rank_->fp8()->left_out().empty()) {
     const std::vector<std::string>& names = rank_->fp8()->left_out();
     log_.warning(concat("fp8: the weights of ", names.size(), " linear layers, ", names.front(),
@@ -68,9 +73,18 @@ void Trainer::setup(std::unique_ptr<Communicator> world) {
                         " here: these layers compute in bf16"));
   }
   log_.line(decay_style_line(style_name(options_.rate.style)));
-  if (options_.logging.profile != "none" && rank_->mesh().world().rank() == 0) {
+  if (options_.logging.profile != "none") {
+    const bool writes = rank_->mesh().world().rank() == 0;
     profile_ =
-        std::make_unique<RunProfile>(rank_->stream(), options_.logging, trace_file(options_));
+        std::make_unique<RunProfile>(*rank_, options_.logging, writes ? trace_file(options_) : "");
+  }
+  if (rank_->mesh().world().size() > 1 && options_.logging.straggler_percent > 0) {
+    stragglers_ = std::make_unique<Stragglers>(*rank_, options_.logging.straggler_percent);
+  }
+  if (options_.stop.check_replicas) {
+    const std::string nothing = replica_problem(*rank_);
+    compares_replicas_ = nothing.empty();
+    if (!nothing.empty()) log_.warning(concat("--check-replicas does nothing: ", nothing));
   }
   if (inputs_.checkpoint != nullptr) {
     load();
@@ -102,7 +116,7 @@ void Trainer::load() {
   const LoadScope scope = options_.checkpoint.finetune ? LoadScope::weights
                           : no_optimizer               ? LoadScope::without_optimizer
                                                        : LoadScope::everything;
-  const LoadedProgress loaded = load_checkpoint(*rank_, reader, scope);
+  const LoadedProgress loaded = load_together(scope);
   if (options_.checkpoint.reset_iteration) {
     StepState state = rank_->optimizer().state();
     state.num_samples = 0;  // the schedule starts anew
@@ -123,6 +137,23 @@ void Trainer::load() {
   log_.timers(timers_->collect({"load-checkpoint"}, 1, rank_->mesh().host()));
 }
 
+LoadedProgress Trainer::load_together(LoadScope scope) {
+  LoadedProgress loaded;
+  std::string problem;
+  try {
+    loaded = load_checkpoint(*rank_, *inputs_.checkpoint, scope);
+  } catch (const UnreadableFile& error) {
+    problem = error.what();
+  }
+  const auto problems = rank_->mesh().host().gather("unreadable checkpoint", problem, kLongSeconds);
+  for (const std::string& each : problems) {
+    if (!each.empty()) {
+      throw UnreadableCheckpoint(each);
+    }
+  }
+  return loaded;
+}
+
 // Another program's weights: the run starts at iteration 0.
 void Trainer::load_foreign() {
   const Clock::time_point start = Clock::now();
@@ -138,8 +169,7 @@ void Trainer::open_data() {
   if (host.rank() == 0) {
     data_ = &inputs_.data(log_);
   }
-  constexpr double kSeconds = 24 * 3600;  // the indices of large corpora take long
-  host.barrier("data", kSeconds);
+  host.barrier("data", kLongSeconds);
   data_ = &inputs_.data(log_);
   check(options_.evaluation.skip_train || data_->source(Split::train) != nullptr,
         "there are no training data: give --data-path or --train-data-path, and a --split that "
@@ -174,6 +204,7 @@ RunEnd Trainer::run() {
     report_saves(true);
   }
   if (profile_) log_.line(profile_->finish());
+  if (stragglers_) log_.line(stragglers_->summary());
   log_.finish();
   if (stopped) log_.line(exit_line(progress_.iteration, std::time(nullptr)));
   if (const std::string diverged = skipped_.at_end(); !stopped && !diverged.empty()) {
@@ -206,6 +237,7 @@ bool Trainer::train() {
 void Trainer::enqueue_step(BatchFeed& feed) {
   const std::int64_t batch = plan_.batch.at(progress_.consumed_samples);
   const std::int64_t micro_batches = plan_.num_micro_batches(progress_.consumed_samples);
+  rank_->set_position(progress_.iteration + 1, "start of a step");
   if (profile_) profile_->begin(progress_.iteration + 1);
   {
     const Timers::Scope timer = timers_->scope(1, "forward-backward");
@@ -246,6 +278,7 @@ void Trainer::collect(std::size_t still_running) {
 }
 
 void Trainer::take_outcome() {
+  rank_->set_position(progress_.iteration, "end of a step");
   const Pending step = pending_.front();
   pending_.pop_front();
   StepFacts facts;
@@ -257,6 +290,7 @@ void Trainer::take_outcome() {
   if (log_.wants_params_norm(iteration)) facts.params_norm = parameter_norm(*rank_);
   if (log_.wants_num_zeros(iteration)) facts.num_zeros = gradient_zeros(*rank_);
   log_.step(facts);
+  if (stragglers_) stragglers_->add(facts.outcome);
   report_rejected_choices();
   stop_seen_ = stop_seen_ || facts.outcome.stop;
   judge(facts);
@@ -328,13 +362,32 @@ void Trainer::report_interval(std::int64_t iteration) {
     log_.timers(timers_->collect(iteration_timers(), static_cast<double>(options_.logging.interval),
                                  rank_->mesh().host()));
   }
+  if (stragglers_) {
+    if (const std::string slow = stragglers_->report(); !slow.empty()) log_.warning(slow);
+  }
   report_saves(false);
+}
+
+// What drifted is not saved: the last checkpoint is from before, or has passed this.
+void Trainer::check_replicas() {
+  collect(0);
+  rank_->set_position(progress_.iteration, "comparison of replicas");
+  if (const std::string drift = replica_drift(*rank_); !drift.empty()) {
+    give_up(concat("after iteration ", progress_.iteration,
+                   " ranks that hold the same weights do not have the same bits: ", drift,
+                   ". Their memory or arithmetic is broken: leave the machine out and resume from "
+                   "the last checkpoint"));
+  }
+  rank_->restart_clock();
 }
 
 // Megatron's order: evaluate, save, leave.
 bool Trainer::after_step() {
   const std::int64_t iteration = progress_.iteration;
   const bool remain = iteration < plan_.last_iteration;
+  if (compares_replicas_ && (iteration % *options_.stop.check_replicas == 0 || !remain)) {
+    check_replicas();
+  }
   if (evaluates(Split::valid) && iteration % options_.evaluation.interval == 0) {
     collect(0);
     const std::int64_t number = iteration / options_.evaluation.interval - 1;
@@ -360,6 +413,7 @@ bool Trainer::evaluates(Split split) const {
 }
 
 void Trainer::evaluate(Split split, std::int64_t first_sample, bool at_end) {
+  rank_->set_position(progress_.iteration, "evaluation");
   BatchFeed feed(*data_, split, feed_options(first_sample), rank_->stream());
   const std::int64_t each = plan_.batch.global() / (plan_.micro_batch * plan_.data_ranks);
   Rank::Losses losses;
@@ -395,6 +449,7 @@ void Trainer::evaluate_at_end(Split split) {
 void Trainer::save() {
   if (!checkpoints_ || saved_ == progress_.iteration) return;
   const Clock::time_point start = Clock::now();
+  rank_->set_position(progress_.iteration, "save of a checkpoint");
   log_.line(saving_line(progress_.iteration, options_.checkpoint.save));
   saving_.push_back(progress_);
   checkpoints_->save(progress_);

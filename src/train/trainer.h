@@ -11,6 +11,7 @@
 #include "train/run_checkpoints.h"
 #include "train/run_log.h"
 #include "train/skipped_steps.h"
+#include "train/stragglers.h"
 #include "train/timers.h"
 #include "train/training_data.h"
 
@@ -40,10 +41,16 @@ enum class RunEnd {
   save_failed,  // finished or stopped, but the last state is on no disk
 };
 
+// Some rank could not read its part of the checkpoint: no rank starts from it.
+class UnreadableCheckpoint : public Error {
+ public:
+  using Error::Error;
+};
+
 class Trainer {
  public:
   // Collective over `world`. Builds the rank, loads the checkpoint and opens the data. The inputs
-  // and the log must outlive it.
+  // and the log must outlive it. An UnreadableCheckpoint comes to all ranks.
   Trainer(const RunInputs& inputs, std::unique_ptr<Communicator> world, RunLog& log);
 
   RunEnd run();
@@ -56,6 +63,7 @@ class Trainer {
 
   void setup(std::unique_ptr<Communicator> world);
   void load();
+  LoadedProgress load_together(LoadScope scope);
   void load_foreign();
   void open_data();
 
@@ -76,6 +84,7 @@ class Trainer {
   void evaluate(Split split, std::int64_t first_sample, bool at_end);
   void evaluate_at_end(Split split);
   void notice_stop();
+  void check_replicas();
   std::int64_t evaluation_samples() const;
 
   void save();
@@ -89,11 +98,13 @@ class Trainer {
   std::unique_ptr<Timers> timers_;
   const TrainingData* data_ = nullptr;
   std::unique_ptr<RunCheckpoints> checkpoints_;
-  std::unique_ptr<RunProfile> profile_;  // of the first rank, if asked for
+  std::unique_ptr<RunProfile> profile_;  // if asked for
 
   Progress progress_;
   std::deque<Pending> pending_;
   SkippedSteps skipped_;
+  std::unique_ptr<Stragglers> stragglers_;  // with several ranks
+  bool compares_replicas_ = false;
   bool stop_seen_ = false;        // some rank wished to stop; the same on all ranks
   std::int64_t timed_steps_ = 0;  // since the timers were set back
   bool memory_reported_ = false;

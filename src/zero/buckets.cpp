@@ -51,6 +51,17 @@ void lay_out(std::vector<Bucket>& buckets, const BucketRules& rules) {
 
 }  // namespace
 
+std::int64_t usual_bucket_elements(const std::vector<ParameterList>& blocks) {
+  constexpr std::int64_t kBuckets = 8, kLeast = std::int64_t{1} << 18, kMost = kLeast << 7;
+  std::int64_t all = 0;
+  for (const ParameterList& block : distinct(blocks)) {
+    for (const Parameter* parameter : block) {
+      all += parameter->local_shape.numel();
+    }
+  }
+  return std::clamp(all / kBuckets, kLeast, kMost);
+}
+
 std::vector<Bucket> make_buckets(const std::vector<ParameterList>& blocks,
                                  const BucketRules& rules) {
   std::vector<ParameterList> own = distinct(blocks);

@@ -45,6 +45,10 @@ struct BucketRules {
   std::function<std::pair<int, int>(const BucketKind&)> shards;
 };
 
+// The size of buckets that nobody asked for: large enough for a rank to work on one for long, and
+// several in a model, so that sums of the first run beside the backward pass of the rest.
+std::int64_t usual_bucket_elements(const std::vector<ParameterList>& blocks);
+
 // Parameters of the blocks in model order, of which one may be listed several times (tied weights).
 // Frozen buckets come last.
 std::vector<Bucket> make_buckets(const std::vector<ParameterList>& blocks,

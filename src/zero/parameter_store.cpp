@@ -11,14 +11,15 @@ namespace bloomery {
 
 ParameterStore::ParameterStore(Stream& stream, Mesh& mesh, const std::vector<ParameterList>& blocks,
                                const StoreOptions& options)
-    : stream_(&stream), mesh_(&mesh), options_(options) {
+    : stream_(&stream), mesh_(&mesh), options_(options), gatherer_(mesh, stream, options.gathers) {
   const Sharding& asked = options.sharded;
   check(is_floating(options.dtype), "parameters cannot be ", options.dtype);
   check(asked.optimizer || !(asked.gradients || asked.values),
         "gradients or values cannot be sharded while the optimizer's state is not");
   sharded_ = mesh.size(kReplicaAxes) > 1 ? asked : Sharding{};
   buckets_ = make_buckets(
-      blocks, {.most_elements = options.bucket_elements,
+      blocks, {.most_elements = options.bucket_elements > 0 ? options.bucket_elements
+                                                            : usual_bucket_elements(blocks),
                .end_at_blocks = sharded_.values,
                .kind =
                    [&](const Parameter& p) {
@@ -31,11 +32,11 @@ ParameterStore::ParameterStore(Stream& stream, Mesh& mesh, const std::vector<Par
                      return cut ? std::pair(mesh.size(kind.axes), mesh.index(kind.axes))
                                 : std::pair(1, 0);
                    }});
-  allocate();
+  allocate(blocks);
   make_unit_flags();
 }
 
-void ParameterStore::allocate() {
+void ParameterStore::allocate(const std::vector<ParameterList>& blocks) {
   std::int64_t all = 0, shards = 0, trained = 0, trained_shards = 0;
   for (std::size_t i = 0; i < buckets_.size(); ++i) {
     const Bucket& bucket = buckets_[i];
@@ -63,6 +64,29 @@ void ParameterStore::allocate() {
       state.num_uses += place.parameter->uses;
     }
   }
+  if (sharded_.values) {
+    whole_.emplace(*stream_, gatherer_, buckets_, values_, largest_block(blocks));
+  }
+}
+
+std::vector<std::size_t> ParameterStore::buckets_of(const ParameterList& parameters) const {
+  std::set<std::size_t> all;
+  for (const Parameter* parameter : parameters) {
+    all.insert(bucket_of_.at(parameter));
+  }
+  return {all.begin(), all.end()};
+}
+
+std::int64_t ParameterStore::largest_block(const std::vector<ParameterList>& blocks) const {
+  std::int64_t largest = 0;
+  for (const ParameterList& block : blocks) {
+    std::int64_t size = 0;
+    for (const std::size_t i : buckets_of(block)) {
+      size += buckets_[i].size;
+    }
+    largest = std::max(largest, size);
+  }
+  return largest;
 }
 
 bool ParameterStore::has_master_copy() const {
@@ -261,51 +285,73 @@ std::int64_t ParameterStore::num_elements() const {
 }
 
 StoreBytes ParameterStore::bytes() const {
-  return {values_.bytes(), grads_.bytes(), master_ ? master_.bytes() : 0};
+  return {values_.bytes(), grads_.bytes(), master_ ? master_.bytes() : 0,
+          whole_ ? whole_->bytes() : 0};
 }
 
 // Values.
 
+ParameterAccess* ParameterStore::access() {
+  return sharded_.values || (sharded_.optimizer && gatherer_.overlaps()) ? this : nullptr;
+}
+
 void ParameterStore::acquire(const ParameterList& parameters) {
-  std::set<std::size_t> wanted;
-  for (const Parameter* parameter : parameters) {
-    wanted.insert(bucket_of_.at(parameter));
+  std::vector<std::size_t> missing;
+  for (const std::size_t i : buckets_of(parameters)) {
+    gatherer_.wait(std::exchange(states_[i].arrived, {}));
+    if (sharded_.values && states_[i].num_users++ == 0) {
+      missing.push_back(i);
+    }
   }
-  for (const std::size_t i : wanted) {
-    BucketState& state = states_[i];
-    if (sharded_.values && state.num_users++ == 0) {
-      const Bucket& bucket = buckets_[i];
-      state.values = Tensor::empty(*stream_, options_.dtype, {bucket.size});
-      mesh_->gathers(bucket.kind.axes).all_gather(value_shard(bucket), state.values, *stream_);
-      bind_values(bucket, state.values);
+  if (!missing.empty()) {
+    const std::vector<Tensor> values = whole_->take(missing);
+    for (std::size_t i = 0; i < missing.size(); ++i) {
+      bind_values(buckets_[missing[i]], values[i]);
     }
   }
 }
 
 void ParameterStore::release(const ParameterList& parameters) {
-  std::set<std::size_t> wanted;
-  for (const Parameter* parameter : parameters) {
-    wanted.insert(bucket_of_.at(parameter));
+  if (!sharded_.values) {
+    return;
   }
-  for (const std::size_t i : wanted) {
-    BucketState& state = states_[i];
-    if (sharded_.values && --state.num_users == 0) {
+  for (const std::size_t i : buckets_of(parameters)) {
+    if (--states_[i].num_users == 0) {
       bind_values(buckets_[i], {});
-      state.values = {};
+      whole_->give_back(i);
     }
   }
 }
 
+void ParameterStore::begin_pass(Pass pass) {
+  if (whole_) {
+    whole_->begin(pass);
+  }
+}
+
+void ParameterStore::settle() {
+  gatherer_.wait_for_all();
+  for (BucketState& state : states_) {
+    state.arrived.reset();
+  }
+}
+
 void ParameterStore::publish() {
-  for (const Bucket& bucket : buckets_) {
-    if (!sharded_.values && bucket.num_shards > 1) {
-      mesh_->gathers(bucket.kind.axes)
-          .all_gather(value_shard(bucket), values_.range(bucket.first, {bucket.size}), *stream_);
+  if (whole_) {
+    return whole_->renew();
+  }
+  for (std::size_t i = buckets_.size(); i-- > 0;) {  // they lie in the order of backward
+    const Bucket& bucket = buckets_[i];
+    if (bucket.num_shards > 1) {
+      const Gatherer::Gather gather{&bucket, value_shard(bucket),
+                                    values_.range(bucket.first, {bucket.size})};
+      states_[i].arrived = gatherer_.start(std::span(&gather, 1));
     }
   }
 }
 
 void ParameterStore::take_over_master() {
+  settle();
   for (const FlatShard& shard : shards()) {
     if (shard.value) {
       launch(*stream_, ScaleAdd{.x = shard.master, .y = shard.value});
@@ -317,6 +363,7 @@ void ParameterStore::take_over_master() {
 // Gradients.
 
 void ParameterStore::begin_step(std::int64_t num_micro_batches) {
+  begin_pass(Pass::training);
   num_micro_batches_ = num_micro_batches;
   for (std::size_t i = 0; i < buckets_.size(); ++i) {
     BucketState& state = states_[i];

@@ -16,7 +16,7 @@
 
 #include "comm/mesh.h"
 #include "optim/optimizer.h"
-#include "zero/buckets.h"
+#include "zero/block_values.h"
 #include "zero/ties.h"
 
 namespace bloomery {
@@ -24,14 +24,18 @@ namespace bloomery {
 struct StoreOptions {
   DType dtype = DType::fp32;  // values; gradients and master weights are fp32 (fp64 for fp64)
   Sharding sharded;
-  std::int64_t bucket_elements = std::int64_t{1} << 25;
-  const Ties* ties = nullptr;  // null: no weight is shared by stages
+  std::int64_t bucket_elements = 0;  // at most; 0: by the size of the model
+  const Ties* ties = nullptr;        // null: no weight is shared by stages
+  // Where values are gathered beside the computation; null: in its stream. It must end before the
+  // store does.
+  Stream* gathers = nullptr;
 };
 
 // Of the buffers that stay.
 struct StoreBytes {
   std::size_t values = 0, gradients = 0, master = 0;
-  std::size_t total() const { return values + gradients + master; }
+  std::size_t blocks = 0;  // where values of which shards stay are whole while they are used
+  std::size_t total() const { return values + gradients + master + blocks; }
 };
 
 class ParameterStore final : public ParameterAccess {
@@ -40,19 +44,30 @@ class ParameterStore final : public ParameterAccess {
   // grad a part of them. The parameters, the mesh and the ties must outlive the store.
   ParameterStore(Stream& stream, Mesh& mesh, const std::vector<ParameterList>& blocks,
                  const StoreOptions& options);
+  ParameterStore(const ParameterStore&) = delete;
+  ParameterStore& operator=(const ParameterStore&) = delete;
 
   // Initial numbers: master weights are the fp32 numbers, values their rounding.
   void initialize(std::uint64_t seed);
 
-  // Values of the parameters, whole from acquire to release: a gather where they are sharded.
+  // Values of the parameters, whole and new from acquire to release: gathered where they are
+  // sharded, and waited for where they are still on their way after an update.
   void acquire(const ParameterList& parameters) override;
   void release(const ParameterList& parameters) override;
-  // After an update of the shards, where values are whole: gathers them.
+  // Who must be asked for values before they are read; null: they are there, always.
+  ParameterAccess* access();
+  // A pass over the model begins: its order of uses is that of the last one, if it can be.
+  void begin_pass(Pass pass);
+  // The computation waits for all gathers: from then on shards may be written, and values that are
+  // whole read without asking.
+  void settle();
+  // After an update of the shards: starts gathers of the values that are whole, in the order in
+  // which the next forward pass wants them.
   void publish();
   // After master weights were set: rounds them and publishes.
   void take_over_master();
 
-  // A step of so many micro-batches begins: the next contributions overwrite.
+  // A training step of so many micro-batches begins: the next contributions overwrite.
   void begin_step(std::int64_t num_micro_batches);
   // A contribution is about to be written: makes sure that there is memory for it.
   void prepare_grad(Parameter& parameter);
@@ -108,23 +123,25 @@ class ParameterStore final : public ParameterAccess {
     std::map<std::int64_t, Contributions> contributions;  // of incomplete micro-batches
     std::set<std::int64_t> complete;                      // micro-batches
     bool handed_out = false;
-    Tensor grads;           // if gradients are sharded: of what was not handed out yet
-    bool has_sums = false;  // likewise: this rank's shard has sums of this step
-    int num_users = 0;      // from acquire to release
-    Tensor values;          // if values are sharded: whole while there are users
+    Tensor grads;                    // if gradients are sharded: of what was not handed out yet
+    bool has_sums = false;           // likewise: this rank's shard has sums of this step
+    int num_users = 0;               // if values are sharded: from acquire to release
+    std::shared_ptr<Event> arrived;  // else, if they were published: when they are whole
   };
   // A range of the flat buffers that the optimizer sees as one.
   struct Range {
     std::int64_t value, grad, shard, count;
   };
 
-  void allocate();
+  void allocate(const std::vector<ParameterList>& blocks);
   void make_unit_flags();
   bool is_first_holder(const Parameter& parameter) const;
   bool has_master_copy() const;
   void bind_values(const Bucket& bucket, const Tensor& whole) const;
   void bind_grads(const Bucket& bucket, const Tensor& whole) const;
   Tensor value_shard(const Bucket& bucket) const;
+  std::vector<std::size_t> buckets_of(const ParameterList& parameters) const;
+  std::int64_t largest_block(const std::vector<ParameterList>& blocks) const;
   std::vector<Range> ranges() const;
   Box padding_box(const Parameter& parameter) const;
   void add_part(std::vector<Part>& parts, const Bucket& bucket, std::int64_t first,
@@ -141,6 +158,8 @@ class ParameterStore final : public ParameterAccess {
   std::unordered_map<const Parameter*, std::size_t> bucket_of_;
   std::int64_t num_micro_batches_ = 0;
   Tensor values_, grads_, master_, unit_flags_;  // each of everything, or of this rank's shards
+  Gatherer gatherer_;
+  std::optional<BlockValues> whole_;  // if values are sharded
 };
 
 }  // namespace bloomery

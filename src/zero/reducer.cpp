@@ -26,32 +26,45 @@ void Reducer::start(std::size_t bucket) {
     return;
   }
   Tensor grads = store_.take_grads(bucket);
+  const bool rounds = !alone && grads.dtype() == DType::fp32 && reduce_dtype_ != DType::fp32;
+  Tensor sent = rounds ? Tensor::empty(compute_, reduce_dtype_, grads.shape()) : grads;
   if (communication_ == nullptr) {
-    return sum(bucket, grads, compute_);
+    return sum(bucket, grads, sent, compute_);
   }
   communication_->wait(*recorded(compute_));
-  sum(bucket, grads, *communication_);
+  sum(bucket, grads, sent, *communication_);
   last_ = recorded(*communication_);
+  kept_.wait();  // one bucket is on its way while the next is made, no more
+  if (rounds) {
+    kept_.keep_until(std::move(sent), last_);
+  }
   if (store_.sharded().gradients) {  // else it is a part of a buffer that stays
     kept_.keep_until(std::move(grads), last_);
   }
 }
 
-void Reducer::sum(std::size_t bucket, const Tensor& grads, Stream& stream) {
+// Of `sent`, which are the gradients or takes them rounded.
+void Reducer::sum(std::size_t bucket, const Tensor& grads, const Tensor& sent, Stream& stream) {
   const Bucket& b = store_.buckets()[bucket];
+  const bool rounds = sent.data() != grads.data();
+  if (rounds) {
+    launch(stream, ScaleAdd{.x = grads, .y = sent});
+  }
   if (b.kind.tied) {
-    ties_.stages().all_reduce(grads, Reduce::sum, stream);
+    ties_.stages().all_reduce(sent, Reduce::sum, stream);
   }
   Communicator& replicas = mesh_.reductions(b.kind.axes);
-  const Tensor own = grads.range(b.shard_begin(), {b.shard_size()});
+  const Tensor own = sent.range(b.shard_begin(), {b.shard_size()});
   if (b.num_shards == 1) {
-    replicas.all_reduce(grads, Reduce::sum, stream);
+    replicas.all_reduce(sent, Reduce::sum, stream);
   } else {
-    replicas.reduce_scatter(grads, own, Reduce::sum, stream);
+    replicas.reduce_scatter(sent, own, Reduce::sum, stream);
   }
   if (store_.sharded().gradients) {
     const ParameterStore::GradShard shard = store_.grad_shard(bucket);
     launch(stream, ScaleAdd{.x = own, .y = shard.sums, .add = shard.add});
+  } else if (rounds) {
+    launch(stream, ScaleAdd{.x = own, .y = grads.range(b.shard_begin(), {b.shard_size()})});
   }
 }
 

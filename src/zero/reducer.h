@@ -1,5 +1,8 @@
 // Sums of gradients over the ranks that hold parts of them, bucket by bucket, on the communication
 // stream while the backward pass goes on. Where only one rank holds a bucket nothing is launched.
+//
+// Where a bucket is rounded for its sum (16-bit), the sum over tied stages and then that over
+// replicas is rounded too.
 #pragma once
 
 #include <memory>
@@ -11,16 +14,17 @@ namespace bloomery {
 
 class Reducer {
  public:
-  // `communication`: null: on the stream of the computation. All must outlive the reducer, and the
-  // communication stream must end before `kept`.
+  // `communication`: null: on the stream of the computation. `kept`: of the reducer alone. All must
+  // outlive the reducer, and the communication stream must end before `kept`.
   Reducer(ParameterStore& store, Mesh& mesh, const Ties& ties, Stream& compute,
-          Stream* communication, KeptMemory& kept)
+          Stream* communication, KeptMemory& kept, DType reduce_dtype = DType::fp32)
       : store_(store),
         mesh_(mesh),
         ties_(ties),
         compute_(compute),
         communication_(communication),
-        kept_(kept) {}
+        kept_(kept),
+        reduce_dtype_(reduce_dtype) {}
 
   // A contribution came (ParameterStore::contributed): starts the sum of the bucket it completes.
   void contributed(Parameter& parameter, std::int64_t micro_batch);
@@ -29,7 +33,7 @@ class Reducer {
 
  private:
   void start(std::size_t bucket);
-  void sum(std::size_t bucket, const Tensor& grads, Stream& stream);
+  void sum(std::size_t bucket, const Tensor& grads, const Tensor& sent, Stream& stream);
 
   ParameterStore& store_;
   Mesh& mesh_;
@@ -37,6 +41,7 @@ class Reducer {
   Stream& compute_;
   Stream* communication_;
   KeptMemory& kept_;
+  DType reduce_dtype_;
   std::shared_ptr<Event> last_;  // of the sums that were started
 };
 

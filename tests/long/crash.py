@@ -16,49 +16,27 @@ import sys
 import tempfile
 import time
 
-from training import Program, Run, expect_equal, expect_same_checkpoint, make_stories, metrics, steps, tiny
+from training import (Program, Run, expect_equal, expect_same_checkpoint, expect_whole_run, leftovers, make_stories, steps,
+                      tiny, wait_for)
 
 
 MOMENTS = ["training", "saving", "pruning", "start", "pruning", "saving"]
 
 
-def is_moment(names, moment):
-    """By the names in the folder: what is being written comes after the newest step, what is being removed before it."""
-    newest = max((int(name[5:]) for name in names if re.fullmatch(r"step-\d+", name)), default=-1)
-    unfinished = [int(found[1]) for name in names if (found := re.match(r"step-(\d+)\.tmp-", name))]
-    return {"training": "metrics.jsonl" in names,
-            "saving": any(step > newest for step in unfinished),
-            "pruning": any(step < newest for step in unfinished)}[moment]
-
-
-def wait_for(process, folder, moment, delay):
-    """Until the names in the folder show that moment, or the process has ended; then so many seconds more."""
-    while process.poll() is None:
-        if is_moment(os.listdir(folder) if folder.is_dir() else [], moment):
-            time.sleep(delay)
-            return
-
-
 def killed_run(program, command, folder, log, moment, generator):
     """Killed at start, or in the middle of training, of a save or of a deletion. Whether it was, and what it had printed."""
+    left = leftovers(folder)
     with open(log, "w+") as output:
         process = program.start(*command, output=output)
         time.sleep(generator.uniform(0, 0.15))
         if moment != "start":
-            wait_for(process, folder, moment, generator.uniform(0, 0.3 if moment == "training" else 0.004))
+            wait_for(process, folder, moment, generator.uniform(0, 0.3 if moment == "training" else 0.004), left)
         process.kill()
         code = process.wait()
         output.seek(0)
         run = Run(code, output.read(), "")
     assert code in (0, -9), f"exit code {code}\n{run.out[-2000:]}"
     return code == -9, run
-
-
-def expect_whole_run(program, save, whole):
-    expect_same_checkpoint(program, save, whole)
-    expect_equal("checkpoints kept", steps(save), steps(whole))
-    expect_equal("metrics.jsonl", metrics(save), metrics(whole))
-    assert not [name for name in os.listdir(save) if "tmp" in name], os.listdir(save)
 
 
 def kills(program, corpus, folder, count, generator):

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """Command lines of Megatron-DeepSpeed as they stand in its scripts and its README, run on a corpus of ours.
 
-    build/oracle/bin/python tests/long/scripts.py BLOOMERY [--device cuda] [--only NAME] [--readme-steps 2]
+    build/oracle/bin/python tests/long/scripts.py BLOOMERY [--device cuda] [--only NAME] [--seeds] [--readme-steps 2]
 
-Changed are program name, paths, and for the scripts of examples_deepspeed sizes alone: two narrow layers, short sequences,
-three steps of a small batch. docs/scripts.md says which scripts are accepted; all of those run here, among them TEN. The
-README's commands for 345M parameters keep everything but, on a CPU, the number of layers, and stop after a few of their
-500,000 iterations."""
+Changed are program name, paths and sizes: as many narrow layers and heads as the parallel degrees need, short sequences, three
+steps of a small batch. Tensor, pipeline and sequence degrees stay, each rank a thread. docs/scripts.md says which are accepted;
+all of those run here, among them TEN; with --seeds those alone that people start from. The README's command for 345M parameters
+on one GPU keeps everything but, on a CPU, the number of layers, and stops after a few of its 500,000 iterations."""
 import argparse
 import json
 import lzma
+import os
 import pathlib
 import re
 import sys
@@ -22,6 +23,9 @@ TEN = ["MoE/ds_pretrain_gpt_1.3B_dense.sh", "MoE/ds_pretrain_gpt_350M_dense.sh",
        "pretrain_llama2_distributed.sh", "rebase/ds_pretrain_gpt_125M.sh", "rebase/ds_pretrain_gpt_125M_flashattn.sh",
        "rebase/ds_pretrain_gpt_1.3B_rope.sh", "sequence_parallel/ds_pretrain_gpt_1.3B_seq_parallel_32k.sh",
        "universal_checkpointing/llama/run_llama_bf16.sh", "universal_checkpointing/megatron_gpt/run_fp16.sh"]
+ONE_GPU = "README, 345M on one GPU"
+DISTRIBUTED = "README, 345M distributed"  # on 8 ranks, two for the data
+SEEDS = [DISTRIBUTED, "AWS sample, 7.5B", "AWS sample, Llama-2 70B", "ALCF, GPT25B", "rebase/ds_pretrain_gpt_125M_flashattn.sh"]
 NUM_STEPS, SEQUENCE = 3, 64
 
 
@@ -31,9 +35,12 @@ def read_scripts(name):
 
 def accepted_scripts():
     page = (ROOT / "docs/scripts.md").read_text()
-    accepted = set(re.findall(r"^\| (\S+\.sh) \| accepted \|$", page, re.M))
-    assert set(TEN) <= accepted, f"no longer accepted: {sorted(set(TEN) - accepted)}"
-    return [script for script in read_scripts("megatron_scripts.json") if script["name"] in accepted]
+    accepted = {name: int(ranks or 1) for name, ranks in re.findall(r"^\| (.*) \| accepted(?:, (\d+) ranks)? \|$", page, re.M)}
+    accepted[DISTRIBUTED] *= 2
+    named = {*TEN, *SEEDS, ONE_GPU}
+    assert named <= set(accepted), f"no longer accepted: {sorted(named - set(accepted))}"
+    scripts = read_scripts("readme_commands.json") + read_scripts("megatron_scripts.json")
+    return [{**script, "ranks": accepted[script["name"]]} for script in scripts if script["name"] in accepted]
 
 
 class Data:
@@ -78,43 +85,61 @@ def value_of(arguments, flag):
     return int(arguments[arguments.index(flag) + 1]) if flag in arguments else None
 
 
-def smaller(arguments, config):
+def degree(arguments, flag):
+    return value_of(arguments, flag) or 1
+
+
+def smaller(arguments, config, ranks):
     """The same options with small numbers. Returns arguments, configuration and the number of steps that follow."""
-    micro, batch = 2, 4
-    heads = 4
-    changes = {"--num-layers": 2, "--hidden-size": 64, "--ffn-hidden-size": 128, "--num-attention-heads": heads,
-               "--num-key-value-heads": 2 if value_of(arguments, "--num-key-value-heads") !=
-               value_of(arguments, "--num-attention-heads") else heads,
+    config = dict(config or {})
+    tensor, pipeline = degree(arguments, "--tensor-model-parallel-size"), degree(arguments, "--pipeline-model-parallel-size")
+    sequence = degree(arguments, "--ds-sequence-parallel-size")
+    data = ranks // (tensor * pipeline * sequence)
+    micro = 2
+    batch = micro * data * config.get("gradient_accumulation_steps", 2)
+    heads = max(4, 2 * tensor * sequence)
+    groups = max(2, tensor * sequence)
+    grouped = value_of(arguments, "--num-key-value-heads") != value_of(arguments, "--num-attention-heads")
+    changes = {"--num-layers": max(2, pipeline), "--hidden-size": 16 * heads, "--ffn-hidden-size": 32 * heads,
+               "--num-attention-heads": heads, "--num-key-value-heads": groups if grouped else heads,
+               "--num-query-groups": groups, "--lr-warmup-samples": 2, "--lr-decay-samples": 3 * batch,
                "--seq-length": SEQUENCE, "--max-position-embeddings": SEQUENCE, "--micro-batch-size": micro,
-               "--global-batch-size": batch, "--train-iters": NUM_STEPS, "--eval-iters": 2, "--log-interval": 1,
+               "--global-batch-size": batch, "--train-iters": NUM_STEPS, "--log-interval": 1,
+               "--eval-iters": min(2, value_of(arguments, "--eval-iters") or 0),
                "--lr-warmup-iters": 1}
     count = NUM_STEPS
     if "--rampup-batch-size" in arguments:
         at = arguments.index("--rampup-batch-size")
-        arguments = arguments[:at + 1] + [str(micro), str(micro), "4"] + arguments[at + 4:]
-        changes["--train-samples"], count = 2 + 2 + 4 + 4, None  # steps by the rule of the ramp
+        least = micro * data
+        arguments = arguments[:at + 1] + [str(least), str(least), str(2 * least)] + arguments[at + 4:]
+        changes["--train-samples"], count = 6 * least, None  # steps by the rule of the ramp
     else:
         changes["--train-samples"] = NUM_STEPS * batch
-    config = dict(config or {})
     config.update({key: value for key, value in (("train_batch_size", batch), ("train_micro_batch_size_per_gpu", micro))
                    if key in config})
     return replace(arguments, changes), config, count
 
 
+def first_scale(arguments, config):
+    """Steps so few would all be spent on finding the scale of fp16, where nothing is said of it."""
+    return 4096 if "--fp16" in arguments and "fp16" not in config and "--initial-loss-scale" not in arguments else None
+
+
 def run_script(program, script, data, folder):
-    arguments, config, count = smaller(script["arguments"], script["deepspeed"])
+    arguments, config, count = smaller(script["arguments"], script["deepspeed"], script["ranks"])
     (folder / "ds_config.json").write_text(json.dumps(config))
     arguments = [str(folder / "ds_config.json") if word == "DEEPSPEED_CONFIG" else word for word in arguments]
-    run = program("pretrain_gpt", *program.device, *local_paths(arguments, data, folder))
+    run = program("pretrain_gpt", *program.device, *local_paths(arguments, data, folder),
+                  *flags(ranks_as_threads=script["ranks"], initial_loss_scale=first_scale(arguments, config)))
     lines = run.iterations()
     assert sorted(lines) == list(range(1, len(lines) + 1)) and (count is None or len(lines) == count), sorted(lines)
     trained = [float(f["lm loss"]) for f in lines.values() if "lm loss" in f]
     skipped = [f for f in lines.values() if f["number of skipped iterations"].strip() == "1"]
     assert len(lines) >= NUM_STEPS and len(trained) + len(skipped) == len(lines), lines
-    assert steps(folder / "save") == [len(lines)], steps(folder / "save")
+    assert "--save" not in arguments or steps(folder / "save") == [len(lines)], steps(folder / "save")
     final = [line for line in run.evaluations() if "draw from validation set" in line]
-    assert final, "no validation at the end"
-    return f"{len(lines)} steps, losses {', '.join(f'{loss:.3f}' for loss in trained)}, {len(skipped)} skipped"
+    assert final or value_of(script["arguments"], "--eval-iters") == 0, "no validation at the end"
+    return f"{script['ranks']} ranks, {len(lines)} steps, losses {', '.join(f'{loss:.3f}' for loss in trained)}, {len(skipped)} skipped"
 
 
 def run_readme(program, script, data, folder, device, count):
@@ -133,21 +158,23 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--only", default="")
+    parser.add_argument("--seeds", action="store_true")
     parser.add_argument("--readme-steps", type=int, default=None)
     a = parser.parse_args()
+    if not SHARED_DATA.is_dir() and not os.environ.get("BLOOMERY_REQUIRE_DATA"):
+        sys.exit(print(f"left out: {SHARED_DATA}, which has the tokenizers, is not here"))
     program = Program(a.program, a.device)
     readme_steps = a.readme_steps or (20 if a.device == "cuda" else 2)
-    readme = next(s for s in read_scripts("readme_commands.json") if s["name"] == "README, 345M on one GPU")
     failures, passed = 0, set()
     with tempfile.TemporaryDirectory() as folder:
         data = Data(program, pathlib.Path(folder))
-        for script in [*accepted_scripts(), readme]:
-            if a.only not in script["name"]:
+        for script in accepted_scripts():
+            if a.only not in script["name"] or (a.seeds and script["name"] not in SEEDS):
                 continue
             begin, place = time.time(), pathlib.Path(folder) / re.sub(r"\W", "_", script["name"])
             place.mkdir()
             try:
-                if script is readme:
+                if script["name"] == ONE_GPU:
                     what = run_readme(program, script, data, place, a.device, readme_steps)
                 else:
                     what = run_script(program, script, data, place)

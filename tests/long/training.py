@@ -6,6 +6,7 @@ import pathlib
 import re
 import signal
 import subprocess
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SHARED_DATA = ROOT.parent / "shared" / "data"
@@ -150,3 +151,32 @@ def expect_equal(what, ours, reference):
 def expect_same_checkpoint(program, first, second):
     run = program("checkpoint", "diff", first, second, expected=[0, 1])
     assert run.code == 0, f"{first} and {second} differ:\n{run.text[-2000:]}"
+
+
+def expect_whole_run(program, save, whole):
+    expect_same_checkpoint(program, save, whole)
+    expect_equal("checkpoints kept", steps(save), steps(whole))
+    expect_equal("metrics.jsonl", metrics(save), metrics(whole))
+    assert not [name for name in os.listdir(save) if "tmp" in name], os.listdir(save)
+
+
+def is_moment(names, moment):
+    """By the names in the folder: what is being written comes after the newest step, what is being removed before it."""
+    newest = max((int(name[5:]) for name in names if re.fullmatch(r"step-\d+", name)), default=-1)
+    unfinished = [int(found[1]) for name in names if (found := re.match(r"step-(\d+)\.tmp-", name))]
+    return {"training": "metrics.jsonl" in names,
+            "saving": any(step > newest for step in unfinished),
+            "pruning": any(step < newest for step in unfinished)}[moment]
+
+
+def leftovers(folder):
+    """What an earlier run left unfinished."""
+    return {name for name in os.listdir(folder) if ".tmp-" in name} if folder.is_dir() else set()
+
+
+def wait_for(process, folder, moment, delay, ignored=frozenset()):
+    """Until the names in the folder show that moment, or the process has ended; then so many seconds more."""
+    while process.poll() is None:
+        if is_moment(set(os.listdir(folder)) - ignored if folder.is_dir() else [], moment):
+            time.sleep(delay)
+            return

@@ -3,12 +3,13 @@
 
     tools/golden/megatron_scripts.py CHECKOUT
 
-Each script of CHECKOUT/examples_deepspeed that trains a GPT runs in a copy, on a machine of one GPU
-made of stand-ins for the launchers, which write down what they are called with; its parallel degrees
-and numbers of GPUs are set to 1, as its comments ask of the reader. Kept are the
-arguments behind pretrain_gpt.py and the DeepSpeed configuration as the script wrote it.
+Each script of CHECKOUT/examples_deepspeed that trains a GPT runs in a copy, on a machine made of
+stand-ins for the launchers, which write down what they are called with. The machine has as many GPUs as
+hold one model by the degrees that the script asks for, so that its data-parallel degree is 1. Kept are
+the arguments behind pretrain_gpt.py and the DeepSpeed configuration as the script wrote it.
 """
 import json
+import math
 import os
 import pathlib
 import re
@@ -30,19 +31,21 @@ exit 0
 STAND_INS = "deepspeed torchrun ds_ssh nvidia-smi date ssh wget pip python python3 whoami hostname".split()
 LEFT_OUT = re.compile(r"bert|eval|generate|analyze|tb_analysis|_run\.sh|finetune|ds_pretrain_gpt2\.sh|base_script")
 # What each script asks its reader to set for the machine at hand.
-DEGREES = re.compile(r"(?m)^(\s*(?:mp_size|pp_size|sp_size|num_gpus|num_gpus_pernode|MP_SIZE|PP_SIZE|SP_SIZE|NUM_GPUS|TP|PP|DP|SP|MP))=[^\n#]*")
+NUM_GPUS = re.compile(r"(?m)^(\s*(?:num_gpus|num_gpus_pernode|NUM_GPUS))=[^\n#]*")
+DATA_DEGREE = re.compile(r"(?m)^(\s*DP)=[^\n#]*")
+DEGREES = ["--tensor-model-parallel-size", "--pipeline-model-parallel-size", "--ds-sequence-parallel-size"]
 CONFIG = "DEEPSPEED_CONFIG"
 
 
-def run(script, home, record):
-    text = DEGREES.sub(r"\1=1", script.read_text())
+def run(script, home, record, num_gpus):
+    text = DATA_DEGREE.sub(r"\1=1", NUM_GPUS.sub(rf"\g<1>={num_gpus}", script.read_text()))
     text = re.sub(r'(["=])/(blob|vc_data|data|code|mnt)', r"\1./\2", text)
     copy = script.with_name("copy_" + script.name)
     copy.write_text(text)
     for folder in ("tmp", "dataset"):
         (script.parent / folder).mkdir(exist_ok=True)
     variables = dict(os.environ, PATH=f"{home}/bin:{os.environ['PATH']}", RECORD=str(record), HOSTNAME="HOST")
-    subprocess.run(["bash", copy.name], cwd=script.parent, env=variables, timeout=20, stdin=subprocess.DEVNULL,
+    subprocess.run(["bash", copy.name], cwd=script.parent, env=variables, timeout=120, stdin=subprocess.DEVNULL,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
 
 
@@ -60,6 +63,31 @@ def entry(script, home, record):
     return {"name": str(script.relative_to(home / "examples_deepspeed")), "arguments": arguments, "deepspeed": config}
 
 
+def ranks(arguments):
+    """That hold one model."""
+    degrees = [int(arguments[arguments.index(flag) + 1]) for flag in DEGREES if flag in arguments]
+    return math.prod(degrees)
+
+
+def record_script(script, home):
+    """Once on a machine that is large enough, to learn the degrees, and once on one that just is."""
+    num_gpus, found = 64, None
+    for _ in range(2):
+        record = home / "record"
+        record.unlink(missing_ok=True)
+        run(script, home, record, num_gpus)
+        if not record.exists():
+            print(f"{script.relative_to(home)}: did not start anything")
+            return None
+        try:
+            found = entry(script, home, record)
+        except (StopIteration, json.JSONDecodeError, OSError) as error:
+            print(f"{script.relative_to(home)}: {error!r}")
+            return None
+        num_gpus = ranks(found["arguments"])
+    return found
+
+
 def main():
     root = pathlib.Path(__file__).resolve().parent.parent.parent
     with tempfile.TemporaryDirectory() as folder:
@@ -73,16 +101,8 @@ def main():
         for script in sorted((home / "examples_deepspeed").rglob("*.sh")):
             if LEFT_OUT.search(str(script.relative_to(home))):
                 continue
-            record = home / "record"
-            record.unlink(missing_ok=True)
-            run(script, home, record)
-            if not record.exists():
-                print(f"{script.relative_to(home)}: did not start anything")
-                continue
-            try:
-                found.append(entry(script, home, record))
-            except (StopIteration, json.JSONDecodeError, OSError) as error:
-                print(f"{script.relative_to(home)}: {error!r}")
+            if (recorded := record_script(script, home)) is not None:
+                found.append(recorded)
     lines = ",\n".join(json.dumps(item) for item in found)
     (root / "tests/golden/megatron_scripts.json").write_text(f"[\n{lines}\n]\n")
     print(len(found), "scripts")

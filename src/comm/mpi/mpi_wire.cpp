@@ -49,7 +49,7 @@ class MpiWire final : public Wire {
         looked = now;
         world_->check_failed();
         if (std::chrono::duration<double>(now - begin).count() > world_->timeout_seconds()) {
-          world_->fail(rank_, waited_text(started));
+          world_->fail_waiting(rank_, waited_text(started));
           world_->check_failed();
         }
       }
@@ -107,7 +107,7 @@ class MpiWire final : public Wire {
     for (const int peer : peers) {
       list += concat(list.empty() ? "" : ", ", peer);
     }
-    return concat("waited ", world_->timeout_seconds(), " s in ",
+    return concat("rank ", rank_, " waited ", world_->timeout_seconds(), " s in ",
                   started.front().piece->call.text(), " for rank(s) ", list,
                   ", which did not come: all ranks of a group must make the same calls");
   }

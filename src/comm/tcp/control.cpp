@@ -6,7 +6,10 @@ namespace bloomery {
 namespace {
 
 // How much later than the first rank, which has the say, another one finds a deadline missed.
-constexpr double kSlackSeconds = 15;
+constexpr double kSlackSeconds = 5;
+constexpr double kSilentSeconds = 2.5;  // without the hub's beat of each second
+constexpr double kStatusesSeconds = 4;  // the hub takes less
+constexpr double kLeaveSeconds = 6;     // after a failure: until the hub has closed the line
 
 }  // namespace
 
@@ -16,7 +19,8 @@ ControlPlane::ControlPlane(const ControlOptions& options)
       world_(std::make_shared<World>(
           options.timeout_seconds,
           [line = line_](const World::Failure& failure) { line->send(failure_frame(failure)); })),
-      addresses_(static_cast<std::size_t>(options.size)) {
+      addresses_(static_cast<std::size_t>(options.size)),
+      heard_(std::chrono::steady_clock::now()) {
   start();
   try {
     World::Lock lock = world_->lock();
@@ -65,6 +69,12 @@ ControlPlane::~ControlPlane() {
   }
   line_->send({Frame::Kind::bye, {}});
   line_->socket.end_sending();  // the hub answers by closing the connection
+  if (world_->failed()) {       // unless it is silent
+    std::unique_lock lock(heard_mutex_);
+    heard_something_.wait_for(lock, std::chrono::duration<double>(kLeaveSeconds),
+                              [this] { return reader_has_ended_; });
+    line_->socket.shut_down();
+  }
   reader_.join();
 }
 
@@ -96,8 +106,15 @@ void ControlPlane::read_frames() {
   World::Lock lock = world_->lock();
   const bool lost = !leaving_;
   lock.unlock();
+  {
+    const std::lock_guard heard(heard_mutex_);
+    reader_has_ended_ = true;
+  }
+  heard_something_.notify_all();
   if (lost) {
-    world_->learn({"rank 0 failed: its process ended without a word, or its machine was lost", 0});
+    world_->learn({concat("rank 0 failed: its process ended without a word, or its machine (",
+                          options_.host, ") was lost"),
+                   0, false, true});
   }
 }
 
@@ -105,6 +122,9 @@ void ControlPlane::handle(const Frame& frame) {
   FieldReader fields(frame.body);
   if (frame.kind == Frame::Kind::failure) {
     return world_->learn(read_failure(fields));
+  }
+  if (frame.kind == Frame::Kind::statuses) {
+    return handle_statuses(frame);
   }
   {
     const World::Lock lock = world_->lock();
@@ -127,6 +147,54 @@ void ControlPlane::handle(const Frame& frame) {
     }
   }
   world_->notify();
+}
+
+void ControlPlane::handle_statuses(const Frame& frame) {
+  {
+    const std::lock_guard lock(heard_mutex_);
+    heard_ = std::chrono::steady_clock::now();
+    if (!frame.body.empty()) {
+      FieldReader fields(frame.body);
+      statuses_.resize(static_cast<std::size_t>(size()));
+      for (Status& status : statuses_) {
+        status.answered = fields.number<std::uint8_t>() != 0;
+        status.age = fields.number<double>();
+        status.bytes = fields.text();
+      }
+    }
+  }
+  heard_something_.notify_all();
+}
+
+void ControlPlane::tell_status(const std::string& bytes, bool last) {
+  FieldWriter fields;
+  line_->send({Frame::Kind::status, fields.number<std::uint8_t>(last).text(bytes).take()});
+}
+
+std::vector<ControlPlane::Status> ControlPlane::statuses() {
+  std::unique_lock lock(heard_mutex_);
+  if (rank() == 0) {
+    heard_something_.wait_for(lock, std::chrono::duration<double>(kStatusesSeconds),
+                              [this] { return !statuses_.empty(); });
+    return statuses_;
+  }
+  std::vector<Status> all = statuses_;
+  const std::chrono::duration<double> since = std::chrono::steady_clock::now() - heard_;
+  for (Status& status : all) {
+    status.age += since.count();
+  }
+  return all;
+}
+
+bool ControlPlane::hub_is_silent() const {
+  const std::lock_guard lock(heard_mutex_);
+  const std::chrono::duration<double> since = std::chrono::steady_clock::now() - heard_;
+  return rank() != 0 && since.count() > kSilentSeconds;
+}
+
+bool ControlPlane::has_lost_hub() const {
+  const std::lock_guard lock(heard_mutex_);
+  return reader_has_ended_;
 }
 
 void ControlPlane::announce(const std::string& group, const std::vector<int>& members) {

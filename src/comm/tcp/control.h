@@ -48,6 +48,20 @@ class ControlPlane {
   std::vector<std::string> gather(const std::string& group, const std::string& topic,
                                   std::int64_t number, const std::string& mine, double seconds);
 
+  // Where this rank stands, for others to know; `last`: what it says after a failure.
+  void tell_status(const std::string& bytes, bool last);
+  struct Status {
+    bool answered = false;  // after the failure
+    double age = 0;         // seconds
+    std::string bytes;      // empty: the rank never told
+  };
+  // After a failure for which a rank is silent, of all ranks. The first rank has the last words of
+  // those that answer within a few seconds, the second what was known shortly before, the others
+  // nothing.
+  std::vector<Status> statuses();
+  bool hub_is_silent() const;  // the first rank does not answer
+  bool has_lost_hub() const;   // its process ended
+
  private:
   using Key = std::tuple<std::string, std::string, std::int64_t>;
 
@@ -55,6 +69,7 @@ class ControlPlane {
   void listen();
   void read_frames();
   void handle(const Frame& frame);
+  void handle_statuses(const Frame& frame);
   // The connection to the hub. The world, which others hold too, tells failures through it.
   struct Line {
     Socket socket;
@@ -69,6 +84,11 @@ class ControlPlane {
   std::unique_ptr<Hub> hub_;                         // of the first rank
   std::map<Key, std::vector<std::string>> answers_;  // under the world's mutex
   bool welcomed_ = false, leaving_ = false;          // likewise
+  mutable std::mutex heard_mutex_;
+  std::condition_variable heard_something_;
+  std::vector<Status> statuses_;   // under heard_mutex_
+  Deadline heard_;                 // from the hub, likewise
+  bool reader_has_ended_ = false;  // likewise
   std::thread reader_;
 };
 

@@ -10,6 +10,13 @@ namespace bloomery {
 namespace {
 
 constexpr double kLastWordSeconds = 5;
+constexpr double kStatusSeconds = 3;  // of them, for what ranks tell of themselves
+constexpr double kBeatSeconds = 1;
+constexpr double kSilentSeconds = 2.5;  // a rank that told nothing for so long will not answer
+
+double seconds_since(Deadline time) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - time).count();
+}
 
 std::string list(const std::vector<int>& ranks) {
   std::string text;
@@ -24,6 +31,7 @@ std::string list(const std::vector<int>& ranks) {
 Frame failure_frame(const World::Failure& failure) {
   FieldWriter fields;
   fields.number<std::int32_t>(failure.rank).number<std::uint8_t>(failure.mistake);
+  fields.number<std::uint8_t>(failure.silence);
   return {Frame::Kind::failure, fields.text(failure.text).take()};
 }
 
@@ -31,6 +39,7 @@ World::Failure read_failure(FieldReader fields) {
   World::Failure failure;
   failure.rank = fields.number<std::int32_t>();
   failure.mistake = fields.number<std::uint8_t>() != 0;
+  failure.silence = fields.number<std::uint8_t>() != 0;
   failure.text = fields.text();
   return failure;
 }
@@ -82,6 +91,7 @@ void Hub::serve_once() {
   }
   refuse_absent();
   look_at_deadlines();
+  tell_statuses();
 }
 
 void Hub::take_new() {
@@ -132,9 +142,10 @@ void Hub::close(Connection& connection) {
   connection.socket = Socket();
   const int rank = connection.rank;
   if (rank >= 0 && !left_.contains(rank) && !failed_) {
-    fail({concat("rank ", rank,
-                 " failed: its process ended without a word, or its machine was lost"),
-          rank});
+    const std::string& address = connection.address;
+    fail({concat("rank ", rank, " failed: its process ended without a word, or its machine ",
+                 address.empty() ? "" : concat("(", address, ") "), "was lost"),
+          rank, false, true});
   }
 }
 
@@ -157,6 +168,8 @@ void Hub::handle(Connection& connection, const Frame& frame) {
       return handle_letter(connection.rank, fields);
     case Frame::Kind::failure:
       return fail(read_failure(fields), connection.rank);
+    case Frame::Kind::status:
+      return handle_status(connection.rank, fields);
     case Frame::Kind::bye:
       left_.insert(connection.rank);
       return look_at_deadlines();
@@ -178,12 +191,13 @@ void Hub::handle_hello(Connection& connection, FieldReader fields) {
                                      size_, ": they belong to different starts"));
   }
   connection.rank = rank;
+  connection.address = rank == 0 ? "" : peer_address(connection.socket);
   by_rank_[rank] = static_cast<std::size_t>(&connection - connections_.data());
   if (static_cast<int>(by_rank_.size()) == size_ && !failed_) {
     all_came_ = true;
     FieldWriter addresses;
     for (const auto& [each, place] : by_rank_) {
-      addresses.text(each == 0 ? "" : peer_address(connections_[place].socket));
+      addresses.text(connections_[place].address);
     }
     const Frame welcome{Frame::Kind::welcome, addresses.take()};
     for (int to = 0; to < size_; ++to) {
@@ -250,7 +264,7 @@ void Hub::look_at_deadlines() {
                   "in ", std::get<1>(key), " for rank(s) ", list(absent), ", which ",
                   gone ? "have left" : "did not come",
                   ": all ranks of a group must make the same calls"),
-           letters.first});
+           letters.first, false, true});
     }
   }
 }
@@ -276,6 +290,7 @@ void Hub::fail(const World::Failure& failure, int except) {
   }
   failed_ = true;
   last_word_ = seconds_from_now(kLastWordSeconds);
+  gathers_last_words_ = failure.silence;
   letters_.clear();
   const Frame frame = failure_frame(failure);
   for (const auto& [rank, place] : by_rank_) {
@@ -283,6 +298,42 @@ void Hub::fail(const World::Failure& failure, int except) {
       send(rank, frame);
     }
   }
+}
+
+void Hub::handle_status(int rank, FieldReader fields) {
+  const bool answered = fields.number<std::uint8_t>() != 0;
+  statuses_[rank] = {std::chrono::steady_clock::now(), answered, fields.text()};
+}
+
+void Hub::tell_statuses() {
+  if (gathers_last_words_) {
+    const bool all_answered = std::ranges::all_of(by_rank_, [this](const auto& each) {
+      const auto found = statuses_.find(each.first);
+      return connections_[each.second].closed || found == statuses_.end() ||
+             found->second.answered || seconds_since(found->second.taken) > kSilentSeconds;
+    });
+    if (all_answered || seconds_until(last_word_) < kLastWordSeconds - kStatusSeconds) {
+      gathers_last_words_ = false;
+      send(0, statuses());
+    }
+  } else if (all_came_ && !failed_ && seconds_until(next_beat_) == 0) {
+    next_beat_ = seconds_from_now(kBeatSeconds);
+    for (int rank = 1; rank < size_; ++rank) {
+      send(rank, rank == 1 ? statuses() : Frame{Frame::Kind::statuses, {}});
+    }
+  }
+}
+
+Frame Hub::statuses() const {
+  FieldWriter fields;
+  for (int rank = 0; rank < size_; ++rank) {
+    const auto found = statuses_.find(rank);
+    const bool known = found != statuses_.end();
+    fields.number<std::uint8_t>(known && found->second.answered);
+    fields.number(known ? seconds_since(found->second.taken) : 0.0);
+    fields.text(known ? found->second.bytes : std::string());
+  }
+  return {Frame::Kind::statuses, fields.take()};
 }
 
 void Hub::send(int rank, const Frame& frame) {

@@ -1,5 +1,9 @@
 // The middle of the control plane, a thread in the process of the first rank. All ranks are
 // connected to it: it gathers their messages, and tells all of a failure or of a rank that is gone.
+//
+// Ranks tell it where they stand. Every second it says to all that it lives, and to the second rank
+// what it knows of all, so that somebody knows if the first is lost. After a failure for which a
+// rank is silent it gathers the last words of the others for the first rank.
 #pragma once
 
 #include <map>
@@ -31,6 +35,7 @@ class Hub {
   struct Connection {
     Socket socket;
     int rank = -1;        // unknown until it says so
+    std::string address;  // of its machine; empty: this one
     std::string in, out;  // bytes on their way
     bool closed = false;
   };
@@ -58,6 +63,9 @@ class Hub {
   void refuse_absent();
   std::vector<int> missing(const Key& key, const Letters& letters) const;
   void fail(const World::Failure& failure, int except = -1);
+  void handle_status(int rank, FieldReader fields);
+  void tell_statuses();
+  Frame statuses() const;
   void send(int rank, const Frame& frame);
 
   const Socket listener_;
@@ -68,6 +76,14 @@ class Hub {
   std::set<int> left_;                  // in peace
   std::map<std::string, std::vector<int>> groups_;
   std::map<Key, Letters> letters_;
+  struct Status {
+    Deadline taken;
+    bool answered = false;  // after the failure
+    std::string bytes;
+  };
+  std::map<int, Status> statuses_;  // by rank
+  Deadline next_beat_{};
+  bool gathers_last_words_ = false;
   bool all_came_ = false, failed_ = false;
   Deadline last_word_;  // after a failure: when whoever has not left is left alone
   std::thread thread_;

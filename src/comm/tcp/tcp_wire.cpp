@@ -93,9 +93,13 @@ class TcpWire final : public Wire {
         check(seconds_until(explained) > 0, "the connection to rank(s) ", lost, " was lost in ",
               moving.front().piece.call.text());
       }
-      check(left == 0 || seconds_until(deadline) > 0, "waited ", world_->timeout_seconds(),
-            " s in ", moving.front().piece.call.text(), " for rank(s) ", waited_for(moving),
-            ", which did not come: all ranks of a group must make the same calls");
+      if (left > 0 && seconds_until(deadline) == 0) {
+        world_->fail_waiting(
+            rank_, concat("rank ", rank_, " waited ", world_->timeout_seconds(), " s in ",
+                          moving.front().piece.call.text(), " for rank(s) ", waited_for(moving),
+                          ", which did not come: all ranks of a group must make "
+                          "the same calls"));
+      }
     }
   }
 

@@ -5,11 +5,17 @@
 
 namespace bloomery {
 
-DocumentLines::DocumentLines(std::vector<std::string> keys, std::size_t max_line_bytes)
-    : keys_(std::move(keys)), max_line_bytes_(max_line_bytes), parser_(keys_) {}
+DocumentLines::DocumentLines(std::vector<std::string> keys, std::size_t max_line_bytes,
+                             std::string limit_flag)
+    : keys_(std::move(keys)),
+      max_line_bytes_(max_line_bytes),
+      limit_flag_(std::move(limit_flag)),
+      parser_(keys_) {}
 
 void DocumentLines::note_length(std::uint64_t bytes) {
-  line_.fault = concat("a line of ", bytes, " bytes; --max-document-bytes is ", max_line_bytes_);
+  line_.fault =
+      concat("a line of ", bytes, " bytes; ",
+             limit_flag_.empty() ? "the most that is read" : limit_flag_, " is ", max_line_bytes_);
 }
 
 void DocumentLines::read(std::string_view line, LineFormat format) {

@@ -20,7 +20,9 @@ struct DocumentLine {
 
 class DocumentLines {
  public:
-  DocumentLines(std::vector<std::string> keys, std::size_t max_line_bytes);
+  // `limit_flag` is how the user sets that limit; empty: not at all.
+  DocumentLines(std::vector<std::string> keys, std::size_t max_line_bytes,
+                std::string limit_flag = "--max-document-bytes");
 
   // Calls with every line of the chunk that is not blank; what it is given is valid for the call.
   void for_each(const LineChunk& chunk, const std::function<void(const DocumentLine&)>& visit);
@@ -31,6 +33,7 @@ class DocumentLines {
 
   const std::vector<std::string> keys_;
   const std::size_t max_line_bytes_;
+  const std::string limit_flag_;
   JsonLineParser parser_;
   DocumentLine line_;
 };

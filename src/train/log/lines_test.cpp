@@ -186,6 +186,17 @@ TEST(StatusLines, StartUp) {
   EXPECT_EQ(initialize_time_line(1.23456), "time to initialize megatron (seconds): 1.235");
   EXPECT_EQ(parameter_count_line(0, 1, 354871296),
             " > number of parameters on (tensor, pipeline) model parallel rank (0, 1): 354871296");
+  StateReport state{.pipeline_rank = 1, .holders = 1};
+  state.parameters = {.expected = 1048576, .allocated = 1153434};
+  EXPECT_EQ(state_line(state),
+            " > training state in MB on (tensor, pipeline) model parallel rank (0, 1), ZeRO 0 over "
+            "1 rank: parameters 1.1 (arithmetic 1.0) | gradients 0.0 (arithmetic 0.0) | optimizer "
+            "0.0 (arithmetic 0.0)");
+  state.zero_stage = 3;
+  state.holders = 4;
+  state.blocks = 5 << 19;
+  EXPECT_TRUE(state_line(state).ends_with(" | two whole blocks 2.5"));
+  EXPECT_NE(state_line(state).find("ZeRO 3 over 4 ranks: "), std::string::npos);
   EXPECT_EQ(decay_style_line("cosine"), "> learning rate decay style: cosine");
   EXPECT_EQ(dataset_sizes_lines(8000, 880, 80),
             " > datasets target sizes (minimum size):\n    train:      8000\n"

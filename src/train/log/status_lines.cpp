@@ -107,6 +107,19 @@ std::string parameter_count_line(std::int64_t tensor_rank, std::int64_t pipeline
       pipeline_rank, parameters);
 }
 
+std::string state_line(const StateReport& r) {
+  const auto mib = [](std::int64_t bytes) { return static_cast<double>(bytes) / 1048576.0; };
+  const auto both = [&](const StateReport::Bytes& bytes) {
+    return fmt::format("{:.1f} (arithmetic {:.1f})", mib(bytes.allocated), mib(bytes.expected));
+  };
+  std::string line = fmt::format(
+      " > training state in MB on (tensor, pipeline) model parallel rank ({}, {}), ZeRO {} over {} "
+      "rank{}: parameters {} | gradients {} | optimizer {}",
+      r.tensor_rank, r.pipeline_rank, r.zero_stage, r.holders, r.holders == 1 ? "" : "s",
+      both(r.parameters), both(r.gradients), both(r.optimizer));
+  return r.blocks == 0 ? line : line + fmt::format(" | two whole blocks {:.1f}", mib(r.blocks));
+}
+
 std::string decay_style_line(const std::string& style) {
   return fmt::format("> learning rate decay style: {}", style);
 }

@@ -40,6 +40,18 @@ std::string datetime_line(const std::string& event, std::time_t now);
 std::string exit_line(std::int64_t iteration, std::time_t now);
 std::string parameter_count_line(std::int64_t tensor_rank, std::int64_t pipeline_rank,
                                  std::int64_t parameters);
+// Beside Megatron's: bytes of parameters, gradients and optimizer state by arithmetic and as they
+// are allocated, of each rank that has other parameters; in MiB, called MB as elsewhere.
+struct StateReport {
+  std::int64_t tensor_rank = 0, pipeline_rank = 0;
+  std::int64_t zero_stage = 0, holders = 1;  // ranks that divide them
+  struct Bytes {
+    std::int64_t expected = 0, allocated = 0;
+  };
+  Bytes parameters, gradients, optimizer;
+  std::int64_t blocks = 0;  // ZeRO 3: where blocks are whole in turns
+};
+std::string state_line(const StateReport& report);
 std::string decay_style_line(const std::string& style);
 std::string train_iterations_line(std::int64_t iterations);
 std::string building_datasets_line();

@@ -71,10 +71,24 @@ std::vector<std::string> Trace::lanes() const {
 }
 
 std::string chrome_trace(const Trace& trace, int rank) {
+  const std::vector<Trace::Step> steps = trace.steps();
+  return chrome_trace({chrome_events(trace, rank, "", steps.empty() ? 0 : steps.front().start)});
+}
+
+std::string chrome_trace(const std::vector<std::string>& events) {
+  std::string text = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
+  for (const std::string& each : events) {
+    text += text.ends_with("[\n") ? "" : ",\n";
+    text += each;
+  }
+  return text + "\n]}\n";
+}
+
+std::string chrome_events(const Trace& trace, int rank, const std::string& place,
+                          std::int64_t origin) {
   using Json = nlohmann::ordered_json;
   const std::vector<Trace::Step> steps = trace.steps();
   const std::vector<std::string> lanes = trace.lanes();
-  const std::int64_t origin = steps.empty() ? 0 : steps.front().start;
   const auto microseconds = [](std::int64_t ns) { return static_cast<double>(ns) / 1000; };
   const auto complete = [&](const std::string& name, const std::string& category,
                             std::int64_t start, std::int64_t end, int lane) {
@@ -90,7 +104,7 @@ std::string chrome_trace(const Trace& trace, int rank) {
     return Json{
         {"name", what}, {"ph", "M"}, {"pid", rank}, {"tid", lane}, {"args", {{"name", name}}}};
   };
-  std::string text = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
+  std::string text;
   const auto put = [&text](const Json& event) {
     text += event.dump(-1, ' ', false, Json::error_handler_t::replace);
     text += ",\n";
@@ -106,7 +120,14 @@ std::string chrome_trace(const Trace& trace, int rank) {
     if (!span.shape.empty()) event["args"] = {{"shape", span.shape}};
     put(event);
   }
-  return text + named("process_name", 0, fmt::format("rank {}", rank)).dump() + "\n]}\n";
+  const std::string process =
+      place.empty() ? fmt::format("rank {}", rank) : fmt::format("rank {}, {}", rank, place);
+  put(Json{{"name", "process_sort_index"},
+           {"ph", "M"},
+           {"pid", rank},
+           {"tid", 0},
+           {"args", {{"sort_index", rank}}}});
+  return text + named("process_name", 0, process).dump();
 }
 
 }  // namespace bloomery

@@ -85,8 +85,13 @@ class Span {
   std::int64_t start_ = 0;
 };
 
-// The trace as a JSON object with `traceEvents`; `rank` is shown as the process.
-std::string chrome_trace(const Trace& trace, int rank);
+// The events of a rank's trace, JSON objects with commas between; the rank is shown as a process,
+// `place` beside its number. Times count from `origin`.
+std::string chrome_events(const Trace& trace, int rank, const std::string& place,
+                          std::int64_t origin);
+// A JSON object with the `traceEvents` of all ranks.
+std::string chrome_trace(const std::vector<std::string>& events);
+std::string chrome_trace(const Trace& trace, int rank);  // of one rank, from its first step on
 
 // Time of a lane inside the recorded steps by name: each instant belongs to the innermost span
 // that covers it, what no span covers to the row "(unattributed)". So the rows sum to the steps

@@ -68,7 +68,12 @@ void describe_logging(OptionTable& t, LoggingOptions& o) {
         "A loss that no model can have on these data, for the curves of report.html.", at_least(0));
   t.add("report-samples", o.report_samples,
         "Prompts from which the finished model writes on, shown in report.html.");
-  t.add_choice("profile", o.profile, "Write a trace of the chosen steps; pt-full with shapes.",
+  t.add("straggler-percent", o.straggler_percent,
+        "Warn, once in a log interval, of a rank that computes so much slower than the median of "
+        "its kind; 0: never.",
+        between(0, 10'000));
+  t.add_choice("profile", o.profile,
+               "Write a trace of the chosen steps of all ranks; pt-full with shapes.",
                {"none", "pt", "pt-full"})
       .alone("pt");
   t.add("profile_steps", o.profile_steps, "First step of the trace and the one after its last.",

@@ -2,6 +2,32 @@
 #include "train/options/pretrain_options.h"
 
 namespace bloomery {
+namespace {
+
+void describe_replicas(OptionTable& t, ReplicaOptions& o) {
+  t.add("zero-reduce-bucket-size", o.bucket_elements,
+        "Gradients that are summed over data-parallel ranks at once, and updated weights that are "
+        "gathered, at most; a parameter is never cut. 0: an eighth of the model, within 2^18 and "
+        "2^25.",
+        between(0, 1e12))
+      .alias("ddp-bucket-size")
+      .deepspeed("zero_optimization.reduce_bucket_size");
+  t.add("overlap-grad-reduce", o.overlap_reductions,
+        "Sum the gradients of data-parallel ranks beside the backward pass; without it, in it.")
+      .deepspeed("zero_optimization.overlap_comm");
+  t.add("overlap-param-gather", o.overlap_gathers,
+        "Gather weights beside the computation: with ZeRO 1 and 2 what was updated, during the "
+        "next forward pass; with 3 the next block, while one computes. Without it, when they are "
+        "used.");
+  t.add("grad-reduce-dtype", o.reduce_dtype,
+        "What gradients are rounded to for their sum over data-parallel ranks: half the traffic "
+        "in 16 bits. Micro-batches are added up in fp32 always.",
+        {{"fp32", DType::fp32}, {"bf16", DType::bf16}, {"fp16", DType::fp16}})
+      .shorthand("grad-reduce-in-bf16", "bf16")
+      .deepspeed("communication_data_type");
+}
+
+}  // namespace
 
 void add_transport(OptionTable& t, Transport& transport) {
   t.add(
@@ -24,8 +50,11 @@ void describe_parallel(OptionTable& t, ParallelOptions& o) {
         "Ranks as threads of this process, on one CPU or sharing one GPU.", between(1, 65536));
   add_transport(t, o.transport);
   t.add("distributed-timeout-minutes", o.timeout_minutes,
-        "A rank that waits so long for another ends the run and says for whom.",
+        "A rank that waits so long for another ends the run: which rank is missing and where all "
+        "stand is said, and a file watchdog-DATE.txt has the last calls of each.",
         between(1, 100'000));
+  t.add("distributed-timeout-seconds", o.timeout_seconds,
+        "The same in seconds; it counts instead of the minutes.", between(0.1, 6'000'000));
   t.add("tensor-model-parallel-size", o.tensor,
         "Ranks that divide every layer's heads, feed-forward size and vocabulary.",
         between(1, 65536));
@@ -57,6 +86,7 @@ void describe_parallel(OptionTable& t, ParallelOptions& o) {
         between(0, 3))
       .shorthand("use-distributed-optimizer", "1")
       .deepspeed("zero_optimization.stage");
+  describe_replicas(t, o.replicas);
 }
 
 }  // namespace bloomery

@@ -31,6 +31,10 @@ void describe_batch(OptionTable& t, PretrainOptions& o) {
         "Save and stop (exit code 75) after so many minutes.", at_least(0));
   t.add("check-for-nan-in-loss-and-grad", o.stop.on_nan,
         "Stop at a loss or gradient that is no number instead of skipping the step.");
+  t.add("check-replicas", o.stop.check_replicas,
+        "Every so many steps compare the weights that several ranks hold, bit for bit, and stop if "
+        "a rank's differ: its machine is broken.",
+        at_least(1));
   t.add(
       "warn-after-skipped", o.stop.skipped_until_warning,
       "Warn when so many steps in a row were skipped; 0: never. Steps in which an fp16 loss scale "

@@ -9,6 +9,14 @@
 namespace bloomery {
 namespace {
 
+constexpr const char* kAlwaysScattered =
+    "gradients lie in contiguous buckets here, and with ZeRO each rank gets the sums of its shard";
+constexpr const char* kOneBucketSize =
+    "weights are gathered in the buckets in which gradients are summed: --zero-reduce-bucket-size";
+constexpr const char* kTwoBuffers =
+    "with ZeRO 3 the next block is gathered while one computes, into two buffers of the largest "
+    "block's size; nothing else is whole";
+
 // Names separated by spaces, so that a group reads as one.
 struct WithoutEffect {
   const char* names;
@@ -18,14 +26,17 @@ struct WithoutEffect {
 constexpr std::array kWithoutEffect = {
     WithoutEffect{"disable-mem-efficient-ln no-persist-layer-norm no-masked-softmax-fusion "
                   "no-bias-dropout-fusion no-gradient-accumulation-fusion transformer-impl "
-                  "cpu-torch-adam ds-fused-adam",
+                  "cpu-torch-adam ds-fused-adam no-rope-fusion use-mcore-models",
                   "it chooses between kernels for the same result, and there is one here"},
     WithoutEffect{"use-flash-attn use-flash-attn-v1 use-flash-attn-v2 use-flash-attn-triton "
                   "use-flash-attn-builder",
                   "attention never keeps its probabilities here"},
+    WithoutEffect{"group-query-attention", "--num-query-groups says how many groups there are"},
     WithoutEffect{"no-query-key-layer-scaling attention-softmax-in-fp32",
                   "the softmax of attention is always computed in fp32"},
-    WithoutEffect{"accumulate-allreduce-grads-in-fp32", "gradients are always summed in fp32"},
+    WithoutEffect{"accumulate-allreduce-grads-in-fp32",
+                  "gradients are added up in fp32, over ranks too unless --grad-reduce-dtype says "
+                  "otherwise"},
     WithoutEffect{"embedding-weights-in-fp32",
                   "as with it there, rows of the embedding are taken as they are and their "
                   "gradients are always summed in fp32"},
@@ -57,10 +68,10 @@ constexpr std::array kWithoutEffect = {
                   "contigious-checkpointing synchronize-each-layer profile-backward",
                   "there is one way to recompute here, chosen by --checkpoint-activations or "
                   "--recompute-granularity"},
-    WithoutEffect{"zero-reduce-scatter zero-contigious-gradients zero-reduce-bucket-size "
-                  "zero-allgather-bucket-size use-pin-memory scattered-embeddings "
-                  "split-transformers memory-centric-tiled-linear tile-factor "
-                  "empty-unused-memory-level",
+    WithoutEffect{"zero-reduce-scatter zero-contigious-gradients", kAlwaysScattered},
+    WithoutEffect{"zero-allgather-bucket-size", kOneBucketSize},
+    WithoutEffect{"use-pin-memory scattered-embeddings split-transformers "
+                  "memory-centric-tiled-linear tile-factor empty-unused-memory-level",
                   "it concerns how memory is handled there"},
     WithoutEffect{
         "exit-signal-handler adlr-autoresume adlr-autoresume-interval",
@@ -175,34 +186,33 @@ void describe_deepspeed_keys(OptionTable& t) {
   for (const char* path : {"zero_optimization.stage3_max_live_parameters",
                            "zero_optimization.stage3_max_reuse_distance",
                            "zero_optimization.stage3_param_persistence_threshold",
-                           "zero_optimization.stage3_prefetch_bucket_size",
-                           "zero_optimization.stage3_gather_16bit_weights_on_model_save",
-                           "zero_optimization.contiguous_gradients",
-                           "zero_optimization.overlap_comm",
-                           "zero_optimization.reduce_bucket_size",
-                           "zero_optimization.reduce_scatter",
-                           "zero_optimization.allgather_partitions",
-                           "zero_optimization.allgather_bucket_size",
-                           "zero_optimization.sub_group_size",
-                           "zero_optimization.round_robin_gradients",
-                           "zero_optimization.zero_hpz_partition_size",
-                           "prescale_gradients",
-                           "gradient_predivide_factor",
-                           "communication_data_type",
-                           "aio",
-                           "dataloader_drop_last",
-                           "zero_allow_untested_optimizer",
-                           "zero_force_ds_cpu_optimizer",
-                           "activation_checkpointing",
-                           "checkpoint",
-                           "fp16.auto_cast"}) {
+                           "zero_optimization.stage3_model_persistence_threshold",
+                           "zero_optimization.stage3_prefetch_bucket_size"}) {
+    t.ignore_deepspeed(path, kTwoBuffers);
+  }
+  for (const char* path :
+       {"zero_optimization.contiguous_gradients", "zero_optimization.reduce_scatter",
+        "zero_optimization.allgather_partitions", "zero_optimization.round_robin_gradients"}) {
+    t.ignore_deepspeed(path, kAlwaysScattered);
+  }
+  t.ignore_deepspeed("zero_optimization.allgather_bucket_size", kOneBucketSize);
+  t.ignore_deepspeed("zero_optimization.sub_group_size",
+                     "the optimizer updates a rank's shard in place, without groups");
+  t.ignore_deepspeed("zero_optimization.stage3_gather_16bit_weights_on_model_save",
+                     "every checkpoint has whole tensors, whoever wrote their parts");
+  t.ignore_deepspeed("zero_optimization.stage3_gather_fp16_weights_on_model_save",
+                     "every checkpoint has whole tensors, whoever wrote their parts");
+  for (const char* path : {"zero_optimization.zero_hpz_partition_size", "prescale_gradients",
+                           "gradient_predivide_factor", "aio", "dataloader_drop_last",
+                           "zero_allow_untested_optimizer", "zero_force_ds_cpu_optimizer",
+                           "activation_checkpointing", "checkpoint", "fp16.auto_cast"}) {
     t.ignore_deepspeed(path, kTuning);
   }
   for (const char* path : {"steps_per_print", "wall_clock_breakdown", "flops_profiler",
                            "comms_logger", "wandb", "tensorboard", "csv_monitor"}) {
     t.ignore_deepspeed(path, "logs are asked for with flags");
   }
-  t.ignore_deepspeed("data_types.grad_accum_dtype", "gradients are always summed in fp32");
+  t.ignore_deepspeed("data_types.grad_accum_dtype", "micro-batches are always added up in fp32");
   t.ignore_deepspeed("optimizer", "the optimizer comes from the flags, as in Megatron-DeepSpeed");
   t.ignore_deepspeed("scheduler", "the schedule comes from the flags, as in Megatron-DeepSpeed");
   constexpr const char* kOffload = "keeping state off the device is not built yet";

@@ -179,6 +179,7 @@ Plan make_plan(const PretrainOptions& o, std::int64_t vocabulary) {
   plan.parameters = count_parameters(plan.model);
   plan.micro_batch = o.batch.micro;
   plan.layout = layout(o);
+  plan.replicas = o.parallel.replicas;
   plan.data_ranks = plan.layout.degrees.data;
   plan.seq_length = o.data.seq_length;
   plan.batch = BatchSize(global_batch_size(o), rampup(o.batch));

@@ -38,6 +38,7 @@ struct Plan {
   ParameterCount parameters;
 
   Layout layout;
+  ReplicaOptions replicas;
   std::int64_t micro_batch = 1, data_ranks = 1, seq_length = 1;
   BatchSize batch{1, {}};
   std::int64_t num_micro_batches(std::int64_t consumed_samples) const {

@@ -16,6 +16,7 @@
 #include "optim/optimizer.h"
 #include "tensor/dtype.h"
 #include "tokenizer/load.h"
+#include "zero/replica_options.h"
 
 namespace bloomery {
 
@@ -44,13 +45,18 @@ struct ParallelOptions {
   int ranks_as_threads = 1;
   Transport transport = Transport::automatic;  // between processes
   std::int64_t timeout_minutes = 10;
+  std::optional<double> timeout_seconds;  // counts instead
   int tensor = 1, pipeline = 1;
   int sequence = 1;  // of the context axis: parts of the same sequences
   bool sequence_parallel = false;
   std::optional<std::int64_t> layers_per_chunk;  // none: a stage is one chunk
   PipelineSchedule schedule = PipelineSchedule::one_forward_one_backward;
   std::optional<std::int64_t> zero_stage;
+  ReplicaOptions replicas;
 
+  double timeout() const {  // in seconds
+    return timeout_seconds.value_or(60 * static_cast<double>(timeout_minutes));
+  }
   int num_ranks() const { return processes * ranks_as_threads; }
   // That work on the same samples together.
   int model_ranks() const { return tensor * sequence * pipeline; }
@@ -136,6 +142,7 @@ struct StopOptions {
   bool on_nan = false;  // else such a step is skipped and counted
   // Steps in a row that changed nothing until a warning, and until the end; 0: never.
   std::int64_t skipped_until_warning = 5, skipped_until_stop = 100;
+  std::optional<std::int64_t> check_replicas;  // steps between comparisons
 };
 
 struct LoggingOptions {
@@ -155,6 +162,7 @@ struct LoggingOptions {
   std::vector<std::string> report_samples;  // prompts whose continuations it shows
   std::string profile = "none";             // or pt, pt-full
   std::vector<std::int64_t> profile_steps = {2, 3};
+  std::int64_t straggler_percent = 10;  // 0: no warnings
 };
 
 struct PretrainOptions {

@@ -1,7 +1,9 @@
 #include "train/options/read_pretrain.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -135,6 +137,20 @@ void take_stored_model(OptionTable& table, PretrainOptions& o, Notes& notes) {
   }
 }
 
+// Megatron-LM names the kind of positions, for which Megatron-DeepSpeed and we have flags.
+std::vector<std::string> with_flags_of_positions(std::vector<std::string> arguments) {
+  const std::map<std::string, std::string> flags = {{"rope", "--use-rotary-position-embeddings"},
+                                                    {"learned_absolute", "--position-embedding"},
+                                                    {"none", "--no-position-embedding"}};
+  const auto found = std::ranges::find(arguments, "--position-embedding-type");
+  const auto word = found == arguments.end() ? found : std::next(found);
+  if (word != arguments.end() && flags.contains(*word)) {
+    *found = flags.at(*word);
+    arguments.erase(word);
+  }
+  return arguments;
+}
+
 void apply_tokenizer_default(TokenizerOptions& o) {
   if (o.path.empty() && o.type.empty() && !o.vocab_file.empty()) {
     o.type = "GPT2BPETokenizer";  // what pretrain_gpt takes when none is named
@@ -166,7 +182,7 @@ std::vector<std::string> read_pretrain(OptionTable& table, PretrainOptions& opti
                                        const std::vector<std::string>& arguments,
                                        const Environment& environment) {
   Notes notes;
-  table.read_flags(arguments);
+  table.read_flags(with_flags_of_positions(arguments));
   std::vector<std::string> further;
   try {
     read_deepspeed(table, options, notes);

@@ -48,6 +48,34 @@ TEST(ReadPretrain, LossScaleAndClippingComeFromDeepspeed) {
   EXPECT_TRUE(c.has_note("scheduler in "));
 }
 
+TEST(ReadPretrain, CommunicationComesFromDeepspeedOrMegatronsFlags) {
+  const PretrainCase c = with_deepspeed(
+      R"({"zero_optimization": {"stage": 2, "reduce_bucket_size": 5e8, "overlap_comm": false,
+          "allgather_bucket_size": 5e8, "contiguous_gradients": true, "reduce_scatter": true,
+          "stage3_prefetch_bucket_size": 1e7, "sub_group_size": 1e9},
+          "communication_data_type": "bf16"})",
+      {});
+  ASSERT_EQ(c.error, "");
+  const ReplicaOptions replicas = make_plan(c.options, 301).replicas;
+  EXPECT_EQ(replicas.bucket_elements, 500'000'000);
+  EXPECT_FALSE(replicas.overlap_reductions);
+  EXPECT_TRUE(replicas.overlap_gathers);
+  EXPECT_EQ(replicas.reduce_dtype, DType::bf16);
+  EXPECT_TRUE(c.has_note("allgather_bucket_size"));
+  EXPECT_TRUE(c.has_note("stage3_prefetch_bucket_size"));
+  const PretrainCase flags(
+      small_gpt({"--train-iters", "10", "--use-distributed-optimizer", "--overlap-grad-reduce",
+                 "--no-overlap-param-gather", "--ddp-bucket-size", "1000"}));
+  ASSERT_EQ(flags.error, "");
+  EXPECT_EQ(flags.options.parallel.zero_stage, 1);
+  EXPECT_TRUE(flags.options.parallel.replicas.overlap_reductions);
+  EXPECT_FALSE(flags.options.parallel.replicas.overlap_gathers);
+  EXPECT_EQ(flags.options.parallel.replicas.bucket_elements, 1000);
+  EXPECT_EQ(flags.options.parallel.replicas.reduce_dtype, DType::fp32);
+  const PretrainCase rounded(small_gpt({"--train-iters", "10", "--grad-reduce-in-bf16"}));
+  EXPECT_EQ(rounded.options.parallel.replicas.reduce_dtype, DType::bf16);
+}
+
 TEST(ReadPretrain, DeepspeedsRulesOfOverflow) {
   const PretrainCase c =
       with_deepspeed(R"({"fp16": {"enabled": true, "consecutive_hysteresis": true}})", {"--fp16"});
@@ -195,6 +223,20 @@ TEST(ReadPretrain, ModelSizes) {
   EXPECT_EQ(key.options.model.hidden_size, 5120);
   EXPECT_TRUE(PretrainCase(rest, {.model_size_key = "GPT12B", .processes = 1})
                   .fails_with("there is no model size 'GPT12B'"));
+}
+
+TEST(ReadPretrain, MegatronLmsWords) {
+  const PretrainCase c(
+      small_gpt({"--position-embedding-type", "rope", "--normalization", "RMSNorm",
+                 "--group-query-attention", "--num-query-groups", "2", "--train-iters", "2"}));
+  ASSERT_EQ(c.error, "");
+  EXPECT_TRUE(c.options.model.positions.rotary);
+  EXPECT_EQ(c.options.model.norm.kind, NormKind::rms);
+  EXPECT_EQ(c.options.model.attention.num_groups, 2);
+  EXPECT_FALSE(PretrainCase(small_gpt({"--position-embedding-type", "learned_absolute"}))
+                   .options.model.positions.rotary);
+  EXPECT_TRUE(PretrainCase(small_gpt({"--position-embedding-type", "ropy"}))
+                  .fails_with("--position-embedding-type"));
 }
 
 TEST(ReadPretrain, ProcessesAreRanks) {

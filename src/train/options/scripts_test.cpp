@@ -2,6 +2,7 @@
 // With BLOOMERY_WRITE_DOCS=1 the pages are written instead of compared.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -49,7 +50,33 @@ std::vector<Script> scripts(const char* file) {
   return all;
 }
 
-std::string outcome(Script script) {
+// Of one model: the tensor, pipeline and sequence degrees that the script asks for.
+int model_ranks(const Script& script) {
+  int ranks = 1;
+  for (const char* flag : {"--tensor-model-parallel-size", "--pipeline-model-parallel-size",
+                           "--ds-sequence-parallel-size"}) {
+    const auto found = std::ranges::find(script.arguments, flag);
+    ranks *= found == script.arguments.end() ? 1 : std::stoi(*std::next(found));
+  }
+  return ranks;
+}
+
+// The fewest that its numbers allow: a configuration which says how many micro-batches a rank
+// accumulates fixes them.
+int data_ranks(const Script& script) {
+  const nlohmann::json& config = script.deepspeed;
+  for (const char* key :
+       {"gradient_accumulation_steps", "train_batch_size", "train_micro_batch_size_per_gpu"}) {
+    if (config.is_null() || !config.contains(key)) {
+      return 1;
+    }
+  }
+  return config["train_batch_size"].get<int>() /
+         (config["train_micro_batch_size_per_gpu"].get<int>() *
+          config["gradient_accumulation_steps"].get<int>());
+}
+
+std::string outcome(Script script, int ranks) {
   const auto config = std::filesystem::path(testing::TempDir()) / "ds_config_of_a_script.json";
   if (!script.deepspeed.is_null()) {
     std::ofstream(config) << script.deepspeed.dump();
@@ -57,6 +84,7 @@ std::string outcome(Script script) {
   for (std::string& argument : script.arguments) {
     if (argument == "DEEPSPEED_CONFIG") argument = config.string();
   }
+  script.arguments.insert(script.arguments.end(), {"--ranks-as-threads", std::to_string(ranks)});
   std::string text = PretrainCase(script.arguments).error;
   for (std::size_t at = 0; (at = text.find(config.string(), at)) != text.npos;) {
     text.replace(at, config.string().size(), "its configuration");
@@ -67,23 +95,27 @@ std::string outcome(Script script) {
   for (std::size_t at = 0; (at = text.find("\n  ", at)) != text.npos;) {
     text.replace(at, 3, "<br>");
   }
-  return text.empty() ? "accepted" : "refused: " + text;
+  const std::string with = ranks == 1 ? "" : concat(", ", ranks, " ranks");
+  return text.empty() ? "accepted" + with : "refused: " + text;
 }
 
 TEST(Scripts, ArgumentListsParseOrSayWhyNot) {
   std::string page =
       "# Scripts of Megatron-DeepSpeed\n\nWhat becomes of the argument lists of its GPT scripts "
-      "(`examples_deepspeed`, with the parallel\ndegrees and numbers of GPUs they ask the reader "
-      "to "
-      "set at 1) and of its README, given to "
-      "`bloomery pretrain` unchanged. `tests/long/scripts.py` trains ten of those that are "
-      "accepted. "
-      "Written by a test.\n\n| script | |\n| --- | --- |\n";
+      "(`examples_deepspeed`), of its README and of walk-throughs of others, given to "
+      "`bloomery pretrain` unchanged, with as many ranks as hold one\nmodel by the tensor, "
+      "pipeline and sequence degrees that they ask for: data-parallel degrees, which are those of "
+      "a machine, are cut. `tests/long/scripts.py` trains those that\nare accepted at reduced "
+      "size, with that many ranks. Written by a test.\n\n| script | |\n| --- | --- |\n";
   int num_accepted = 0;
   for (const char* file : {"readme_commands.json", "megatron_scripts.json"}) {
     for (const Script& script : scripts(file)) {
-      const std::string what = outcome(script);
-      num_accepted += what == "accepted";
+      const int ranks = model_ranks(script) * data_ranks(script);
+      const std::string what = outcome(script, ranks);
+      num_accepted += what.starts_with("accepted");
+      EXPECT_LE(ranks, 32) << script.name;
+      EXPECT_EQ(what.find("ranks hold a model"), std::string::npos) << script.name << ": " << what;
+      EXPECT_EQ(what.find("data-parallel ranks"), std::string::npos) << script.name << ": " << what;
       EXPECT_EQ(what.find("unknown"), std::string::npos) << script.name << ": " << what;
       EXPECT_EQ(what.find("required"), std::string::npos) << script.name << ": " << what;
       page += "| " + script.name + " | " + what + " |\n";

@@ -10,10 +10,16 @@ namespace {
 
 TEST(RunProfile, TraceThatCannotBeWrittenIsSaidAndTriedAgain) {
   const TemporaryFolder folder;
-  Device device{DeviceOptions{.num_threads = 1}};
-  Stream stream{device};
+  RankOptions options;
+  options.model.num_layers = 1;
+  options.model.hidden_size = 16;
+  options.model.attention.num_heads = 2;
+  options.model.vocabulary.size = 50;
+  options.model.positions.max_length = 8;
+  options.device = {.num_threads = 1};
+  Rank rank(options);
   const std::filesystem::path file = folder.path() / "later" / "trace.json";
-  RunProfile profile(stream, {.profile_steps = {1, 2}}, file);
+  RunProfile profile(rank, {.profile_steps = {1, 2}}, file);
   profile.begin(1);
   const std::string first = profile.end(1);
   EXPECT_NE(first.find("where the time went"), std::string::npos) << first;

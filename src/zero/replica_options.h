@@ -1,0 +1,20 @@
+// How ranks that hold the same parameters, or shards of them, bring them together: what each holds
+// is another matter (comm/layout.h).
+#pragma once
+
+#include <cstdint>
+
+#include "tensor/dtype.h"
+
+namespace bloomery {
+
+struct ReplicaOptions {
+  std::int64_t bucket_elements = 0;  // that are summed or gathered at once; 0: by the model's size
+  // Beside the computation, or in its stream.
+  bool overlap_reductions = true, overlap_gathers = true;
+  // What gradients are rounded to before they are summed over ranks; they are added up in fp32
+  // before and after.
+  DType reduce_dtype = DType::fp32;
+};
+
+}  // namespace bloomery
