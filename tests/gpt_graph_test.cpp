@@ -55,6 +55,11 @@ RankOptions recomputed(RankOptions options) {
   return options;
 }
 
+RankOptions in_fp8(RankOptions options) {
+  options.fp8.emplace();
+  return options;
+}
+
 using Bytes = std::vector<unsigned char>;
 
 // Everything that a step leaves behind.
@@ -190,6 +195,7 @@ TEST_P(GptGraph, AReplayedStepEqualsAnEagerOne) {
       check_replay(variant);
     }
   }
+  check_replay(in_fp8(small(GetParam(), DType::bf16)));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "apps/common/progress_line.h"
 #include "base/file.h"
 #include "ops/matmul/choices.h"
+#include "train/options/plan.h"
 #include "train/profile/step_profiler.h"
 #include "train/rank.h"
 
@@ -38,6 +39,7 @@ struct BenchGptOptions {
   std::string size = "124M";
   DeviceChoice device;
   DType dtype = DType::fp32;
+  Fp8Flags fp8;
   std::int64_t micro_batch = 0, length = 0;
   int num_micro_batches = 1;
   int num_steps = 10;
@@ -75,6 +77,7 @@ void describe(OptionTable& t, BenchGptOptions& o) {
   t.add("profile", o.profile,
         "Profile three more steps: print where their time went by op and write a trace to this "
         "file, which Perfetto (ui.perfetto.dev) and chrome://tracing show.");
+  describe_fp8(t, o.fp8);
 }
 
 RankOptions rank_options(const BenchGptOptions& o, const DeviceOptions& device,
@@ -92,6 +95,7 @@ RankOptions rank_options(const BenchGptOptions& o, const DeviceOptions& device,
   }
   options.recompute.cheap_values = o.recompute_activations;
   options.dtype = o.dtype;
+  options.fp8 = fp8_options(o.fp8);
   options.device = device;
   if (o.dtype == DType::fp16) {  // fixed: steps skipped in search of a scale would not count
     options.optimizer.loss_scale.initial = 65536;
@@ -144,10 +148,10 @@ void measure(Rank& rank, const std::vector<Batch>& batches, const BenchGptOption
   const StepReport report = rank.optimizer().report(0);
   constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
   out << "bloomery " << rank.stream().device().description() << ' ' << o.size << ' ' << o.dtype
-      << ", " << sequences << " x " << length << " tokens: " << std::fixed << std::setprecision(0)
-      << tokens / seconds << " tokens/s, " << std::setprecision(1) << seconds * 1e3
-      << " ms/step, peak " << std::setprecision(2)
-      << static_cast<double>(memory.peak_used_bytes) / kGiB << " GiB used, "
+      << (o.fp8.format == Fp8Flags::Format::none ? "" : " with fp8") << ", " << sequences << " x "
+      << length << " tokens: " << std::fixed << std::setprecision(0) << tokens / seconds
+      << " tokens/s, " << std::setprecision(1) << seconds * 1e3 << " ms/step, peak "
+      << std::setprecision(2) << static_cast<double>(memory.peak_used_bytes) / kGiB << " GiB used, "
       << static_cast<double>(memory.reserved_bytes) / kGiB << " GiB reserved, gradient norm "
       << std::setprecision(4) << report.grad_norm << std::endl;
 }

@@ -33,7 +33,7 @@ void describe(OptionTable& t, BenchOpsOptions& o) {
   describe(t, o.device);
   t.add_choice("dtype", o.dtype, "Type of activations; auto is bf16 on GPUs and fp32 on CPUs.",
                {"auto", "fp32", "bf16", "fp16"});
-  t.add("op", o.op, "Only rows whose name contains this.");
+  t.add("op", o.op, "Only rows whose name contains this; fp8: those of 8 bits.");
   t.section("shapes");
   t.add("micro-batch-size", o.micro_batch, "Sequences; by default 64 on GPUs and 4 on CPUs.",
         at_least(1));
@@ -162,8 +162,12 @@ class Report {
 std::vector<BenchRow> chosen_rows(const BenchOpsOptions& options) {
   std::vector<BenchRow> rows;
   std::vector<std::string> names;
-  for (const auto& family : {elementwise_rows, norm_rows, vocabulary_rows, product_rows,
-                             attention_rows, optimizer_rows}) {
+  std::vector<std::vector<BenchRow> (*)(const BenchShapes&)> families = {
+      elementwise_rows, norm_rows, vocabulary_rows, product_rows, attention_rows, optimizer_rows};
+  if (options.op.starts_with("fp8")) {  // which not every GPU has
+    families = {fp8_rows};
+  }
+  for (const auto& family : families) {
     for (BenchRow& row : family(options.shapes)) {
       names.push_back(row.op);
       if (row.op.find(options.op) != std::string::npos) {

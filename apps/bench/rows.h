@@ -64,6 +64,7 @@ std::vector<BenchRow> elementwise_rows(const BenchShapes& shapes);
 std::vector<BenchRow> norm_rows(const BenchShapes& shapes);
 std::vector<BenchRow> vocabulary_rows(const BenchShapes& shapes);
 std::vector<BenchRow> product_rows(const BenchShapes& shapes);
+std::vector<BenchRow> fp8_rows(const BenchShapes& shapes);
 std::vector<BenchRow> attention_rows(const BenchShapes& shapes);
 std::vector<BenchRow> optimizer_rows(const BenchShapes& shapes);
 

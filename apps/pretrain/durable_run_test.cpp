@@ -122,6 +122,40 @@ TEST_F(DurableRun, PaddingRowsOfTheVocabularyResumeExactly) {
   EXPECT_TRUE(other.says("no longer bit for bit")) << other.errors;
 }
 
+TEST_F(DurableRun, ScalesOfFp8AreKeptOrSaidToStartAnew) {
+  const std::string run = "--train-iters 4 --eval-iters 0 --bf16 ";
+  const std::string more = "--train-iters 6 --eval-iters 0 --bf16 --override-opt_param-scheduler ";
+  ASSERT_EQ(train(run + saved_in("bf16")).code, kFinished);
+  ASSERT_EQ(train(run + "--fp8-hybrid --ranks-as-threads 2 --tensor-model-parallel-size 2" +
+                  saved_in("fp8"))
+                .code,
+            kFinished);
+  const CheckpointReader reader = newest("fp8");
+  ASSERT_TRUE(reader.contains("blocks.1.mlp.down.weight/fp8_scales"));
+  EXPECT_EQ(reader.tensor("blocks.1.mlp.down.weight/fp8_scales").shape, (Shape{3, 3}));
+
+  const Outcome same = train_loudly(more + "--fp8-hybrid --load " + at("fp8"));
+  EXPECT_EQ(same.code, kFinished) << same.errors;
+  EXPECT_FALSE(same.says("start anew")) << same.errors;
+  const Outcome none = train_loudly(more + "--fp8-e4m3 --load " + at("bf16"));
+  EXPECT_TRUE(none.says("has no scales of fp8: they start anew")) << none.errors;
+  const Outcome longer =
+      train_loudly(more + "--fp8-hybrid --fp8-amax-history-len 9 --load " + at("fp8"));
+  EXPECT_TRUE(longer.says("of another history length: they start anew")) << longer.errors;
+  EXPECT_EQ(train(more + "--load " + at("fp8")).code, kFinished) << "the weights are those of bf16";
+}
+
+TEST_F(DurableRun, LayersThatDoNotFitFp8AreSaid) {
+  const Outcome outcome = train_loudly(
+      "--train-iters 2 --eval-iters 0 --bf16 --fp8-format hybrid --hidden-size 40 "
+      "--ffn-hidden-size 64");
+  EXPECT_EQ(outcome.code, kFinished) << outcome.errors;
+  EXPECT_TRUE(
+      outcome.says("fp8: the weights of 8 linear layers, blocks.0.attention.qkv.weight "
+                   "the first"))
+      << outcome.errors;
+}
+
 // A checkpoint of a machine that computed its products in ways which are unknown here.
 TEST_F(DurableRun, SaysWhatIsNotComputedAsBefore) {
   ASSERT_EQ(train("--train-iters 2 --eval-iters 0" + saved_in("here")).code, kFinished);

@@ -38,13 +38,15 @@ TEST_P(ResumedRun, ResumesBitForBitOnCuda) {
 }
 
 std::string case_name(const ::testing::TestParamInfo<const char*>& info) {
-  const std::string names[] = {"fp32", "bf16", "fp16", "sgd_recompute"};
+  const std::string names[] = {"fp32", "bf16", "fp16", "sgd_recompute", "fp8"};
   return names[info.index];
 }
 INSTANTIATE_TEST_SUITE_P(Dtypes, ResumedRun,
                          ::testing::Values("", "--bf16", "--fp16",
                                            "--optimizer sgd --recompute-granularity full "
-                                           "--recompute-method uniform"),
+                                           "--recompute-method uniform",
+                                           "--bf16 --fp8-format hybrid --fp8-amax-history-len 5 "
+                                           "--fp8-amax-compute-algo max --fp8-interval 2"),
                          case_name);
 
 TEST_F(PretrainRun, TwoRanksAsThreadsGiveTheLossesOfOne) {

@@ -1,6 +1,7 @@
 #include "nn/mlp.h"
 
 #include "ops/activation/activation.h"
+#include "ops/fp8/fp8_layers.h"
 
 namespace bloomery {
 
@@ -28,6 +29,9 @@ Value Mlp::operator()(Context& context, const LinearInput& x) const {
       };
     }
     return down_(context, {std::move(y), std::move(remake)});
+  }
+  if (context.stream.device().service<Fp8LayersInUse>().layers != nullptr) {
+    return down_(context, {up_(context, x, activation, false), activation});  // by the cast
   }
   return down_(context, up_(context, x, activation));
 }

@@ -163,10 +163,11 @@ ParallelLinear ParallelLinear::row(const Mesh& mesh, const std::string& name, st
           bias_parameter(bias, name, Box::whole({out}))};
 }
 
-Value ParallelLinear::operator()(Context& context, const LinearInput& x,
-                                 Activation activation) const {
+Value ParallelLinear::operator()(Context& context, const LinearInput& x, Activation activation,
+                                 bool apply_activation) const {
   if (cut_ == Cut::outputs) {
-    return column_parallel(context, x, activation);
+    return column_parallel(context, x,
+                           {.activation = activation, .apply_activation = apply_activation});
   }
   check(activation == Activation::none, weight_->name,
         ": an activation cannot be applied to the parts of a sum");
@@ -176,7 +177,7 @@ Value ParallelLinear::operator()(Context& context, const LinearInput& x,
 // dL/dx of this rank's features gets a slot of its own. It is summed from when linear has made it
 // until the entry here, which comes next in backward, hands it to x.
 Value ParallelLinear::column_parallel(Context& context, const LinearInput& input,
-                                      Activation activation) const {
+                                      LinearOptions options) const {
   const Value& x = input.value;
   std::shared_ptr<GatheredInput> gathered;
   if (context.mesh.divides_tokens()) {
@@ -184,7 +185,6 @@ Value ParallelLinear::column_parallel(Context& context, const LinearInput& input
   }
   const Value part = context.wrap(gathered ? gathered->gather(x.data, context.stream) : x.data);
   Remake remake = input.remake;
-  LinearOptions options{.activation = activation};
   if (context.tape != nullptr) {
     const auto gradient = std::make_shared<InputGradient>(context, x.slot, part.slot);
     context.tape->record({.op = "sum_input_gradient",

@@ -30,16 +30,16 @@ class ParallelLinear {
                             std::int64_t in, bool bias, const Init& weight_init);
 
   // x [tokens, features in] to [tokens, features out]. The activation can follow a
-  // column-parallel product only.
-  Value operator()(Context& context, const LinearInput& x,
-                   Activation activation = Activation::none) const;
+  // column-parallel product only; it may be left to the next layer (LinearOptions).
+  Value operator()(Context& context, const LinearInput& x, Activation activation = Activation::none,
+                   bool apply_activation = true) const;
   void collect(ParameterList& parameters) const;
 
  private:
   enum class Cut : std::uint8_t { outputs, inputs };
   ParallelLinear(Cut cut, Parameter weight, std::unique_ptr<Parameter> bias);
 
-  Value column_parallel(Context& context, const LinearInput& x, Activation activation) const;
+  Value column_parallel(Context& context, const LinearInput& x, LinearOptions options) const;
   Value row_parallel(Context& context, const LinearInput& x) const;
 
   Cut cut_;

@@ -10,6 +10,7 @@ RankOptions rank_options(const Plan& plan, const DeviceOptions& device, std::int
   o.recompute = plan.recompute;
   o.optimizer = plan.optimizer;
   o.dtype = plan.dtype;
+  o.fp8 = plan.fp8;
   o.device = device;
   o.seed = static_cast<std::uint64_t>(seed);
   o.layout = plan.layout;

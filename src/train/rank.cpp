@@ -1,6 +1,7 @@
 #include "train/rank.h"
 
 #include <algorithm>
+#include <iterator>
 #include <sstream>
 
 #include "autograd/remake.h"
@@ -38,6 +39,20 @@ void add_parameters_by_block(const Model& model, std::vector<ParameterList>& all
   for (const auto& block : model.blocks()) {
     block->collect(all.emplace_back());
   }
+}
+
+// The weights of the linear layers in blocks: of the parameters there, those that decay.
+ParameterList weights_in_layers(const Model& model) {
+  ParameterList weights;
+  for (const auto& block : model.blocks()) {
+    ParameterList all;
+    if (block->is_layer()) {
+      block->collect(all);
+    }
+    std::copy_if(all.begin(), all.end(), std::back_inserter(weights),
+                 [](const Parameter* each) { return each->decay && each->box.global.rank() >= 2; });
+  }
+  return weights;
 }
 
 Tensor device_one(Stream& stream, DType dtype) {
@@ -100,6 +115,7 @@ Rank::Rank(const RankOptions& options, std::unique_ptr<Communicator> world)
                                        kept_gradients_, options.replicas.reduce_dtype);
   device_->service<KeepPolicy>().remake_cheap_values = options.recompute.cheap_values;
   optimizer_ = std::make_unique<Optimizer>(*stream_, options.optimizer, store_->shards());
+  prepare_fp8();
   executor_ = std::make_unique<Executor>(ExecutorParts{
       .stream = *stream_,
       .mesh = *mesh_,
@@ -115,6 +131,32 @@ Rank::Rank(const RankOptions& options, std::unique_ptr<Communicator> world)
 }
 
 Rank::~Rank() = default;
+
+void Rank::prepare_fp8() {
+  if (!options_.fp8) {
+    return;
+  }
+  check(options_.dtype == DType::bf16, "fp8 goes with bf16, not with ", options_.dtype);
+  ParameterList weights;
+  for (const auto& chunk : chunks_) {
+    const ParameterList more = weights_in_layers(*chunk);
+    weights.insert(weights.end(), more.begin(), more.end());
+  }
+  fp8_ = std::make_unique<Fp8Layers>(*stream_, *options_.fp8, weights, !store_->sharded().values);
+  device_->service<Fp8LayersInUse>().layers = fp8_.get();
+}
+
+// Over all ranks of a stage, so that their scales are the same and no layout changes them.
+void Rank::update_fp8_scales() {
+  if (!fp8_ || !fp8_->has_scales()) {
+    return;
+  }
+  const OpScope scope(*stream_, "fp8_scales", OpKind::optimizer);
+  for (const AxisSet axes : {axis_bit(Axis::tensor), kReplicaAxes}) {
+    mesh_->axes(axes).all_reduce(fp8_->amaxes(), Reduce::max, *stream_);
+  }
+  fp8_->update_scales(*stream_);
+}
 
 StoreOptions Rank::store_options(const Ties* ties) const {
   return {.dtype = options_.dtype,
@@ -188,6 +230,9 @@ void Rank::enqueue_gradients(std::int64_t num_micro_batches, const BatchSource& 
   for (const auto& frozen : frozen_) {
     frozen->store->begin_pass(Pass::training);
   }
+  if (fp8_) {
+    fp8_->begin_pass();
+  }
   clear_statistics();
   executor_->run(instructions(options_.layout.schedule, mesh_->coordinate(Axis::pipeline),
                               pipeline_shape(num_micro_batches)),
@@ -252,6 +297,7 @@ void Rank::enqueue_update(std::int64_t schedule_units, bool stop) {
   store_->settle();
   optimizer_->step(groups, schedule_units);
   store_->publish();
+  update_fp8_scales();
   last_end_ = recorded(*stream_);
   times_.push_front({begin_, last_end_, reduction_begin_, reduction_end_});
   times_.resize(std::min(times_.size(), kKeptTimes));
@@ -311,6 +357,9 @@ Rank::Losses Rank::evaluate(std::int64_t num_micro_batches, const BatchSource& b
   store_->begin_pass(Pass::evaluation);
   for (const auto& frozen : frozen_) {
     frozen->store->begin_pass(Pass::evaluation);
+  }
+  if (fp8_) {
+    fp8_->begin_pass();
   }
   clear_statistics();
   executor_->run(forward_only(mesh_->coordinate(Axis::pipeline), pipeline_shape(num_micro_batches)),

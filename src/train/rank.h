@@ -5,10 +5,12 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "ops/fp8/fp8_layers.h"
 #include "tensor/readback.h"
 #include "train/batch_upload.h"
 #include "train/executor.h"
@@ -22,6 +24,7 @@ struct RankOptions {
   RecomputeOptions recompute;
   OptimizerOptions optimizer;
   DType dtype = DType::fp32;
+  std::optional<Fp8Options> fp8;  // of the linear layers in blocks; with bf16 alone
   DeviceOptions device;
   std::uint64_t seed = 1234;
   bool training = true;  // dropout is active
@@ -96,6 +99,7 @@ class Rank {
   ParameterStore& store() { return *store_; }
   const Ties& ties() const { return *ties_; }
   Optimizer& optimizer() { return *optimizer_; }
+  Fp8Layers* fp8() { return fp8_.get(); }  // null: nothing is in 8 bits
   const RankOptions& options() const { return options_; }
   Context context(const Batch& batch, Tape* tape);
   // What the tape kept for backward in the last micro-batch. It takes time to say, so it must be
@@ -107,6 +111,8 @@ class Rank {
  private:
   struct FrozenModel;
 
+  void prepare_fp8();
+  void update_fp8_scales();
   StoreOptions store_options(const Ties* ties) const;
   PipelineShape pipeline_shape(std::int64_t num_micro_batches) const;
   void hear_of_failures();
@@ -136,6 +142,7 @@ class Rank {
   std::unique_ptr<Stream> communication_, reductions_, gathers_;
   std::unique_ptr<Reducer> reducer_;
   std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<Fp8Layers> fp8_;
   std::unique_ptr<Executor> executor_;
   // Of the step in work: mean losses, and behind them how many ranks want to stop.
   Tensor statistics_;

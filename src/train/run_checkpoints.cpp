@@ -19,7 +19,9 @@ constexpr const char* kOptimizerSteps = "optimizer_steps";
 constexpr const char* kSchedulePosition = "schedule_position";
 constexpr const char* kSkippedSteps = "skipped_steps";
 constexpr const char* kSchedule = "schedule";
-constexpr std::string_view kPadding = "/padding";  // behind a parameter's name
+// What belongs to a parameter has a name of its own behind the parameter's.
+constexpr char kBehindName = '/';
+constexpr std::string_view kPadding = "/padding", kFp8Scales = "/fp8_scales";
 
 using Part = ParameterStore::Part;
 
@@ -140,7 +142,7 @@ void check_fits(const Rank& rank, const CheckpointReader& reader, bool optimizer
   }
   std::size_t weights = 0;
   for (const std::string& name : reader.names()) {
-    weights += is_moment_name(name) || name.ends_with(kPadding) ? 0 : 1;
+    weights += name.find(kBehindName) == std::string::npos ? 1 : 0;
   }
   const bool whole = rank.options().layout.degrees.pipeline == 1;
   if (count == 0 && whole && weights != parameters.size()) {
@@ -232,6 +234,32 @@ void load_padding(PartLoader& loader, Rank& rank, const CheckpointReader& reader
   }
 }
 
+// What delayed scaling knows of each layer, or nothing of all where something is missing.
+void load_fp8_scales(Rank& rank, const CheckpointReader& reader, std::vector<std::string>& notes) {
+  if (rank.fp8() == nullptr || !rank.fp8()->has_scales()) {
+    return;
+  }
+  const std::vector<Fp8Layers::State> states = rank.fp8()->states();
+  for (const auto& [name, rows] : states) {
+    const std::string stored = concat(name, kFp8Scales);
+    if (!reader.contains(stored) || !(reader.tensor(stored).shape == rows.shape())) {
+      notes.push_back(
+          concat(reader.folder().string(), reader.contains(stored) ? " has" : " has no",
+                 " scales of fp8", reader.contains(stored) ? " of another history length" : "",
+                 ": they start anew, and the run is no longer bit for bit as one that was never "
+                 "interrupted"));
+      return;
+    }
+  }
+  for (const auto& [name, rows] : states) {
+    std::vector<std::byte> bytes(rows.bytes());
+    reader.read(concat(name, kFp8Scales), Box::whole(rows.shape()), bytes);
+    rank.stream().copy(rows.data(), bytes.data(), bytes.size());
+    rank.stream().synchronize();  // the host bytes end here
+  }
+  rank.fp8()->take_over_states(rank.stream());
+}
+
 std::string choices_text(Rank& rank) {
   std::string text;
   for (const std::string& line : rank.stream().device().service<MatmulChoices>().lines()) {
@@ -263,6 +291,7 @@ LoadedProgress load_checkpoint(Rank& rank, const CheckpointReader& reader, LoadS
   if (optimizer) {
     load_step_state(rank, reader);
   }
+  load_fp8_scales(rank, reader, loaded.notes);
   load_choices(rank, reader.state().choices);
   loaded.progress = {reader.state().step, reader.state().consumed_samples};
   return loaded;
@@ -318,6 +347,7 @@ RunCheckpoints::RunCheckpoints(Rank& rank, const CheckpointFlags& flags, const R
                             .own_step = facts.own_step};
   writer_ = std::make_unique<CheckpointWriter>(flags.save, save_group(group_->host()), options);
   add_parameters();
+  add_fp8_scales();
   stage_.reserve();
 }
 
@@ -341,6 +371,16 @@ void RunCheckpoints::add_parameters() {
         add(exp_avg_sq_name(name), shard.moment2.range(part.at, shape));
       }
     }
+  }
+}
+
+// All ranks of a stage have the same.
+void RunCheckpoints::add_fp8_scales() {
+  if (rank_.fp8() == nullptr || rank_.mesh().index(kTokenReplicaAxes) > 0) {
+    return;
+  }
+  for (const auto& [name, rows] : rank_.fp8()->states()) {
+    stage_.add(concat(name, kFp8Scales), rows.dtype(), Box::whole(rows.shape()), rows.data());
   }
 }
 

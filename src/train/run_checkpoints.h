@@ -65,6 +65,7 @@ class RunCheckpoints {
 
  private:
   void add_parameters();
+  void add_fp8_scales();
   RunState state(const Progress& progress) const;
 
   Rank& rank_;

@@ -66,6 +66,12 @@ void Trainer::setup(std::unique_ptr<Communicator> world) {
   timers_->add("model-and-optimizer-setup", seconds_since(start));
   say_parameters(*rank_, log_);
   say_state(*rank_, log_);
+  if (rank_->fp8() != nullptr && !rank_->fp8()->left_out().empty()) {
+    const std::vector<std::string>& names = rank_->fp8()->left_out();
+    log_.warning(concat("fp8: the weights of ", names.size(), " linear layers, ", names.front(),
+                        " the first, have extents that are no multiples of ", kFp8Multiple,
+                        " here: these layers compute in bf16"));
+  }
   log_.line(decay_style_line(style_name(options_.rate.style)));
   if (options_.logging.profile != "none") {
     const bool writes = rank_->mesh().world().rank() == 0;

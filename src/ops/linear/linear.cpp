@@ -2,7 +2,7 @@
 
 #include "ops/activation/activation.h"
 #include "ops/arithmetic/arithmetic.h"
-#include "ops/matmul/matmul.h"
+#include "ops/linear/fp8_products.h"
 
 namespace bloomery {
 namespace {
@@ -50,13 +50,16 @@ const Tensor& finished_grad(Tape& tape, const Slot& y) {
 }
 
 // dL/dx = g W, times the derivative that the producer of x offers, if any.
-void input_gradient(Tape& tape, const Tensor& grad, const Parameter& weight, const Slot& x,
-                    std::int64_t rows) {
+void input_gradient(Tape& tape, const Tensor& grad, const Parameter& weight, Fp8Products* fp8,
+                    const Slot& x, const Sizes& sizes) {
   if (x == nullptr) {
     return;
   }
-  const std::int64_t in = weight.value.shape().back();
-  Matmul product{.a = grad, .b = weight.value, .m = rows, .n = in};
+  const auto [rows, in, out] = sizes;
+  Matmul product = fp8 != nullptr ? fp8->input_gradient(tape.stream(), grad)
+                                  : Matmul{.a = grad, .b = weight.value};
+  product.m = rows;
+  product.n = in;
   if (x->epilogue == 0) {
     const Sink sink = tape.sink(x);
     product.d = sink.target;
@@ -81,42 +84,112 @@ void input_gradient(Tape& tape, const Tensor& grad, const Parameter& weight, con
   write_grad(tape.stream(), scratch, sink);
 }
 
+Tensor activated(Stream& stream, const Tensor& before, Activation activation) {
+  Tensor made = Tensor::empty(stream, before.dtype(), before.shape());
+  launch(stream, ActivationForward{.x = before, .y = made, .activation = activation});
+  return made;
+}
+
 // How to make x again where it is not kept: as the caller says, or from what its activation was
 // applied to, which its producer keeps.
 Remake remake_input(const Context& context, const LinearInput& x) {
   const Slot& slot = x.value.slot;
+  if (x.activation != Activation::none) {
+    return [before = x.value.data, activation = x.activation](Stream& stream) {
+      return activated(stream, before, activation);
+    };
+  }
   if (x.remake || slot == nullptr || slot->epilogue == 0 ||
       !context.stream.device().service<KeepPolicy>().remake_cheap_values) {
     return x.remake;
   }
-  return [before = slot->epilogue_input,
-          activation = static_cast<Activation>(slot->epilogue)](Stream& stream) {
-    Tensor made = Tensor::empty(stream, before.dtype(), before.shape());
-    launch(stream, ActivationForward{.x = before, .y = made, .activation = activation});
-    return made;
-  };
+  return [before = slot->epilogue_input, activation = static_cast<Activation>(slot->epilogue)](
+             Stream& stream) { return activated(stream, before, activation); };
 }
 
-// dL/dW = g^T x and dL/db, the column sums of g, both in the accumulation dtype.
+// dL/dW = g^T x and dL/db, the column sums of g, both in the accumulation dtype. `x` is null where
+// `fp8` keeps it.
 void weight_gradient(Tape& tape, const Slot& y, const Tensor& x, Parameter& weight, Parameter* bias,
-                     const Sizes& sizes) {
+                     Fp8Products* fp8, const Sizes& sizes) {
   const Tensor& grad = finished_grad(tape, y);
   const Sink sink = tape.sink(weight);
-  launch(tape.stream(), Matmul{.a = grad,
-                               .b = x,
-                               .d = sink.target,
-                               .m = sizes.out,
-                               .n = sizes.in,
-                               .k = sizes.rows,
-                               .transpose_a = true,
-                               .add = sink.add});
+  const bool in_fp8 = fp8 != nullptr && fp8->keeps_input();
+  Matmul product = in_fp8 ? fp8->weight_gradient(tape.stream(), grad)
+                          : Matmul{.a = grad, .b = x, .transpose_a = true};
+  product.d = sink.target;
+  product.m = sizes.out;
+  product.n = sizes.in;
+  product.k = sizes.rows;
+  product.add = sink.add;
+  launch(tape.stream(), product);
   if (bias != nullptr) {
     const Sink bias_sink = tape.sink(*bias);
-    const bool summed = static_cast<bool>(y->column_sums);
-    launch(tape.stream(), ColumnSum{.x = summed ? y->column_sums : grad,
-                                    .sums = bias_sink.target,
-                                    .add = bias_sink.add});
+    const Tensor& sums = in_fp8 ? fp8->column_sums() : y->column_sums;
+    launch(tape.stream(),
+           ColumnSum{.x = sums ? sums : grad, .sums = bias_sink.target, .add = bias_sink.add});
   }
+}
+
+// The activation behind the product, and who will multiply by its derivative. Returns what it is
+// applied to, where that is kept.
+Tensor prepare_activation(Context& context, const LinearOptions& options, const Value& y,
+                          Fp8Products* fp8, Matmul& product) {
+  Tensor before;
+  if (!options.apply_activation) {
+    before = y.data;
+  } else {
+    product.activation = options.activation;
+    if (context.tape != nullptr) {
+      before = Tensor::empty(context.stream, y.dtype(), y.shape());
+      product.before = before;
+    }
+  }
+  if (fp8 != nullptr && fp8->keeps_input()) {
+    fp8->follow(options.activation, before);
+  } else if (context.tape != nullptr) {
+    y.slot->epilogue = static_cast<int>(options.activation);
+    y.slot->epilogue_input = before;
+  }
+  return context.tape != nullptr ? before : Tensor();
+}
+
+// The entry of a call on the tape. `before` is what the activation was applied to.
+void record(Context& context, const LinearInput& input, const Value& y, const Tensor& before,
+            Parameter& weight, Parameter* bias, const LinearOptions& options,
+            const std::shared_ptr<Fp8Products>& fp8, const Sizes& sizes) {
+  ParameterList parameters{&weight};
+  if (bias != nullptr) {
+    parameters.push_back(bias);
+    y.slot->wants_column_sums = true;
+  }
+  const bool in_fp8 = fp8 && fp8->keeps_input();
+  const Remake remake = in_fp8 ? Remake() : remake_input(context, input);
+  const Tensor kept = in_fp8 || remake ? Tensor() : input.value.data;
+  context.tape->record({.op = "linear",
+                        .input_gradient =
+                            [x = input.value.slot, y = y.slot, &weight, fp8, sizes,
+                             first = in_fp8 ? BackwardFn() : options.before_input_gradient,
+                             then = options.after_input_gradient](Tape& tape) {
+                              if (first) {
+                                first(tape);
+                              }
+                              input_gradient(tape, finished_grad(tape, y), weight, fp8.get(), x,
+                                             sizes);
+                              if (fp8) {
+                                fp8->let_go();
+                              }
+                              if (then) {
+                                then(tape);
+                              }
+                            },
+                        .weight_gradient =
+                            [kept, remake, y = y.slot, &weight, bias, fp8, sizes](Tape& tape) {
+                              const Tensor x = remake ? remake(tape.stream()) : kept;
+                              weight_gradient(tape, y, x, weight, bias, fp8.get(), sizes);
+                            },
+                        .parameters = std::move(parameters),
+                        .saved = {in_fp8 ? fp8->kept_input() : kept, before},
+                        .shape = y.shape()});
 }
 
 }  // namespace
@@ -127,54 +200,30 @@ Value linear(Context& context, const LinearInput& input, Parameter& weight, Para
   const Value& x = input.value;
   const Sizes sizes = checked_sizes(x, weight, bias);
   Value y = context.output(x.dtype(), {sizes.rows, sizes.out});
-  Matmul product{.a = x.data,
-                 .b = weight.value,
-                 .d = y.data,
-                 .m = sizes.rows,
-                 .n = sizes.out,
-                 .k = sizes.in,
-                 .transpose_b = true,
-                 .activation = options.activation};
+  const std::shared_ptr<Fp8Products> fp8 =
+      Fp8Products::of(context, weight, sizes.rows, bias != nullptr);
+  const Tensor a = fp8 || input.activation == Activation::none
+                       ? x.data
+                       : activated(context.stream, x.data, input.activation);
+  Matmul product = fp8 ? fp8->forward(context.stream, {a, input.activation, {}})
+                       : Matmul{.a = a, .b = weight.value, .transpose_b = true};
+  product.d = y.data;
+  product.m = sizes.rows;
+  product.n = sizes.out;
+  product.k = sizes.in;
   if (bias != nullptr && options.add_bias) {
     product.bias = bias->value;
   }
   Tensor before;
-  if (options.activation != Activation::none && context.tape != nullptr) {
-    before = Tensor::empty(context.stream, y.dtype(), y.shape());
-    product.before = before;
-    y.slot->epilogue = static_cast<int>(options.activation);
-    y.slot->epilogue_input = before;
+  if (options.activation != Activation::none) {
+    before = prepare_activation(context, options, y, fp8.get(), product);
   }
   launch(context.stream, product);
+  if (fp8) {
+    fp8->let_go();
+  }
   if (context.tape != nullptr) {
-    ParameterList parameters{&weight};
-    if (bias != nullptr) {
-      parameters.push_back(bias);
-      y.slot->wants_column_sums = true;
-    }
-    const Remake remake = remake_input(context, input);
-    const Tensor kept = remake ? Tensor() : x.data;
-    context.tape->record({.op = "linear",
-                          .input_gradient =
-                              [x = x.slot, y = y.slot, &weight, rows = sizes.rows,
-                               first = options.before_input_gradient,
-                               then = options.after_input_gradient](Tape& tape) {
-                                if (first) {
-                                  first(tape);
-                                }
-                                input_gradient(tape, finished_grad(tape, y), weight, x, rows);
-                                if (then) {
-                                  then(tape);
-                                }
-                              },
-                          .weight_gradient =
-                              [kept, remake, y = y.slot, &weight, bias, sizes](Tape& tape) {
-                                const Tensor x = remake ? remake(tape.stream()) : kept;
-                                weight_gradient(tape, y, x, weight, bias, sizes);
-                              },
-                          .parameters = std::move(parameters),
-                          .saved = {kept, before},
-                          .shape = y.shape()});
+    record(context, input, y, before, weight, bias, options, fp8, sizes);
   }
   return y;
 }

@@ -1,4 +1,4 @@
 add_op(
   linear
-  SOURCES linear.cpp
-  TESTS linear_test.cpp)
+  SOURCES fp8_products.cpp linear.cpp
+  TESTS fp8_linear_test.cpp linear_test.cpp)

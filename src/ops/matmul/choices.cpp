@@ -3,8 +3,11 @@
 namespace bloomery {
 
 std::string MatmulKey::text() const {
+  const std::string inputs = a_format == Fp8Format::none
+                                 ? name(input)
+                                 : concat(a_format, '*', b_format, fast_sums ? "~" : "");
   return concat(m, 'x', n, 'x', k, ':', transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', ':',
-                input, ':', output, add ? "+" : "", ":e", epilogue, ":a", alignment);
+                inputs, ':', output, add ? "+" : "", ":e", epilogue, ":a", alignment);
 }
 
 MatmulChoices::MatmulChoices(Device& device)

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "device/device.h"
+#include "ops/fp8/fp8_format.h"
 #include "tensor/dtype.h"
 
 namespace bloomery {
@@ -19,6 +20,8 @@ struct MatmulKey {
   DType input = DType::fp32, output = DType::fp32;
   int epilogue = 0;   // cuBLASLt's number; 0 on the CPU, where it makes no difference
   int alignment = 0;  // common alignment of the pointers in bytes; 0 on the CPU, likewise
+  Fp8Format a_format = Fp8Format::none, b_format = Fp8Format::none;  // of inputs of 8 bits
+  bool fast_sums = false;                                            // likewise
 
   auto operator<=>(const MatmulKey&) const = default;
   std::string text() const;  // one word

@@ -48,8 +48,24 @@ cudaDataType_t data_type(DType dtype) {
   }
 }
 
-// What the epilogue reads or writes besides d: bias, and the values before the activation.
-void set_epilogue_pointers(cublasLtMatmulDesc_t description, const Matmul& p) {
+cudaDataType_t input_type(const MatmulKey& key, Fp8Format format) {
+  switch (format) {
+    case Fp8Format::e4m3:
+      return CUDA_R_8F_E4M3;
+    case Fp8Format::e5m2:
+      return CUDA_R_8F_E5M2;
+    default:
+      return data_type(key.input);
+  }
+}
+
+// What a product reads or writes besides its matrices: bias, the values before the activation, and
+// scales of operands of 8 bits (the library's A is our b).
+void set_pointers(cublasLtMatmulDesc_t description, const Matmul& p) {
+  if (p.a_code) {
+    set(description, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, p.b_code.inverse_scale.data);
+    set(description, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, p.a_code.inverse_scale.data);
+  }
   if (p.bias) {
     set(description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias.data);
   }
@@ -112,6 +128,9 @@ void CublasLt::describe(Plan& plan, const MatmulKey& key, const Matmul& p) const
   plan.description.reset(description);
   set(description, CUBLASLT_MATMUL_DESC_TRANSA, key.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(description, CUBLASLT_MATMUL_DESC_TRANSB, key.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+  if (key.fast_sums) {
+    set(description, CUBLASLT_MATMUL_DESC_FAST_ACCUM, std::int8_t{1});
+  }
   set(description, CUBLASLT_MATMUL_DESC_EPILOGUE, static_cast<cublasLtEpilogue_t>(key.epilogue));
   if (p.bias) {
     set(description, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(p.bias.dtype));
@@ -120,19 +139,21 @@ void CublasLt::describe(Plan& plan, const MatmulKey& key, const Matmul& p) const
     set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, key.n);
     set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, data_type(key.output));
   }
-  set_epilogue_pointers(description, p);
+  set_pointers(description, p);
 
-  const auto layout = [](DType dtype, std::int64_t stored_rows, std::int64_t stored_columns) {
+  const auto layout = [](cudaDataType_t type, std::int64_t stored_rows,
+                         std::int64_t stored_columns) {
     cublasLtMatrixLayout_t made = nullptr;
-    check_cublas(cublasLtMatrixLayoutCreate(
-                     &made, data_type(dtype), static_cast<std::uint64_t>(stored_columns),
-                     static_cast<std::uint64_t>(stored_rows), stored_columns),
-                 "cublasLtMatrixLayoutCreate");
+    check_cublas(
+        cublasLtMatrixLayoutCreate(&made, type, static_cast<std::uint64_t>(stored_columns),
+                                   static_cast<std::uint64_t>(stored_rows), stored_columns),
+        "cublasLtMatrixLayoutCreate");
     return Owned<cublasLtMatrixLayout_t>(made);
   };
-  plan.a = key.transpose_b ? layout(key.input, key.n, key.k) : layout(key.input, key.k, key.n);
-  plan.b = key.transpose_a ? layout(key.input, key.k, key.m) : layout(key.input, key.m, key.k);
-  plan.d = layout(key.output, key.m, key.n);
+  const cudaDataType_t a = input_type(key, key.a_format), b = input_type(key, key.b_format);
+  plan.a = key.transpose_b ? layout(b, key.n, key.k) : layout(b, key.k, key.n);
+  plan.b = key.transpose_a ? layout(a, key.k, key.m) : layout(a, key.m, key.k);
+  plan.d = layout(data_type(key.output), key.m, key.n);
 }
 
 // Only kernels whose sums have a fixed order: a split sum goes through the workspace.
@@ -257,7 +278,10 @@ bool CublasLt::multiply(Stream& stream, const Matmul& p, const MatmulSizes& size
                       .input = p.a.dtype,
                       .output = p.d.dtype,
                       .epilogue = epilogue,
-                      .alignment = common_alignment(p)};
+                      .alignment = common_alignment(p),
+                      .a_format = p.a_code.format,
+                      .b_format = p.b_code.format,
+                      .fast_sums = p.fast_sums};
   auto found = plans_.find(key);
   if (found == plans_.end()) {
     found = plans_.emplace(key, make_plan(stream, key, p)).first;
@@ -266,7 +290,7 @@ bool CublasLt::multiply(Stream& stream, const Matmul& p, const MatmulSizes& size
   if (!plan.usable) {
     return false;
   }
-  set_epilogue_pointers(plan.description.get(), p);
+  set_pointers(plan.description.get(), p);
   check_cublas(execute(stream, plan, plan.choice, p, p.d.data), "cublasLtMatmul");
   return true;
 }

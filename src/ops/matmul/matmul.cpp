@@ -9,6 +9,22 @@ bool fits(const ConstView& view, DType dtype, std::int64_t count) {
   return !view || (view.dtype == dtype && view.numel() == count);
 }
 
+void check_operands(const Matmul& p) {
+  if (p.a_code || p.b_code) {
+    check(p.a_code && p.b_code && p.a.dtype == DType::uint8 && p.b.dtype == DType::uint8 &&
+              p.a_code.inverse_scale && p.b_code.inverse_scale && is_floating(p.d.dtype),
+          "matmul: operands of 8 bits are both uint8 with a code, not ", p.a.dtype, " and ",
+          p.b.dtype);
+    check(!p.transpose_a && p.transpose_b,
+          "matmul: of operands of 8 bits b is transposed and a is not");
+    return;
+  }
+  check(is_floating(p.a.dtype) && p.a.dtype == p.b.dtype &&
+            (p.d.dtype == p.a.dtype || p.d.dtype == accumulation_dtype(p.a.dtype)),
+        "matmul: cannot multiply ", p.a.dtype, " by ", p.b.dtype, " into ", p.d.dtype,
+        ": a and b need one dtype, d that one or ", accumulation_dtype(p.a.dtype));
+}
+
 }  // namespace
 
 MatmulSizes checked_sizes(const Matmul& p) {
@@ -20,11 +36,9 @@ MatmulSizes checked_sizes(const Matmul& p) {
         p.a.shape, p.transpose_a ? " transposed" : "", " and b ", p.b.shape,
         p.transpose_b ? " transposed" : "", " do not make d ", p.d.shape, ": sizes are m ", m,
         ", n ", n, ", k ", k);
-  check(is_floating(p.a.dtype) && p.a.dtype == p.b.dtype &&
-            (p.d.dtype == p.a.dtype || p.d.dtype == accumulation_dtype(p.a.dtype)),
-        "matmul: cannot multiply ", p.a.dtype, " by ", p.b.dtype, " into ", p.d.dtype,
-        ": a and b need one dtype, d that one or ", accumulation_dtype(p.a.dtype));
-  check(fits(p.bias, p.a.dtype, n), "matmul: the bias must be ", p.a.dtype, " [", n, "], not ",
+  check_operands(p);
+  const DType dtype = p.a_code ? p.d.dtype : p.a.dtype;
+  check(fits(p.bias, dtype, n), "matmul: the bias must be ", dtype, " [", n, "], not ",
         p.bias.dtype, p.bias.shape);
   check(fits(p.before, p.d.dtype, m * n) && fits(p.derivative_at, p.d.dtype, m * n),
         "matmul: `before` and `derivative_at` must look like d, ", p.d.dtype, p.d.shape);
@@ -36,9 +50,9 @@ MatmulSizes checked_sizes(const Matmul& p) {
             !(p.derivative != Activation::none && (p.bias || p.activation != Activation::none)),
         "matmul: forward epilogue, backward epilogue and add exclude each other");
   check(!p.column_sums || (p.derivative != Activation::none && p.column_sums.columns() == n &&
-                           p.column_sums.dtype == accumulation_dtype(p.a.dtype)),
-        "matmul: column sums come with a derivative, in ", accumulation_dtype(p.a.dtype),
-        " [parts, ", n, "]");
+                           p.column_sums.dtype == accumulation_dtype(dtype)),
+        "matmul: column sums come with a derivative, in ", accumulation_dtype(dtype), " [parts, ",
+        n, "]");
   return sizes;
 }
 

@@ -5,20 +5,32 @@
 
 #include "device/launch.h"
 #include "ops/activation/activation_kind.h"
+#include "ops/fp8/fp8_format.h"
 #include "tensor/tensor.h"
 
 namespace bloomery {
 
+// How the bytes of an operand are numbers: of that format, times *inverse_scale (fp32 [1]).
+struct Fp8Code {
+  Fp8Format format = Fp8Format::none;
+  ConstView inverse_scale;
+  explicit operator bool() const { return format != Fp8Format::none; }
+};
+
 // d [m, n] = epilogue(op(a) op(b)), or d += when `add`. op transposes when asked: a is [m, k] or,
 // transposed, [k, m]; b is [k, n] or, transposed, [n, k]. Views count as matrices of
 // shape.rows() x shape.back() unless m, n, k say otherwise, so weights may have more dimensions.
-// a, b and bias have one dtype; d has that dtype or the accumulation dtype.
+// a, b and bias have one dtype; d has that dtype or the accumulation dtype. Operands of 8 bits are
+// uint8 with their codes: then both lie with k contiguous (b is transposed, a is not), and d has
+// any dtype, the bias that of d.
 struct Matmul {
   ConstView a, b;
   View d;
   std::int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
   bool add = false;
+  Fp8Code a_code, b_code;
+  bool fast_sums = false;  // of 8 bits: sums may be less exact than fp32 where that is faster
 
   // Forward epilogue: d = activation(op(a) op(b) + bias); `before` receives the value before the
   // activation, in the dtype of d. Not together with `add`.

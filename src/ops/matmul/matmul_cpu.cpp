@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "ops/arithmetic/arithmetic.h"
+#include "ops/fp8/quantize.h"
 #include "ops/matmul/amx.h"
 #include "ops/matmul/cpu_plans.h"
 #include "ops/matmul/epilogue_cpu.h"
@@ -208,12 +210,52 @@ void multiply_by_plan(Stream& stream, const Matmul& k, const MatmulSizes& sizes)
   multiply(stream, k, sizes, stream.device().service<CpuMatmulPlans>().plan(key, trial));
 }
 
+Tensor decoded(Stream& stream, const ConstView& bytes, const Fp8Code& code) {
+  Tensor numbers = Tensor::empty(stream, DType::fp32, bytes.shape);
+  launch_cpu(
+      stream,
+      Dequantize{
+          .x = bytes, .format = code.format, .inverse_scale = code.inverse_scale, .y = numbers});
+  return numbers;
+}
+
+// The same product of operands decoded to fp32, which gives fp32 where d may be narrower.
+void multiply_fp8(Stream& stream, const Matmul& k) {
+  const Tensor a = decoded(stream, k.a, k.a_code), b = decoded(stream, k.b, k.b_code);
+  const auto widened = [&](const ConstView& narrow) {
+    Tensor wide = narrow ? Tensor::empty(stream, DType::fp32, narrow.shape) : Tensor();
+    if (narrow) {
+      launch_cpu(stream, ScaleAdd{.x = narrow, .y = wide});
+    }
+    return wide;
+  };
+  const Tensor bias = widened(k.bias), derivative_at = widened(k.derivative_at);
+  const Tensor d = k.add ? widened(k.d) : Tensor::empty(stream, DType::fp32, k.d.shape);
+  const Tensor before = k.before ? Tensor::empty(stream, DType::fp32, k.before.shape) : Tensor();
+  Matmul wide = k;
+  wide.a_code = wide.b_code = {};
+  wide.column_sums = {};
+  wide.a = a;
+  wide.b = b;
+  wide.d = d;
+  wide.bias = bias;
+  wide.before = before;
+  wide.derivative_at = derivative_at;
+  launch_cpu(stream, wide);
+  launch_cpu(stream, ScaleAdd{.x = d, .y = k.d});
+  if (before) {
+    launch_cpu(stream, ScaleAdd{.x = before, .y = k.before});
+  }
+}
+
 }  // namespace
 
 template <>
 void run(ThisCpu, Stream& stream, const Matmul& k) {
   const MatmulSizes sizes = checked_sizes(k);
-  if (sizes.m > 0 && sizes.n > 0) {
+  if (k.a_code) {
+    multiply_fp8(stream, k);
+  } else if (sizes.m > 0 && sizes.n > 0) {
     multiply_by_plan(stream, k, sizes);
   }
   if (k.column_sums) {

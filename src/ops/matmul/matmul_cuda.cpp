@@ -47,7 +47,9 @@ void multiply_in_steps(Stream& stream, const Matmul& k, const MatmulSizes& sizes
     add_bias_cuda(stream, k.d, k.bias);
   } else {
     check(sizes.m * sizes.n * sizes.k == 0, "matmul: cuBLASLt has no deterministic kernel for a ",
-          sizes.m, "x", sizes.n, "x", sizes.k, " product of ", k.a.dtype, " into ", k.d.dtype);
+          sizes.m, "x", sizes.n, "x", sizes.k, " product of ",
+          k.a_code ? concat(k.a_code.format, " by ", k.b_code.format) : name(k.a.dtype), " into ",
+          k.d.dtype, k.a_code ? "; fp8 needs a GPU of compute capability 8.9 or above" : "");
     if (!k.add) {
       stream.fill(k.d.data, 0, k.d.bytes());
     }
@@ -58,7 +60,7 @@ void multiply_in_steps(Stream& stream, const Matmul& k, const MatmulSizes& sizes
 
 void run(OnCuda, Stream& stream, const Matmul& k) {
   const MatmulSizes sizes = checked_sizes(k);
-  if (multiply_few_rows(stream, k, sizes)) {
+  if (!k.a_code && multiply_few_rows(stream, k, sizes)) {
     return;
   }
   const bool fused = sizes.m * sizes.n * sizes.k > 0 && fuses(k, sizes) &&

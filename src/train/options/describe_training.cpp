@@ -170,6 +170,7 @@ void describe_training(OptionTable& t, PretrainOptions& o) {
   describe_rate(t, o.rate);
   describe_update(t, o.update);
   describe_precision(t, o);
+  describe_fp8(t, o.precision.fp8);
   describe_recompute(t, o.recompute);
 }
 

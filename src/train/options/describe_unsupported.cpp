@@ -48,8 +48,6 @@ constexpr std::array kWithoutEffect = {
     WithoutEffect{"num-layers-teacher hidden-size-teacher num-attention-heads-teacher "
                   "num-experts-teacher kd-alpha-ce kd-beta-ce kd-temp load-teacher",
                   "it means something with --kd or --mos alone, and these are refused"},
-    WithoutEffect{"no-fp8-wgrad fp8-margin fp8-interval fp8-amax-history-len fp8-amax-compute-algo",
-                  "it means something in fp8 alone, and --fp8-e4m3 and --fp8-hybrid are refused"},
     WithoutEffect{"no-pipeline-parallel overlap-p2p-communication use-ring-exchange-p2p "
                   "no-scatter-gather-tensors-in-pipeline pipeline-model-parallel-split-rank "
                   "standalone-embedding-stage",
@@ -136,7 +134,6 @@ constexpr std::array kRefused = {
     Refused{"cpu-optimizer checkpoint-in-cpu", "",
             "keeping state in the memory of the host is not built yet"},
     Refused{"remote-device", "none", "keeping parameters off the device is not built yet"},
-    Refused{"fp8-e4m3 fp8-hybrid", "", "fp8 is not built yet; --bf16 is the nearest"},
     Refused{"onnx-safe", "False", "models are exported with `convert`, not by tracing"},
     Refused{"ds-inference inference", "", "this command trains; text comes from `generate`"},
     Refused{"use-dataset-only", "False", "this command trains; samples come from `data samples`"},

@@ -173,6 +173,7 @@ Plan make_plan(const PretrainOptions& o, std::int64_t vocabulary) {
   plan.model = model_options(o, vocabulary);
   plan.recompute = recompute_options(o.recompute, plan.model.num_layers);
   plan.dtype = o.precision.dtype;
+  plan.fp8 = fp8_options(o.precision.fp8);
   plan.padded_vocabulary = padded_vocabulary(
       plan.model.vocabulary.size, plan.model.vocabulary.divisible_by, plan.layout.degrees.tensor);
   plan.parameters = count_parameters(plan.model);

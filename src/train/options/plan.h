@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 
 #include "comm/layout.h"
@@ -15,6 +16,7 @@ namespace bloomery {
 ModelOptions model_options(const PretrainOptions& options, std::int64_t vocabulary);
 RecomputeOptions recompute_options(const RecomputeFlags& flags, std::int64_t num_layers);
 LossScaleOptions loss_scale_options(const PrecisionOptions& options);
+std::optional<Fp8Options> fp8_options(const Fp8Flags& flags);  // none: nothing is in 8 bits
 
 // Of the whole model; padding of the vocabulary is not counted.
 struct ParameterCount {
@@ -30,6 +32,7 @@ struct Plan {
   ModelOptions model;  // completed
   RecomputeOptions recompute;
   DType dtype = DType::fp32;
+  std::optional<Fp8Options> fp8;
   OptimizerOptions optimizer;
   std::int64_t padded_vocabulary = 0;
   ParameterCount parameters;

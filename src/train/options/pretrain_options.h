@@ -12,6 +12,7 @@
 #include "comm/transport.h"
 #include "data/samples/sample_kind.h"
 #include "models/family.h"
+#include "ops/fp8/fp8_layers.h"
 #include "optim/optimizer.h"
 #include "tensor/dtype.h"
 #include "tokenizer/load.h"
@@ -95,8 +96,18 @@ struct UpdateOptions {
   WeightDecayStyle weight_decay_style = WeightDecayStyle::constant;
 };
 
+struct Fp8Flags {
+  enum class Format { none, e4m3, hybrid };
+  Format format = Format::none;
+  Fp8Recipe recipe = Fp8Recipe::delayed;
+  bool weight_gradients = true;
+  std::int64_t margin = 0, interval = 1, history = 1;
+  Fp8Amax amax = Fp8Amax::most_recent;
+};
+
 struct PrecisionOptions {
   DType dtype = DType::fp32;
+  Fp8Flags fp8;
   std::optional<double> loss_scale;  // none or 0: dynamic
   double initial_loss_scale = 4294967296.0, min_loss_scale = 1;
   std::optional<std::int64_t> initial_scale_power;  // DeepSpeed's way; instead of the former
@@ -190,6 +201,7 @@ void describe(OptionTable& table, PretrainOptions& options);
 void describe_network(OptionTable& table, PretrainOptions& options);
 void describe_parallel(OptionTable& table, ParallelOptions& options);
 void add_transport(OptionTable& table, Transport& transport);
+void describe_fp8(OptionTable& table, Fp8Flags& options);
 void describe_training(OptionTable& table, PretrainOptions& options);
 void describe_output(OptionTable& table, PretrainOptions& options);
 void describe_samples(OptionTable& table, PretrainOptions& options);

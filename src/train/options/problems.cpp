@@ -30,6 +30,18 @@ void check_network(const PretrainOptions& o, Findings& f) {
   }
 }
 
+void check_fp8(const PretrainOptions& o, Findings& f) {
+  if (o.precision.fp8.format == Fp8Flags::Format::none) {
+    return;
+  }
+  f.require(o.precision.dtype == DType::bf16, "--fp8-format goes with --bf16: add that flag");
+  const std::int64_t tokens = o.batch.micro * o.data.seq_length / o.parallel.sequence;
+  f.require(tokens % kFp8Multiple == 0, "--fp8-format: a micro-batch of ", tokens,
+            " tokens cannot be multiplied in 8 bits; give a --micro-batch-size or --seq-length "
+            "that makes it a multiple of ",
+            kFp8Multiple);
+}
+
 std::string ways_to_start(std::int64_t ranks) {
   return concat("start ", ranks, " (mpirun -np ", ranks, ", bloomery launch -n ", ranks,
                 " or --ranks-as-threads ", ranks, ")");
@@ -169,6 +181,7 @@ std::vector<std::string> problems(const PretrainOptions& o) {
   check_sequence(o, f);
   check_pipeline(o, f);
   check_network(o, f);
+  check_fp8(o, f);
   check_batch(o, f);
   check_length(o, f);
   check_magnitudes(o, f);

@@ -158,6 +158,31 @@ TEST(ReadPretrain, TheLossInFp16IsForFp16) {
   EXPECT_TRUE(read("--bf16").fails_with("--fp16-lm-cross-entropy needs --fp16"));
 }
 
+TEST(ReadPretrain, Fp8HasTheFlagsOfBothMegatrons) {
+  const auto read = [](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"--train-iters", "10"});
+    return PretrainCase(small_gpt(flags));
+  };
+  EXPECT_FALSE(fp8_options(read({"--bf16"}).options.precision.fp8));
+  const PretrainCase hybrid = read({"--bf16", "--fp8-hybrid"});
+  EXPECT_EQ(hybrid.error, "");
+  EXPECT_EQ(fp8_options(hybrid.options.precision.fp8).value().gradients, Fp8Format::e5m2);
+  const PretrainCase all = read({"--bf16", "--fp8-format", "e4m3", "--fp8-recipe", "tensorwise",
+                                 "--no-fp8-wgrad", "--fp8-margin", "2", "--fp8-interval", "3",
+                                 "--fp8-amax-history-len", "64", "--fp8-amax-compute-algo", "max"});
+  EXPECT_EQ(all.error, "");
+  const Fp8Options fp8 = fp8_options(all.options.precision.fp8).value();
+  EXPECT_EQ(fp8.gradients, Fp8Format::e4m3);
+  EXPECT_EQ(fp8.recipe, Fp8Recipe::current);
+  EXPECT_FALSE(fp8.weight_gradients);
+  EXPECT_EQ(fp8.margin, 2);
+  EXPECT_EQ(fp8.interval, 3);
+  EXPECT_EQ(fp8.history, 64);
+  EXPECT_EQ(fp8.amax, Fp8Amax::largest);
+  EXPECT_TRUE(read({"--fp8-e4m3"}).fails_with("--fp8-format goes with --bf16"));
+  EXPECT_TRUE(read({"--bf16", "--fp8-e4m3", "--seq-length", "15"}).fails_with("a multiple of 16"));
+}
+
 TEST(ReadPretrain, RulesAcrossOptions) {
   const auto fails = [](const std::vector<std::string>& flags, const std::string& part) {
     const PretrainCase c(small_gpt(flags));
