@@ -8,6 +8,8 @@
 namespace bloomery {
 namespace {
 
+constexpr std::int64_t kScaleUnit = 4;  // numbers: cuBLASLt wants scales at multiples of 16 bytes
+
 bool fits(std::int64_t extent) { return extent > 0 && extent % kFp8Multiple == 0; }
 
 View view_of(const Tensor& tensor) { return tensor ? View(tensor) : View(); }
@@ -78,12 +80,12 @@ Fp8Tensor Fp8Layer::quantized(Stream& stream, Cast cast, Fp8Tensor into) const {
   Tensor scale;
   if (layers_->scales_are_known()) {
     scale = layers_->row(tensor).range(ScaleRow::kScale, {1});
-    into.inverse_scale = layers_->inverse_.range(tensor, {1});
+    into.inverse_scale = layers_->inverse_.range(tensor * kScaleUnit, {1});
   } else {
     cast.source = {made(stream, cast.source)};
-    const Tensor numbers = Tensor::zeros(stream, DType::fp32, {3});
+    const Tensor numbers = Tensor::zeros(stream, DType::fp32, {kScaleUnit + 1});
     scale = numbers.range(1, {1});
-    into.inverse_scale = numbers.range(2, {1});
+    into.inverse_scale = numbers.range(kScaleUnit, {1});
     launch(stream, RaiseAmax{.x = cast.source.x, .amax = numbers.range(0, {1})});
     launch(stream, ScaleOfAmax{.amax = numbers.range(0, {1}),
                                .scale = scale,
@@ -130,7 +132,7 @@ Fp8Layers::Fp8Layers(Stream& stream, const Fp8Options& options, const ParameterL
   }
   rows_ = Tensor::from_host(stream, rows, {tensors * length});
   largest_ = Tensor::from_host(stream, limits, {tensors});
-  inverse_ = Tensor::zeros(stream, DType::fp32, {tensors});
+  inverse_ = Tensor::zeros(stream, DType::fp32, {tensors, kScaleUnit});
   amaxes_ = Tensor::zeros(stream, DType::fp32, {tensors});
 }
 
@@ -177,10 +179,11 @@ std::vector<Fp8Layers::State> Fp8Layers::states() const {
 
 void Fp8Layers::take_over_states(Stream& stream) {
   const std::int64_t length = ScaleRow::length(options_.history);
-  std::vector<float> inverse;
+  std::vector<float> inverse(static_cast<std::size_t>(inverse_.numel()));
   const std::vector<float> rows = rows_.to_host<float>(stream);
-  for (std::size_t i = 0; i < rows.size(); i += static_cast<std::size_t>(length)) {
-    inverse.push_back(1 / rows[i + ScaleRow::kScale]);
+  for (std::int64_t i = 0; i < amaxes_.numel(); ++i) {
+    inverse[static_cast<std::size_t>(i * kScaleUnit)] =
+        1 / rows[static_cast<std::size_t>(i * length + ScaleRow::kScale)];
   }
   stream.copy(inverse_.data(), inverse.data(), inverse_.bytes());
   stream.synchronize();

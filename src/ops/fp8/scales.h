@@ -45,7 +45,7 @@ struct ScaleRow {
 struct UpdateScales {
   View amax;                // fp32 [tensors]; zero afterwards
   View rows;                // fp32 [tensors, ScaleRow::length(history)]
-  View inverse;             // fp32 [tensors]: of the scales
+  View inverse;             // fp32 [tensors, n]: of the scales, in the first of a row
   ConstView largest;        // fp32 [tensors]: of their formats
   float margin_factor = 1;  // 2^-margin
   float interval = 1;

@@ -29,7 +29,7 @@ void run(ThisCpu, Stream&, const UpdateScales& k) {
       row[ScaleRow::kScale] =
           scale_of(seen, k.largest.as<float>()[i], k.margin_factor, row[ScaleRow::kScale]);
     }
-    k.inverse.as<float>()[i] = 1 / row[ScaleRow::kScale];
+    k.inverse.as<float>()[i * k.inverse.columns()] = 1 / row[ScaleRow::kScale];
   }
 }
 

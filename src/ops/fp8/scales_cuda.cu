@@ -14,9 +14,9 @@ __global__ void scale_of_amax(const float* amax, float* scale, float* inverse, f
 }
 
 // A block for each tensor. Histories move up piece by piece, the last first.
-__global__ void update_scales(float* amaxes, float* rows, float* inverse, const float* largest,
-                              std::int64_t length, float margin_factor, float interval,
-                              bool most_recent) {
+__global__ void update_scales(float* amaxes, float* rows, float* inverse, std::int64_t stride,
+                              const float* largest, std::int64_t length, float margin_factor,
+                              float interval, bool most_recent) {
   __shared__ float maxima[kThreads / kWarpSize];
   float* const row = rows + blockIdx.x * length;
   float* const history = row + ScaleRow::kHistory;
@@ -53,7 +53,7 @@ __global__ void update_scales(float* amaxes, float* rows, float* inverse, const 
   }
   row[ScaleRow::kScale] = scale;
   row[ScaleRow::kAge] = age >= interval ? 0 : age;
-  inverse[blockIdx.x] = 1 / scale;
+  inverse[blockIdx.x * stride] = 1 / scale;
 }
 
 }  // namespace
@@ -70,8 +70,8 @@ void run(OnCuda, Stream& stream, const UpdateScales& k) {
     return;
   }
   update_scales<<<tensors, kThreads, 0, cuda_stream(stream)>>>(
-      k.amax.as<float>(), k.rows.as<float>(), k.inverse.as<float>(), k.largest.as<float>(),
-      k.rows.columns(), k.margin_factor, k.interval, k.most_recent);
+      k.amax.as<float>(), k.rows.as<float>(), k.inverse.as<float>(), k.inverse.columns(),
+      k.largest.as<float>(), k.rows.columns(), k.margin_factor, k.interval, k.most_recent);
   check_launch("update_scales");
 }
 
