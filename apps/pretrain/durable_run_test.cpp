@@ -141,7 +141,10 @@ TEST_F(DurableRun, ScalesOfFp8AreKeptOrSaidToStartAnew) {
   EXPECT_TRUE(none.says("has no scales of fp8: they start anew")) << none.errors;
   const Outcome longer =
       train_loudly(more + "--fp8-hybrid --fp8-amax-history-len 9 --load " + at("fp8"));
-  EXPECT_TRUE(longer.says("of another history length: they start anew")) << longer.errors;
+  EXPECT_TRUE(longer.says("of another --fp8-format or history length: they start anew"))
+      << longer.errors;
+  const Outcome other = train_loudly(more + "--fp8-e4m3 --load " + at("fp8"));
+  EXPECT_TRUE(other.says("of another --fp8-format or")) << other.errors;
   EXPECT_EQ(train(more + "--load " + at("fp8")).code, kFinished) << "the weights are those of bf16";
 }
 

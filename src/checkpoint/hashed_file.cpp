@@ -37,8 +37,12 @@ void HashedFile::compare(std::int64_t block, std::span<const std::byte> bytes) c
 void HashedFile::read_bytes(std::uint64_t offset, std::span<std::byte> to) const {
   try {
     bytes_->read(offset, to.data(), to.size());
-  } catch (const std::runtime_error& error) {
-    throw UnreadableFile(error.what());
+  } catch (const std::runtime_error&) {  // once more: a file system may have been away
+    try {
+      bytes_->read(offset, to.data(), to.size());
+    } catch (const std::runtime_error& error) {
+      throw UnreadableFile(error.what());
+    }
   }
 }
 

@@ -19,6 +19,7 @@ constexpr const char* kOptimizerSteps = "optimizer_steps";
 constexpr const char* kSchedulePosition = "schedule_position";
 constexpr const char* kSkippedSteps = "skipped_steps";
 constexpr const char* kSchedule = "schedule";
+constexpr const char* kFp8Gradients = "fp8_gradients";  // their format
 // What belongs to a parameter has a name of its own behind the parameter's.
 constexpr char kBehindName = '/';
 constexpr std::string_view kPadding = "/padding", kFp8Scales = "/fp8_scales";
@@ -234,20 +235,27 @@ void load_padding(PartLoader& loader, Rank& rank, const CheckpointReader& reader
   }
 }
 
+std::string gradient_format(const Rank& rank) { return name(rank.options().fp8->gradients); }
+
 // What delayed scaling knows of each layer, or nothing of all where something is missing.
 void load_fp8_scales(Rank& rank, const CheckpointReader& reader, std::vector<std::string>& notes) {
   if (rank.fp8() == nullptr || !rank.fp8()->has_scales()) {
     return;
   }
   const std::vector<Fp8Layers::State> states = rank.fp8()->states();
+  const auto format = reader.state().extra.find(kFp8Gradients);
+  const bool same_format =
+      format != reader.state().extra.end() && format->second == gradient_format(rank);
   for (const auto& [name, rows] : states) {
     const std::string stored = concat(name, kFp8Scales);
-    if (!reader.contains(stored) || !(reader.tensor(stored).shape == rows.shape())) {
-      notes.push_back(
-          concat(reader.folder().string(), reader.contains(stored) ? " has" : " has no",
-                 " scales of fp8", reader.contains(stored) ? " of another history length" : "",
-                 ": they start anew, and the run is no longer bit for bit as one that was never "
-                 "interrupted"));
+    if (!same_format || !reader.contains(stored) ||
+        !(reader.tensor(stored).shape == rows.shape())) {
+      notes.push_back(concat(reader.folder().string(),
+                             reader.contains(stored)
+                                 ? " has scales of fp8 of another --fp8-format or history length"
+                                 : " has no scales of fp8",
+                             ": they start anew, and the run is no longer bit for bit as one that "
+                             "was never interrupted"));
       return;
     }
   }
@@ -283,8 +291,6 @@ LoadedProgress load_checkpoint(Rank& rank, const CheckpointReader& reader, LoadS
   LoadedProgress loaded;
   load_padding(loader, rank, reader, parts, optimizer, loaded.notes);
   loader.load();
-  rank.store().take_over_master();
-  rank.stream().synchronize();
   if (scope == LoadScope::weights) {
     return {};
   }
@@ -295,6 +301,11 @@ LoadedProgress load_checkpoint(Rank& rank, const CheckpointReader& reader, LoadS
   load_choices(rank, reader.state().choices);
   loaded.progress = {reader.state().step, reader.state().consumed_samples};
   return loaded;
+}
+
+void take_over_loaded(Rank& rank) {
+  rank.store().take_over_master();
+  rank.stream().synchronize();
 }
 
 void load_model(Rank& rank, const std::filesystem::path& folder) {
@@ -327,8 +338,7 @@ void load_model(Rank& rank, const std::filesystem::path& folder) {
     put(rank.stream(), whole.dtype(), bytes, part.weights.range(0, {part.count}));
     rank.stream().synchronize();  // the host bytes end here
   }
-  rank.store().take_over_master();
-  rank.stream().synchronize();
+  take_over_loaded(rank);
 }
 
 RunCheckpoints::RunCheckpoints(Rank& rank, const CheckpointFlags& flags, const RunFacts& facts)
@@ -398,6 +408,9 @@ RunState RunCheckpoints::state(const Progress& progress) const {
                  {kSchedulePosition, std::to_string(step.num_samples)},
                  {kSkippedSteps, std::to_string(step.num_skipped)},
                  {kSchedule, to_json(facts_.schedule)}};
+  if (rank_.fp8() != nullptr) {
+    state.extra[kFp8Gradients] = gradient_format(rank_);
+  }
   set_model_record(state, facts_.model);
   if (facts_.model.tokenizer) {
     set_carried_tokenizer(state, *facts_.model.tokenizer);

@@ -43,10 +43,11 @@ struct LoadedProgress {
   Progress progress;
   std::vector<std::string> notes;  // what keeps the run from going on bit for bit
 };
-// Takes over what of a checkpoint is this rank's, which is all that it reads, checked as it comes;
-// the numbers are the checkpoint's bit for bit. An Error names what does not fit; what cannot be
-// read is an UnreadableFile.
+// Reads what of a checkpoint is this rank's, checked as it comes; the numbers are the checkpoint's
+// bit for bit. An Error names what does not fit; what cannot be read is an UnreadableFile.
 LoadedProgress load_checkpoint(Rank& rank, const CheckpointReader& reader, LoadScope scope);
+// Makes values of the weights that were read. Collective: when all ranks could read theirs.
+void take_over_loaded(Rank& rank);
 
 // The weights of a model in any form that we read, rounded as the rank computes; an Error says how
 // it differs from the rank's.

@@ -32,7 +32,8 @@ Stragglers::Stragglers(Rank& rank, std::int64_t percent)
       hosts_(rank.mesh().host().gather("hosts of ranks", host_name())) {}
 
 void Stragglers::add(const Rank::Outcome& step) {
-  seconds_ += step.seconds - step.waited;
+  // Without a stream of their own sums are among the calls of the computation's.
+  seconds_ += step.seconds - (rank_.reductions_stream() != nullptr ? step.waited : 0);
   ++steps_;
 }
 

@@ -151,6 +151,7 @@ LoadedProgress Trainer::load_together(LoadScope scope) {
       throw UnreadableCheckpoint(each);
     }
   }
+  take_over_loaded(*rank_);
   return loaded;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 
 #include "comm/call_checks.h"
 #include "comm/nccl/nccl_library.h"
@@ -37,7 +38,12 @@ class NcclHandle {
     if (world_ != nullptr) {
       world_->forget(reaction_);
     }
-    if (!aborted_) {
+    if (aborted_) {
+      return;
+    }
+    if (std::uncaught_exceptions() > exceptions_) {  // the others may never come to destroy theirs
+      nccl_->abort(comm_);
+    } else {
       nccl_->destroy(comm_);
     }
   }
@@ -62,6 +68,7 @@ class NcclHandle {
   NcclLibrary::Comm comm_ = nullptr;
   std::atomic<bool> aborted_ = false;
   int reaction_ = 0;
+  const int exceptions_ = std::uncaught_exceptions();
 };
 
 void reduce_in_rank_order(const Tensor& all, View to, Reduce reduce, int size, Stream& stream) {
@@ -268,11 +275,13 @@ std::string nccl_problem(HostGroup& host, const DeviceOptions& device) {
       return each;
     }
   }
-  const std::vector<std::string> gpus = host.gather("GPUs", device_identity(device.index));
-  const char* const shared = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
-  if (nccl->number() >= kSharedGpus && shared != nullptr && std::string_view(shared) == "1") {
+  const char* const asked = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
+  const bool shares =
+      nccl->number() >= kSharedGpus && asked != nullptr && std::string_view(asked) == "1";
+  if (!host.any("GPUs of their own", !shares)) {
     return {};
   }
+  const std::vector<std::string> gpus = host.gather("GPUs", device_identity(device.index));
   for (std::size_t rank = 1; rank < gpus.size(); ++rank) {
     const auto other =
         std::find(gpus.begin(), gpus.begin() + static_cast<std::ptrdiff_t>(rank), gpus[rank]) -

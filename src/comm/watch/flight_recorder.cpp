@@ -79,12 +79,16 @@ FlightRecorder::~FlightRecorder() {
 
 void FlightRecorder::set_iteration(std::int64_t iteration) {
   const std::lock_guard lock(mutex_);
-  position_.iteration = iteration;
+  if (!world_->failed()) {
+    position_.iteration = iteration;
+  }
 }
 
 void FlightRecorder::set_work(const char* work, std::int64_t micro_batch, int chunk) {
   const std::lock_guard lock(mutex_);
-  position_ = {position_.iteration, work, micro_batch, chunk};
+  if (!world_->failed()) {
+    position_ = {position_.iteration, work, micro_batch, chunk};
+  }
 }
 
 int FlightRecorder::add_group(std::string name, std::vector<int> members, std::uint32_t id) {
@@ -105,6 +109,9 @@ std::uint32_t FlightRecorder::next_group_id() const {
 
 FlightRecorder::Ticket FlightRecorder::called(int group, const Call& call) {
   const std::lock_guard lock(mutex_);
+  if (world_->failed()) {
+    return ~Ticket{0};  // of no call
+  }
   const Ticket ticket = next_++;
   Slot& slot = slots_[ticket % kKept];
   slot.ticket = ticket;
@@ -184,6 +191,7 @@ void FlightRecorder::starts_on(Ticket ticket, Stream& stream) {
       }
       cuda::record_event(slot->begins, stream.native());
       slot->stream = stream.native();
+      gpu_ = stream.device().options().index;
     }
   }
   static_cast<void>(stream);
@@ -204,6 +212,9 @@ void FlightRecorder::ends_on(Ticket ticket, Stream& stream) {
 void FlightRecorder::look_at_device() {
   if constexpr (build::cuda) {
     const std::lock_guard lock(mutex_);
+    if (gpu_ >= 0) {  // else the runtime would take up memory of the first GPU
+      cuda::use_device(gpu_);
+    }
     std::vector<void*> busy;
     for (Ticket ticket = next_ - std::min<Ticket>(next_, kKept); ticket < next_; ++ticket) {
       Slot* const slot = find(ticket);

@@ -116,6 +116,7 @@ class FlightRecorder {
   std::map<const void*, double> seconds_in_calls_;  // by stream; of a GPU its native one
   std::vector<Group> groups_;
   Ticket next_ = 0;
+  int gpu_ = -1;             // of calls on CUDA streams
   std::vector<Slot> slots_;  // call n is at n % kKept
 };
 

@@ -68,16 +68,16 @@ void Watch::look() {
 ProcessWatch::ProcessWatch(std::shared_ptr<ControlPlane> control)
     : control_(std::move(control)),
       recorder_(control_->rank(), control_->world()),
-      watch_(control_->world(), {&recorder_}, [this](bool failed) {
-        if (!control_->hub_is_silent()) {
-          control_->tell_status(
-              recorder_.status(failed ? FlightRecorder::kTold : kCallsOfABeat).bytes(), failed);
-        }
-      }) {}
-
-bool ProcessWatch::first_is_lost() const {
-  return control_->hub_is_silent() || control_->has_lost_hub();
-}
+      watch_(control_->world(), {&recorder_},
+             [this](bool failed) {
+               if (!control_->hub_is_silent()) {
+                 control_->tell_status(
+                     recorder_.status(failed ? FlightRecorder::kTold : kCallsOfABeat).bytes(),
+                     failed);
+               }
+             }),
+      reaction_(control_->world()->when_failed(
+          [this] { first_is_lost_ = control_->hub_is_silent() || control_->has_lost_hub(); })) {}
 
 bool ProcessWatch::first_tells() const {
   return control_->world()->failure().silence && !first_is_lost();

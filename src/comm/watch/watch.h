@@ -2,6 +2,7 @@
 // a CPU whoever waits finds it), and sees to it that others know where the ranks stand.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -43,6 +44,9 @@ class Watch {
 class ProcessWatch {
  public:
   explicit ProcessWatch(std::shared_ptr<ControlPlane> control);
+  ~ProcessWatch() { control_->world()->forget(reaction_); }
+  ProcessWatch(const ProcessWatch&) = delete;
+  ProcessWatch& operator=(const ProcessWatch&) = delete;
 
   std::unique_ptr<Communicator> record(std::unique_ptr<Communicator> world) {
     return record_calls(std::move(world), recorder_);
@@ -52,12 +56,15 @@ class ProcessWatch {
   std::optional<WatchReport> report();
   // Whether the first rank has such a report. If it is lost, others cannot know who else is.
   bool first_tells() const;
-  bool first_is_lost() const;
+  // At the time of the failure: later it may have left, as all do.
+  bool first_is_lost() const { return first_is_lost_; }
 
  private:
   const std::shared_ptr<ControlPlane> control_;
   FlightRecorder recorder_;
   Watch watch_;
+  std::atomic<bool> first_is_lost_ = false;
+  const int reaction_;
 };
 
 }  // namespace bloomery

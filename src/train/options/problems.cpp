@@ -42,6 +42,12 @@ void check_fp8(const PretrainOptions& o, Findings& f) {
             kFp8Multiple);
 }
 
+void check_reduction(const PretrainOptions& o, Findings& f) {
+  f.require(o.parallel.replicas.reduce_dtype != DType::fp16 || o.precision.dtype == DType::fp16,
+            "--grad-reduce-dtype fp16 (communication_data_type) would round small gradients to "
+            "zero, which only the loss scale of --fp16 prevents: give bf16 or fp32");
+}
+
 std::string ways_to_start(std::int64_t ranks) {
   return concat("start ", ranks, " (mpirun -np ", ranks, ", bloomery launch -n ", ranks,
                 " or --ranks-as-threads ", ranks, ")");
@@ -182,6 +188,7 @@ std::vector<std::string> problems(const PretrainOptions& o) {
   check_pipeline(o, f);
   check_network(o, f);
   check_fp8(o, f);
+  check_reduction(o, f);
   check_batch(o, f);
   check_length(o, f);
   check_magnitudes(o, f);

@@ -157,7 +157,13 @@ void apply_tokenizer_default(TokenizerOptions& o) {
   }
 }
 
-void add_notes(const PretrainOptions& o, Notes& notes) {
+void add_notes(const OptionTable& table, const PretrainOptions& o, Notes& notes) {
+  for (const char* flag : {"fp8-margin", "fp8-interval", "fp8-amax-history-len",
+                           "fp8-amax-compute-algo", "fp8-recipe", "fp8-wgrad"}) {
+    if (o.precision.fp8.format == Fp8Flags::Format::none && table.given(flag)) {
+      notes.push_back(concat("--", flag, " has no effect without --fp8-format"));
+    }
+  }
   if (o.precision.dtype != DType::fp16 && o.precision.loss_scale.value_or(1) > 1) {
     notes.push_back(concat("--loss-scale ", *o.precision.loss_scale,
                            " has no effect: only fp16 needs a loss scale"));
@@ -198,7 +204,7 @@ std::vector<std::string> read_pretrain(OptionTable& table, PretrainOptions& opti
     further = problems(options);  // of values that were read, not of defaults in their stead
   }
   table.finish(further);
-  add_notes(options, notes);
+  add_notes(table, options, notes);
   notes.insert(notes.begin(), table.notes().begin(), table.notes().end());
   return notes;
 }

@@ -150,10 +150,12 @@ ParityRun run_steps(const RankOptions& options, const ParityWork& work, Transpor
   ParityRun run;
   run_ranks(options.layout.degrees.num_ranks(),
             [&](int number, std::unique_ptr<Communicator> world) {
+              RankOptions rank = options;
               if (transport == Transport::nccl) {
-                world = over_nccl(std::move(world), options.device);
+                rank.device.index = (rank.device.index + number) % std::max(1, num_cuda_devices());
+                world = over_nccl(std::move(world), rank.device);
               }
-              ParityRun mine = run_steps(options, work, std::move(world));
+              ParityRun mine = run_steps(rank, work, std::move(world));
               if (number == 0) {
                 run = std::move(mine);
               }
