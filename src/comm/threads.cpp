@@ -6,6 +6,7 @@
 #include "comm/call_checks.h"
 #include "comm/reduce.h"
 #include "comm/rendezvous.h"
+#include "device/recorded.h"
 
 namespace bloomery {
 namespace {
@@ -14,12 +15,6 @@ namespace {
 constexpr std::int64_t kSliceAlignment = 64;
 
 const char* name(Reduce reduce) { return reduce == Reduce::sum ? "sum" : "max"; }
-
-std::shared_ptr<Event> recorded(Stream& stream) {
-  auto event = std::make_shared<Event>(stream.device());
-  event->record(stream);
-  return event;
-}
 
 // Work inside a call: on a CPU it happens now, for the call already has its turn in the stream.
 void copy_now(Stream& stream, void* to, const void* from, std::int64_t elements, DType dtype) {

@@ -7,6 +7,7 @@
 #include "autograd/remake.h"
 #include "comm/watch/recorded.h"
 #include "device/op_clock.h"
+#include "device/recorded.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "train/timers.h"
 
@@ -16,12 +17,6 @@ namespace {
 constexpr std::int64_t kMostLosses = 8;
 constexpr std::int64_t kStop = kMostLosses;  // place in the statistics
 constexpr std::size_t kKeptTimes = 4;        // of steps whose outcome may be asked for
-
-std::shared_ptr<Event> recorded(Stream& stream) {
-  auto event = std::make_shared<Event>(stream.device());
-  event->record(stream);
-  return event;
-}
 
 // A chunk of a stage has an equal share of the layers; embedding and head go with the first and the
 // last of all.

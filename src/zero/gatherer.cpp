@@ -1,16 +1,8 @@
 #include "zero/gatherer.h"
 
+#include "device/recorded.h"
+
 namespace bloomery {
-namespace {
-
-std::shared_ptr<Event> recorded(Stream& stream) {
-  auto event = std::make_shared<Event>(stream.device());
-  event->record(stream);
-  return event;
-}
-
-}  // namespace
-
 std::shared_ptr<Event> Gatherer::start(std::span<const Gather> gathers) {
   if (beside_ != nullptr) {
     beside_->wait(*recorded(*compute_));

@@ -1,18 +1,9 @@
 #include "zero/reducer.h"
 
+#include "device/recorded.h"
 #include "ops/arithmetic/arithmetic.h"
 
 namespace bloomery {
-namespace {
-
-std::shared_ptr<Event> recorded(Stream& stream) {
-  auto event = std::make_shared<Event>(stream.device());
-  event->record(stream);
-  return event;
-}
-
-}  // namespace
-
 void Reducer::contributed(Parameter& parameter, std::int64_t micro_batch) {
   if (const auto bucket = store_.contributed(parameter, micro_batch)) {
     start(*bucket);

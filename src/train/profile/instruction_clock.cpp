@@ -1,18 +1,10 @@
 #include "train/profile/instruction_clock.h"
 
-#include <chrono>
 #include <cmath>
 
+#include "train/log/trace.h"
+
 namespace bloomery {
-namespace {
-
-std::int64_t now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
-}  // namespace
 
 std::unique_ptr<Event> InstructionClock::recorded() {
   auto event = std::make_unique<Event>(stream_.device());
@@ -25,22 +17,22 @@ void InstructionClock::start() {
   events_.clear();
   if (stream_.on_cuda()) {
     stream_.synchronize();
-    const std::int64_t before = now();
+    const std::int64_t before = Trace::now();
     anchor_ = recorded();
     stream_.synchronize();
-    anchor_time_ = before + (now() - before) / 2;
+    anchor_time_ = before + (Trace::now() - before) / 2;
   }
 }
 
 void InstructionClock::begin(std::span<const Instruction> step) {
-  times_.push_back({Instructions(step.begin(), step.end()), now(), 0});
+  times_.push_back({Instructions(step.begin(), step.end()), Trace::now(), 0});
   if (stream_.on_cuda()) {
     events_.push_back({recorded(), nullptr});
   }
 }
 
 void InstructionClock::end() {
-  times_.back().end = now();
+  times_.back().end = Trace::now();
   if (stream_.on_cuda()) {
     events_.back().end = recorded();
   }
