@@ -36,8 +36,8 @@ bool fits(const OptionRow& row, const Json& value) {
     case FieldKind::integer:
     case FieldKind::real:
       return value.is_number();
-    default:
-      return value.is_string();
+    default:  // an object is kept as its JSON
+      return value.is_string() || value.is_object();
   }
 }
 

@@ -55,6 +55,30 @@ TEST(AbstractDevice, CountsOperationsAndRunsNothing) {
   EXPECT_EQ(host, std::vector<char>(100, 7));
 }
 
+TEST(AbstractDevice, TellsOfEveryKernel) {
+  Device device(abstract());
+  Stream stream(device);
+  struct Told : Collector {
+    bool take(const std::type_info& type, const void* kernel) override {
+      if (type == typeid(Counted)) {
+        counted.push_back(static_cast<const Counted*>(kernel)->operations);
+      } else {
+        ++others;
+      }
+      return true;
+    }
+    void flush() override {}
+    std::vector<double> counted;
+    int others = 0;
+  } told;
+  stream.set_collector(&told);
+  launch(stream, Counted{5});
+  launch(stream, Uncounted{});
+  launch(stream, Counted{3});
+  EXPECT_EQ(told.counted, (std::vector<double>{5, 3}));
+  EXPECT_EQ(told.others, 1);
+}
+
 TEST(AbstractDevice, FollowsTheRulesOfWhatItStandsFor) {
   EXPECT_EQ(Device(abstract()).rules(), DeviceKind::cpu);
   EXPECT_EQ(Device({.kind = DeviceKind::abstract, .stands_for = DeviceKind::cuda}).rules(),

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "build_config.h"
 #include "device/cuda.h"
+#include "device/memory_source.h"
 
 namespace bloomery {
 namespace {
@@ -75,6 +76,9 @@ Device::Device(const DeviceOptions& options)
     check(options_.index >= 0 && options_.index < num_cuda_devices(), "GPU ", options_.index,
           " was asked for, but this machine shows ", num_cuda_devices(),
           " GPUs: check the driver with nvidia-smi and CUDA_VISIBLE_DEVICES");
+  }
+  if (!options_.memory) {
+    options_.memory = own_memory(options_);
   }
 }
 

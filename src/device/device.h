@@ -14,6 +14,8 @@
 
 namespace bloomery {
 
+class MemorySource;  // memory_source.h
+
 // Abstract: shapes alone. Tensors have addresses that no memory stands behind, and nothing given to
 // its streams happens; a pass over a model leaves what it would take, memory in the statistics of
 // the pool and operations in FlopCount (launch.h).
@@ -26,6 +28,8 @@ struct DeviceOptions {
   // Of an abstract device: whose rules it follows where sizes depend on the kind.
   DeviceKind stands_for = DeviceKind::cpu;
   bool poison = false;  // fill memory with NaN patterns when it is handed out and taken back
+  std::size_t memory_limit = 0;          // bytes that the rank may take there; 0: what there is
+  std::shared_ptr<MemorySource> memory;  // null: the device's own
 };
 
 class Device {
@@ -40,6 +44,7 @@ class Device {
   const DeviceOptions& options() const { return options_; }
   std::string description() const;  // "NVIDIA H200 (GPU 0)", "CPU, 2 threads, AVX-512"
   ThreadPool& pool() { return pool_; }
+  const std::shared_ptr<MemorySource>& memory() const { return options_.memory; }
 
   // The one object of type Service of this device, made as Service(*this) at first use. For
   // library handles and plan caches; a service may be used from this rank's threads only.
@@ -73,11 +78,8 @@ void use_device(const DeviceOptions& device);
 int cpu_level();
 const char* cpu_level_name();
 
-// Raw memory and copies of one device kind, under the caching pool (see memory.h).
 namespace raw {
-void* allocate(DeviceKind kind, int index, std::size_t bytes);  // null when there is no more
-void release(DeviceKind kind, int index, void* memory, std::size_t bytes);
-std::size_t free_bytes(DeviceKind kind, int index);
+std::size_t free_bytes(DeviceKind kind, int index);  // whatever limit a rank keeps to
 }  // namespace raw
 
 }  // namespace bloomery

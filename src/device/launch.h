@@ -12,6 +12,8 @@
 // A kernel whose floating-point operations count also has `double flops(const Scale&)`.
 #pragma once
 
+#include <typeinfo>
+
 #include "build_config.h"
 #include "device/op_clock.h"
 
@@ -49,6 +51,9 @@ struct FlopCount {
 template <class Kernel>
 void launch(Stream& stream, const Kernel& kernel) {
   if (stream.abstract()) {
+    if (Collector* const collector = stream.collector()) {
+      collector->take(typeid(Kernel), &kernel);
+    }
     if constexpr (requires { flops(kernel); }) {
       stream.device().service<FlopCount>().total += flops(kernel);
     }
@@ -56,6 +61,10 @@ void launch(Stream& stream, const Kernel& kernel) {
   }
   if constexpr (build::cuda) {
     if (stream.on_cuda()) {
+      if (Collector* const collector = stream.collector();
+          collector != nullptr && collector->take(typeid(Kernel), &kernel)) {
+        return;
+      }
       return timed_launch(stream, [&] { run(OnCuda{}, stream, kernel); });
     }
   }

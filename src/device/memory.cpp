@@ -1,7 +1,5 @@
 #include "device/memory.h"
 
-#include <sys/mman.h>
-
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
 #endif
@@ -13,6 +11,8 @@
 #include "base/round_up.h"
 #include "build_config.h"
 #include "device/cuda.h"
+#include "device/memory_source.h"
+#include "device/out_of_memory.h"
 #include "device/stream.h"
 
 namespace bloomery {
@@ -21,23 +21,22 @@ namespace {
 constexpr std::size_t kAlignment = 512;
 constexpr std::size_t kSmallSegment = std::size_t{2} << 20;
 constexpr std::size_t kLargeStep = std::size_t{2} << 20;
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr unsigned char kPoison = 0xFF;  // a NaN in every floating-point type
 
 double mebibytes(std::size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
 }  // namespace
 
-MemoryPool::MemoryPool(DeviceKind kind, int index, Use use, Stream* poison_on)
-    : kind_(kind),
-      index_(index),
+MemoryPool::MemoryPool(DeviceKind kind, std::shared_ptr<MemorySource> source, Use use,
+                       Stream* poison_on)
+    : source_(std::move(source)),
       guarded_(kind == DeviceKind::cpu && use == Use::at_once),
       poison_on_(poison_on) {}
 
 MemoryPool::~MemoryPool() {
   for (const auto& [segment, bytes] : segments_) {
     set_bounds(segment, bytes, bytes);
-    raw::release(kind_, index_, segment, bytes);
+    source_->release(segment, bytes);
   }
 }
 
@@ -74,18 +73,18 @@ MemoryPool::Blocks::iterator MemoryPool::find_fit(std::size_t bytes) {
 MemoryPool::Blocks::iterator MemoryPool::add_segment(std::size_t bytes) {
   const std::size_t size = std::max(kSmallSegment, round_up(bytes, kLargeStep));
   ++statistics_.num_device_calls;
-  void* segment = raw::allocate(kind_, index_, size);
+  void* segment = source_->allocate(size);
   if (segment == nullptr) {
     trim_locked();
-    segment = raw::allocate(kind_, index_, size);
+    segment = source_->allocate(size);
   }
-  check(segment != nullptr, "out of memory: asked for ", mebibytes(bytes), " MiB on ",
-        kind_ == DeviceKind::cuda  ? "the GPU"
-        : kind_ == DeviceKind::cpu ? "the CPU"
-                                   : "an abstract device",
-        ", where ", mebibytes(raw::free_bytes(kind_, index_)), " MiB are free and this rank holds ",
-        mebibytes(statistics_.used_bytes), " MiB (", mebibytes(statistics_.reserved_bytes),
-        " reserved). Use a smaller micro-batch, recomputation, or more ranks.");
+  if (segment == nullptr) {
+    throw OutOfMemory(
+        concat("out of memory: asked for ", mebibytes(bytes), " MiB ", source_->where(), ", where ",
+               mebibytes(source_->free_bytes()), " MiB are free and this rank holds ",
+               mebibytes(statistics_.used_bytes), " MiB (", mebibytes(statistics_.reserved_bytes),
+               " reserved). Use a smaller micro-batch, recomputation, or more ranks"));
+  }
   set_bounds(segment, 0, size);
   segments_[segment] = size;
   statistics_.reserved_bytes += size;
@@ -98,6 +97,25 @@ MemoryPool::Blocks::iterator MemoryPool::add_segment(std::size_t bytes) {
 
 void MemoryPool::release(void* memory) noexcept {
   const std::lock_guard lock(mutex_);
+  if (holding_) {
+    held_.push_back(memory);
+  } else {
+    release_locked(memory);
+  }
+}
+
+void MemoryPool::hold(bool on) noexcept {
+  const std::lock_guard lock(mutex_);
+  holding_ = on;
+  if (!on) {
+    for (void* const memory : held_) {
+      release_locked(memory);
+    }
+    held_.clear();
+  }
+}
+
+void MemoryPool::release_locked(void* memory) noexcept {
   auto block = blocks_.find(static_cast<char*>(memory));
   if (block == blocks_.end()) {
     return;
@@ -150,7 +168,7 @@ void MemoryPool::trim_locked() {
     if (it->second.free && it->second.bytes == segment->second) {
       free_.erase({it->second.bytes, it->first});
       set_bounds(segment->first, segment->second, segment->second);
-      raw::release(kind_, index_, segment->first, segment->second);
+      source_->release(segment->first, segment->second);
       statistics_.reserved_bytes -= segment->second;
       segments_.erase(segment);
       it = blocks_.erase(it);
@@ -180,50 +198,6 @@ void MemoryPool::set_bounds([[maybe_unused]] void* memory, [[maybe_unused]] std:
   }
 #endif
 }
-
-namespace raw {
-
-void* allocate(DeviceKind kind, int index, std::size_t bytes) {
-  if constexpr (build::cuda) {
-    if (kind == DeviceKind::cuda) {
-      return cuda::allocate(index, bytes);
-    }
-  }
-  if (kind == DeviceKind::abstract) {  // addresses that are nobody else's, and that nobody can use
-    void* const addresses =
-        mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return addresses == MAP_FAILED ? nullptr : addresses;
-  }
-  // Linux promises memory that it does not have and kills the process later: refuse here instead.
-  constexpr std::size_t kWorthAsking = std::size_t{64} << 20;
-  const std::size_t available = bytes >= kWorthAsking ? free_bytes(kind, index) : 0;
-  if (available > 0 && bytes > available) {
-    return nullptr;
-  }
-  // Large pages: with small ones a third of the time of a product can go into address translation.
-  void* const memory = std::aligned_alloc(kHugePage, round_up(bytes, kHugePage));
-  if (memory != nullptr) {
-    madvise(memory, round_up(bytes, kHugePage), MADV_HUGEPAGE);  // advice only
-  }
-  return memory;
-}
-
-void release(DeviceKind kind, int index, void* memory, std::size_t bytes) {
-  if (kind == DeviceKind::abstract) {
-    munmap(memory, bytes);
-    return;
-  }
-  if constexpr (build::cuda) {
-    if (kind == DeviceKind::cuda) {
-      return cuda::release(index, memory);
-    }
-  }
-  static_cast<void>(kind);
-  static_cast<void>(index);
-  std::free(memory);
-}
-
-}  // namespace raw
 
 PinnedMemory::PinnedMemory(DeviceKind kind, std::size_t bytes) : kind_(kind), bytes_(bytes) {
   if constexpr (build::cuda) {

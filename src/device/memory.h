@@ -9,11 +9,13 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <vector>
 
 #include "device/device.h"
 
 namespace bloomery {
 
+class MemorySource;
 class Stream;
 
 struct MemoryStatistics {
@@ -33,7 +35,7 @@ class MemoryPool {
   // Blocks are filled with NaN patterns on `poison_on`, in its order, when they are handed out and
   // taken back; null: never. In builds with AddressSanitizer CPU memory that is used at once is out
   // of bounds beyond the bytes that were asked for, and after its release.
-  MemoryPool(DeviceKind kind, int index, Use use, Stream* poison_on);
+  MemoryPool(DeviceKind kind, std::shared_ptr<MemorySource> source, Use use, Stream* poison_on);
   ~MemoryPool();
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
@@ -41,6 +43,10 @@ class MemoryPool {
   // Aligned to 512 bytes. Throws Error naming the sizes when the device has no more.
   void* allocate(std::size_t bytes);
   void release(void* memory) noexcept;
+
+  // While on, what is released is not handed out again: for who reads it later than the stream's
+  // order says.
+  void hold(bool on) noexcept;
 
   MemoryStatistics statistics() const;
   void reset_peak();
@@ -60,10 +66,10 @@ class MemoryPool {
   void poison_block(void* memory, std::size_t bytes);
   // Tells AddressSanitizer that of these bytes only the first `valid` may be touched.
   void set_bounds(void* memory, std::size_t valid, std::size_t bytes) const;
+  void release_locked(void* memory) noexcept;
   void trim_locked();
 
-  const DeviceKind kind_;
-  const int index_;
+  const std::shared_ptr<MemorySource> source_;
   [[maybe_unused]] const bool guarded_;  // by AddressSanitizer
   mutable std::mutex mutex_;
   Stream* poison_on_;
@@ -71,6 +77,8 @@ class MemoryPool {
   std::set<std::pair<std::size_t, char*>> free_;  // by size, then address: a deterministic choice
   std::map<void*, std::size_t> segments_;
   MemoryStatistics statistics_;
+  bool holding_ = false;
+  std::vector<void*> held_;  // released since
 };
 
 // A piece of pool memory, returned when the last owner lets go.

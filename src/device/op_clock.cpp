@@ -124,12 +124,13 @@ void OpClock::end_launch() {
   }
 }
 
+const OpRecord* OpClock::innermost() const {
+  return innermost_ < 0 ? nullptr : &recording_.ops[static_cast<std::size_t>(innermost_)];
+}
+
 bool OpClock::wants_detail() const {
-  if (!details_ || innermost_ < 0) {
-    return false;
-  }
-  const OpRecord& op = recording_.ops[static_cast<std::size_t>(innermost_)];
-  return !op.is_phase && op.detail.empty();
+  const OpRecord* const op = details_ ? innermost() : nullptr;
+  return op != nullptr && !op->is_phase && op->detail.empty();
 }
 
 void OpClock::note(std::string detail) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "build_config.h"
+#include "device/collector.h"
 #include "device/cuda.h"
 #include "device/stream.h"
 
@@ -67,6 +68,8 @@ class OpClock {
   void begin_launch();
   void end_launch();
 
+  const OpRecord* innermost() const;  // of the ops that have not ended; null: none
+
   bool wants_detail() const;  // of the innermost op; the first one is kept
   void note(std::string detail);
 
@@ -121,9 +124,16 @@ class OpScope {
   OpClock* clock_;
 };
 
+inline void flush_collected(Stream& stream) {
+  if (Collector* const collector = stream.collector()) {
+    collector->flush();
+  }
+}
+
 // Around work that is given to a CUDA stream.
 template <class Work>
 void timed_launch(Stream& stream, const Work& work) {
+  flush_collected(stream);
   OpClock* const clock = stream.clock();
   if (clock == nullptr) {
     return work();

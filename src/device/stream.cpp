@@ -172,7 +172,13 @@ struct Event::Signal {
   }
 };
 
-Stream::Stream(Device& device, StreamMode mode) : device_(&device) {
+Stream::Stream(Device& device, StreamMode mode) : Stream(device, mode, device.memory()) {}
+
+Stream::Stream(Device& device, std::shared_ptr<MemorySource> memory)
+    : Stream(device, StreamMode::direct, std::move(memory)) {}
+
+Stream::Stream(Device& device, StreamMode mode, std::shared_ptr<MemorySource> memory)
+    : device_(&device) {
   if constexpr (build::cuda) {
     if (on_cuda()) {
       native_ = cuda::make_stream(device.options().index);
@@ -181,10 +187,9 @@ Stream::Stream(Device& device, StreamMode mode) : device_(&device) {
   if (device.kind() == DeviceKind::cpu && mode == StreamMode::queued) {
     queue_ = std::make_unique<Queue>();
   }
-  memory_ =
-      std::make_shared<MemoryPool>(device.kind(), device.options().index,
-                                   queue_ ? MemoryPool::Use::queued : MemoryPool::Use::at_once,
-                                   device.options().poison ? this : nullptr);
+  memory_ = std::make_shared<MemoryPool>(
+      device.kind(), std::move(memory), queue_ ? MemoryPool::Use::queued : MemoryPool::Use::at_once,
+      device.options().poison ? this : nullptr);
 }
 
 Stream::~Stream() {
@@ -233,6 +238,7 @@ void Stream::wait(const Event& event) {
   check_kinds("a stream's wait", event.kind_, device_->kind());
   if constexpr (build::cuda) {
     if (on_cuda()) {
+      flush_collected(*this);
       return cuda::wait_event(native_, event.native_);
     }
   }
@@ -246,6 +252,7 @@ void Stream::wait(const Event& event) {
 void Stream::synchronize() {
   if constexpr (build::cuda) {
     if (on_cuda()) {
+      flush_collected(*this);
       const OpScope scope(*this, "synchronize", OpKind::wait);
       return cuda::synchronize(native_);
     }
@@ -276,6 +283,7 @@ void Event::record(Stream& stream) {
   check_kinds("recording an event", kind_, stream.device().kind());
   if constexpr (build::cuda) {
     if (kind_ == DeviceKind::cuda) {
+      flush_collected(stream);
       return cuda::record_event(native_, stream.native());
     }
   }

@@ -14,6 +14,7 @@
 
 namespace bloomery {
 
+class Collector;
 class Event;
 class Graph;
 class OpClock;
@@ -26,6 +27,8 @@ enum class StreamMode { direct, queued };
 class Stream {
  public:
   explicit Stream(Device& device, StreamMode mode = StreamMode::direct);
+  // With memory from elsewhere than the device's own; direct.
+  Stream(Device& device, std::shared_ptr<MemorySource> memory);
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
@@ -51,6 +54,10 @@ class Stream {
   OpClock* clock() const { return clock_; }
   void set_clock(OpClock* clock) { clock_ = clock; }
 
+  // Who takes kernels of this stream to launch them together (collector.h); null: nobody.
+  Collector* collector() const { return collector_; }
+  void set_collector(Collector* collector) { collector_ = collector; }
+
   void wait(const Event& event);  // later work on this stream comes after the event
   // The host waits. Rethrows what a queued CPU task threw; what later ones threw is added to the
   // message of an Error, else logged.
@@ -58,11 +65,13 @@ class Stream {
 
  private:
   struct Queue;
+  Stream(Device& device, StreamMode mode, std::shared_ptr<MemorySource> memory);
   Device* device_;
   void* native_ = nullptr;
   std::unique_ptr<Queue> queue_;
   std::shared_ptr<MemoryPool> memory_;
   OpClock* clock_ = nullptr;
+  Collector* collector_ = nullptr;
 };
 
 // A point in a stream. Timing is in device time. Events order streams of their kind of device only:

@@ -1,5 +1,7 @@
 #include "tensor/tensor.h"
 
+#include "device/out_of_memory.h"
+
 namespace bloomery {
 
 Tensor Tensor::empty(Stream& stream, DType dtype, const Shape& shape,
@@ -14,9 +16,9 @@ Tensor Tensor::empty(Stream& stream, DType dtype, const Shape& shape,
   tensor.shape_ = shape;
   try {
     tensor.storage_ = std::make_shared<Storage>(stream.memory(), tensor.bytes());
-  } catch (const Error& error) {
-    throw Error(concat("for a tensor ", dtype, shape, " of ", function(who), place(who), ": ",
-                       error.what()));
+  } catch (const OutOfMemory& error) {
+    throw OutOfMemory(concat("for a tensor ", dtype, shape, " of ", function(who), place(who), ": ",
+                             error.what()));
   }
   tensor.data_ = tensor.storage_->data();
   return tensor;
