@@ -1,10 +1,12 @@
 // Softmax attention that never stores the score matrix: causal or bidirectional, grouped queries,
-// documents and padding as key ranges, dropout. Queries and keys are tokens with places, so that
-// self-attention, cross-attention and parts of sequences on several ranks are one call.
+// sliding windows, documents and padding as key ranges, relative bias, dropout. Queries and keys
+// are tokens with places, so that self-attention, cross-attention and parts of sequences on several
+// ranks are one call.
 #pragma once
 
 #include "autograd/context.h"
 #include "device/launch.h"
+#include "ops/attention/relative_bias.h"
 #include "ops/dropout/counter.h"
 
 namespace bloomery {
@@ -15,12 +17,15 @@ struct AttentionOptions {
   std::int64_t head_dim = 1;
   float scale = 1;  // of the scores, usually 1/sqrt(head_dim)
   bool causal = true;
+  std::int64_t window = 0;      // causal: a query sees its own key and window - 1 before it; 0: all
+  RelativeBias bias;            // added to the scaled scores
   DropoutOptions dropout;       // of the probabilities; active while training
   std::int64_t first_head = 0;  // global index of the first head held here (for dropout)
 };
 
 // Where queries and keys stand. A key is visible to a query of its sequence when its place is in
-// [key_begin, key_end) of the query and, for causal attention, not after the query's place.
+// [key_begin, key_end) of the query and, for causal attention, not after the query's place, nor a
+// window or more before it.
 struct AttentionPlaces {
   std::int64_t num_sequences = 0, query_length = 0, key_length = 0;
   Tensor samples;       // int64 [num_sequences], or by query token; null: no dropout
@@ -63,6 +68,8 @@ struct AttentionProblem {
   // Key k is visible to query q iff k <= q + key_length - query_length; with key_places, iff its
   // place is not after the query's.
   bool causal = false;
+  std::int64_t window =
+      0;  // of causal attention: keys at this distance and farther are not visible
   // int32 [sequences * query_length], or null: query q sees keys at places [begin[q], end[q]) only.
   // Both are non-decreasing within a sequence, unless there are key_places. A query that sees no
   // key gets zeros and lse = -inf.
@@ -74,8 +81,16 @@ struct AttentionProblem {
   // int32 [key_length], or [sequences * key_length]; null: key k is at place k.
   const std::int32_t* key_places = nullptr;
   bool key_place_per_token = false;
+  // By distance (relative_bias.h), added to the products of queries and keys, before the scale. The
+  // place of a query is that of the key which causal attention lets it see last.
+  const void* bias = nullptr;
+  std::int64_t bias_reach = 0;
 
   std::int64_t heads_per_group() const { return num_heads / num_groups; }
+  // The first key that the window of a query lets it see.
+  constexpr std::int64_t window_begin(std::int64_t query_place) const {
+    return window > 0 ? query_place - window + 1 : 0;
+  }
   // Of the keys of a sequence; null: they are their indices.
   constexpr const std::int32_t* places_of_keys(std::int64_t sequence) const {
     return key_place_per_token ? key_places + sequence * key_length : key_places;
@@ -93,12 +108,13 @@ template <int kLevel>
 void run(OnCpu<kLevel>, Stream&, const AttentionForward&);
 void run(OnCuda, Stream&, const AttentionForward&);
 
-// dQ, dK, dV are overwritten, in buffers laid out like Q, K, V.
+// dQ, dK, dV are overwritten, in buffers laid out like Q, K, V, and so is grad_bias.
 struct AttentionBackward {
   AttentionProblem problem;
   HeadView q, k, v;
   ConstView out, lse, grad_out;
   HeadView grad_q, grad_k, grad_v;
+  View grad_bias;  // like the problem's bias; null: not wanted
 };
 template <int kLevel>
 void run(OnCpu<kLevel>, Stream&, const AttentionBackward&);

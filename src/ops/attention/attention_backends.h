@@ -27,6 +27,23 @@ bool flash_run_sm90(Stream& stream, const AttentionBackward& k);
 void simple_run(Stream& stream, const AttentionForward& k);
 void simple_run(Stream& stream, const AttentionBackward& k);
 
+// Where blocks of a backward kernel leave their parts of the gradient of the bias, if it is wanted:
+// [parts, num_heads, 2 * reach + 1] by distance, zeros at first, before the scale.
+class BiasPartials {
+ public:
+  BiasPartials(Stream& stream, const AttentionBackward& k, std::int64_t num_parts,
+               std::int64_t reach);
+  float* data() const { return static_cast<float*>(parts_.data()); }  // null: not wanted
+  // k.grad_bias = factor * the sum of the parts.
+  void add_up(float factor) const;
+
+ private:
+  Stream& stream_;
+  const AttentionBackward& k_;
+  std::int64_t reach_;
+  Tensor parts_;
+};
+
 // delta[sequence, head, query] = factor * sum over channels of out * grad_out, in fp32: what the
 // softmax's backward subtracts.
 void attention_delta(Stream& stream, const AttentionBackward& k, float factor, const Tensor& delta);

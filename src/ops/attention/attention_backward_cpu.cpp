@@ -2,6 +2,7 @@
 // ones without dropout) and D = rowsum(dO * O):
 //   dV = (P * F)^T dO        dP = F * (dO V^T)        dS = scale P * (dP - D)
 //   dQ = dS K                dK = dS^T Q
+// With a bias, S = Q K^T + B and dB is dS, summed over pairs of the same distance.
 // P is computed again from the saved log-sum-exp; products with F need no normalisation of their
 // own because D already contains it.
 #include "ops/attention/attention_block_cpu.h"
@@ -16,9 +17,11 @@ class BackwardTask {
   using T = typename Products::Element;
   using Real = typename Products::Real;
 
-  // Adds to key_grads and value_grads, [padded key_length, padded head_dim] each.
+  // Sets key_grads and value_grads, [padded key_length, padded head_dim] each, and bias_grads,
+  // [heads of the group, distances], unless null.
   BackwardTask(Stream& stream, const AttentionBackward& k, AttentionTiles tiles,
-               std::int64_t sequence, std::int64_t group, Real* key_grads, Real* value_grads)
+               std::int64_t sequence, std::int64_t group, Real* key_grads, Real* value_grads,
+               Real* bias_grads)
       : k_(k),
         problem_(k.problem),
         sequence_(sequence),
@@ -33,10 +36,14 @@ class BackwardTask {
         score_grads_(scratch_.take<Real>(kKeyTile * kQueryBlock)),
         factors_(scratch_.take<Real>(kKeyTile * kQueryBlock)),
         key_grads_(key_grads),
-        value_grads_(value_grads) {
+        value_grads_(value_grads),
+        bias_grads_(bias_grads) {
     const std::int64_t keys = Products::padded_keys(problem_.key_length);
     std::fill_n(key_grads_, keys * padded_, Real(0));
     std::fill_n(value_grads_, keys * padded_, Real(0));
+    if (bias_grads_ != nullptr) {
+      std::fill_n(bias_grads_, problem_.heads_per_group() * num_distances(problem_), Real(0));
+    }
   }
 
   void block(std::int64_t head, std::int64_t query) {
@@ -47,6 +54,7 @@ class BackwardTask {
     group_.pack_until(visible.last);
     prefetch_next(head, query);
     const DropoutTile dropout(problem_, sequence_, head, query, rows);
+    const BiasTile<Real> bias(problem_, sequence_, head, query, rows);
     query_grads_.start(rows);
     for (std::int64_t tile = visible.first; tile < visible.last; tile += kKeyTile) {
       const std::int64_t keys = std::min(kKeyTile, Products::padded_keys(visible.last - tile));
@@ -54,6 +62,9 @@ class BackwardTask {
         continue;
       }
       products_.scores(group_.keys, tile, keys, queries_, rows, probabilities_);
+      if (bias) {
+        bias.add(tile, keys, probabilities_);
+      }
       products_.scores(group_.values, tile, keys, out_grads_, rows, score_grads_);
       if (dropout) {
         dropout.factors(tile, keys, factors_);
@@ -65,6 +76,10 @@ class BackwardTask {
                                  value_grads_ + tile * padded_);
       products_.add_over_queries(score_grads_, keys, queries_, rows, key_grads_ + tile * padded_);
       query_grads_.add(score_grads_, group_.keys, tile, keys);
+      if (bias_grads_ != nullptr) {
+        bias.add_grad(tile, keys, score_grads_,
+                      bias_grads_ + head % problem_.heads_per_group() * num_distances(problem_));
+      }
     }
     write(head, query, rows);
   }
@@ -150,7 +165,7 @@ class BackwardTask {
   const typename Products::Queries queries_, out_grads_;
   typename Products::QuerySums query_grads_;
   Real *const probabilities_, *const score_grads_, *const factors_;
-  Real *const key_grads_, *const value_grads_;
+  Real *const key_grads_, *const value_grads_, *const bias_grads_;
   alignas(64) Real lse_[kQueryBlock];
   alignas(64) Real deltas_[kQueryBlock];
 };
@@ -171,6 +186,20 @@ void write_key_grads(const AttentionProblem& p, const HeadView& to, std::int64_t
     }
     for (std::int64_t c = 0; c < p.head_dim; ++c) {
       store(head + key * to.token_stride + c, sum[c]);
+    }
+  }
+}
+
+// grad_bias = the sum of partial [sequences, groups, splits, heads of a group, distances].
+template <class Real>
+void write_bias_grads(const AttentionProblem& p, const Real* partial, std::int64_t num_splits,
+                      Real* grad_bias) {
+  const std::int64_t size = p.heads_per_group() * num_distances(p);  // of a group
+  std::fill_n(grad_bias, p.num_groups * size, Real(0));
+  for (std::int64_t task = 0; task < p.num_sequences * p.num_groups * num_splits; ++task) {
+    Real* const to = grad_bias + task / num_splits % p.num_groups * size;
+    for (std::int64_t i = 0; i < size; ++i) {
+      to[i] += partial[task * size + i];
     }
   }
 }
@@ -199,6 +228,9 @@ void backward(Stream& stream, const AttentionBackward& k, AttentionTiles tiles) 
   const Tensor partial =
       together ? Tensor()
                : Tensor::empty(stream, dtype_of<Real>, {pairs, split.num_splits, 2 * size});
+  const std::int64_t bias_size = k.grad_bias ? p.heads_per_group() * num_distances(p) : 0;
+  const Tensor bias_partial =
+      Tensor::empty(stream, dtype_of<Real>, {pairs * split.num_splits, bias_size});
   ThreadPool& pool = stream.device().pool();
   pool.for_each(pairs * split.num_splits, [&](std::int64_t task) {
     const std::int64_t part = task % split.num_splits, pair = task / split.num_splits;
@@ -206,7 +238,10 @@ void backward(Stream& stream, const AttentionBackward& k, AttentionTiles tiles) 
     Real* const sums = static_cast<Real*>(together ? own.data() : partial.data()) +
                        (together ? 0 : task * 2 * size);
     const std::int64_t group = pair % p.num_groups;
-    BackwardTask<Products> work(stream, k, tiles, pair / p.num_groups, group, sums, sums + size);
+    Real* const bias_sums =
+        k.grad_bias ? static_cast<Real*>(bias_partial.data()) + task * bias_size : nullptr;
+    BackwardTask<Products> work(stream, k, tiles, pair / p.num_groups, group, sums, sums + size,
+                                bias_sums);
     for (std::int64_t item = split.begin(part); item < split.begin(part + 1); ++item) {
       work.block(group * p.heads_per_group() + item / split.blocks_per_head,
                  item % split.blocks_per_head * kQueryBlock);
@@ -222,6 +257,10 @@ void backward(Stream& stream, const AttentionBackward& k, AttentionTiles tiles) 
       write(pair, static_cast<Real*>(partial.data()) + pair * split.num_splits * 2 * size, begin,
             std::min(begin + kKeyTile, p.key_length));
     });
+  }
+  if (k.grad_bias) {
+    write_bias_grads(p, static_cast<const Real*>(bias_partial.data()), split.num_splits,
+                     k.grad_bias.as<Real>());
   }
 }
 

@@ -11,6 +11,7 @@
 #include <array>
 #include <cmath>
 
+#include "ops/attention/attention_bias_cpu.h"
 #include "ops/attention/attention_tile_products_cpu.h"
 #include "ops/attention/attention_vector_products_cpu.h"
 #include "ops/attention/attention_visible_cpu.h"

@@ -16,7 +16,9 @@ namespace {
 // keys without them) and, when causal, k <= q + key_length - query_length. A query that sees no
 // key gives zeros. F is 1 without dropout, else 0 or 65536 / (65536 - threshold) as counter.h
 // says, with threshold = round(65536 dropout), key dropout_key, sample samples[b], place
-// places[q], global head first_head + h.
+// places[q], global head first_head + h. A window > 0 hides keys at k <= q + key_length -
+// query_length - window too. With an input bias [buckets, heads], T5's bias of distance
+// k - (q + key_length - query_length) is added to the scaled scores.
 //
 // cross_attention: q [sequences * length, heads, dim] and kv [sequences * key_length, groups, 2,
 // dim], otherwise the same.
@@ -29,6 +31,8 @@ struct Problem {
   std::vector<std::int64_t> begin, end;  // key ranges of one sequence, used for all
   std::int64_t first_head = 0;
   double deviation = 1;
+  std::int64_t window = 0;
+  std::int64_t buckets = 0, max_distance = 128;  // of a relative bias; 0: none
 };
 
 constexpr RandomKey kDropoutKey = 0x0123456789ABCDEFu;
@@ -39,6 +43,7 @@ AttentionOptions options_of(const Problem& p) {
           .head_dim = p.dim,
           .scale = 1.0f / std::sqrt(static_cast<float>(p.dim)),
           .causal = p.causal,
+          .window = p.window,
           .dropout = {p.dropout, kDropoutKey},
           .first_head = p.first_head};
 }
@@ -66,6 +71,10 @@ std::vector<Input> inputs_of(const Problem& p) {
     inputs.push_back({.name = "kv",
                       .shape = {p.sequences * p.key_length, p.groups, 2, p.dim},
                       .deviation = p.deviation});
+  }
+  if (p.buckets > 0) {
+    inputs.push_back(
+        {.name = "bias", .role = Role::parameter, .shape = {p.buckets, p.heads}, .deviation = 2});
   }
   if (!p.begin.empty()) {
     inputs.push_back({.name = "key_begin",
@@ -111,7 +120,10 @@ OpCase make_case(const Problem& p) {
   op_case.name = p.name;
   op_case.inputs = inputs_of(p);
   op_case.forward = [p](Context& context, Inputs& in) -> Outputs {
-    const AttentionOptions options = options_of(p);
+    AttentionOptions options = options_of(p);
+    if (p.buckets > 0) {
+      options.bias = {.table = &in.parameter("bias"), .max_distance = p.max_distance};
+    }
     AttentionPlaces places = places_of(context.batch);
     if (p.key_length == 0) {
       return {{"y", attention(context, in.value("qkv"), places, options)}};
@@ -127,10 +139,15 @@ OpCase make_case(const Problem& p) {
                         {"dropout", concat(p.dropout)},
                         {"dropout_key", concat(kDropoutKey)},
                         {"first_head", concat(p.first_head)},
+                        {"window", concat(p.window)},
+                        {"max_distance", concat(p.max_distance)},
                         {"key_length", concat(p.key_length == 0 ? p.length : p.key_length)}};
   op_case.batch = [p](Batch& batch, Inputs& in) { fill_batch(p, batch, in); };
   if (p.dropout > 0) {  // PyTorch takes no mask of ours: 1.5 times its error on the cases without
     op_case.tolerance = {{DType::fp32, 1.1e-6}, {DType::bf16, 5e-3}, {DType::fp16, 7e-4}};
+  }
+  if (p.buckets > 0) {  // PyTorch keeps the scores of these and rounds nothing but results
+    op_case.tolerance = {{DType::fp32, 1.1e-6}, {DType::bf16, 6e-3}, {DType::fp16, 8e-4}};
   }
   return op_case;
 }
@@ -175,6 +192,16 @@ Problem sharpened(Problem p, double deviation) {
   return p;
 }
 
+Problem sliding(Problem p, std::int64_t window) {
+  p.window = window;
+  return p;
+}
+Problem biased(Problem p, std::int64_t buckets, std::int64_t max_distance) {
+  p.buckets = buckets;
+  p.max_distance = max_distance;
+  return p;
+}
+
 std::vector<OpCase> make_cases(const std::vector<Problem>& problems) {
   std::vector<OpCase> cases;
   for (const Problem& p : problems) {
@@ -216,7 +243,19 @@ std::vector<OpCase> self_cases() {
        with_documents({"documents", 2, 130, 2, 2, 16}, {3, 4, 70, 71, 130}),
        with_documents(dropping({"documents_dropout", 1, 130, 2, 1, 64}, 0.2f), {69, 101, 130}),
        with_padding(bidirectional({"padding", 2, 65, 2, 2, 16}), 50, 65),
-       with_padding(bidirectional({"queries_without_keys", 2, 9, 2, 1, 8}), 6, 7)});
+       with_padding(bidirectional({"queries_without_keys", 2, 9, 2, 1, 8}), 6, 7),
+       sliding({"window_of_one", 1, 9, 2, 2, 8}, 1),
+       sliding({"window", 2, 150, 4, 2, 16}, 30),
+       sliding({"window_wider_than_a_tile", 1, 300, 2, 1, 32}, 130),
+       sliding({"window_of_all", 1, 65, 2, 2, 16}, 65),
+       sliding(with_documents({"window_documents", 2, 130, 2, 2, 16}, {3, 4, 70, 71, 130}), 20),
+       sliding(dropping({"window_dropout", 1, 130, 2, 1, 64}, 0.2f), 33),
+       biased({"bias", 2, 70, 4, 2, 16}, 32, 128),
+       biased({"bias_long", 1, 200, 2, 2, 40}, 8, 20),
+       biased(bidirectional({"bias_bidirectional", 1, 190, 2, 2, 64}), 32, 128),
+       biased(dropping(bidirectional({"bias_dropout", 2, 37, 2, 2, 33}), 0.1f), 16, 24),
+       biased(with_padding(bidirectional({"bias_padding", 2, 65, 2, 2, 16}), 50, 60), 32, 40),
+       sliding(biased({"bias_window", 1, 130, 2, 1, 16}, 32, 50), 40)});
 }
 
 std::vector<OpCase> cross_cases() {
@@ -225,6 +264,8 @@ std::vector<OpCase> cross_cases() {
                      across(bidirectional({"one_query", 3, 1, 4, 1, 64}), 65),
                      across({"causal_at_the_end", 2, 5, 2, 2, 16}, 70),
                      across({"causal_fewer_keys", 1, 9, 2, 2, 16}, 5),
+                     across(sliding({"window_at_the_end", 2, 5, 2, 2, 16}, 9), 70),
+                     across(biased({"bias_at_the_end", 2, 5, 2, 2, 16}, 32, 128), 70),
                      across(dropping(bidirectional({"dropout", 2, 5, 2, 2, 16}), 0.25f), 70),
                      across(with_padding(bidirectional({"padding", 2, 6, 2, 2, 33}), 40, 6), 65)});
 }
@@ -249,6 +290,9 @@ std::vector<OpCase> shapes_for_tiles() {
   add("odd_documents", with_documents(base, {1, 32, 97, 98, 193}));
   add("odd_documents_dropout", dropping(with_documents(base, {63, 65, 131, 193}), 0.3f));
   add("odd_padding", with_padding(bidirectional(base), 101, 150));
+  add("odd_window", sliding(base, 50));
+  add("odd_bias", biased(base, 32, 70));
+  add("odd_bias_padding", biased(with_padding(bidirectional(base), 101, 150), 32, 128));
   add("no_keys_at_all", with_padding(bidirectional(base), 0, 0));
   std::vector<OpCase> cases = make_cases(problems);
   for (OpCase& op_case : cases) {

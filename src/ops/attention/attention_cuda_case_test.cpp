@@ -97,6 +97,7 @@ struct Buffers {
   Tensor grad_qkv, grad_q;
   Tensor out, lse, grad_out;
   Tensor key_begin, key_end, samples, places;
+  Tensor bias, grad_bias;
   HeadView views[6];  // Q, K, V and their gradients
 
   AttentionForward forward() const {
@@ -113,7 +114,8 @@ struct Buffers {
             .grad_out = grad_out,
             .grad_q = views[3],
             .grad_k = views[4],
-            .grad_v = views[5]};
+            .grad_v = views[5],
+            .grad_bias = grad_bias};
   }
 };
 
@@ -148,7 +150,17 @@ void set_problem(Buffers& b, const AttentionCase& c, Stream& stream, DType dtype
                .num_groups = c.num_groups,
                .head_dim = c.head_dim,
                .scale = 1.0f / std::sqrt(static_cast<float>(c.head_dim)),
-               .causal = c.causal};
+               .causal = c.causal,
+               .window = c.window};
+  if (c.bias_reach > 0) {
+    const DType real = accumulation_dtype(dtype);
+    const Shape shape{c.num_heads, 2 * c.bias_reach + 1};
+    // As large as the products of queries and keys that it is added to.
+    b.bias = draw(stream, "bias", shape.numel(), DType::bf16, real).reshape(shape);
+    b.grad_bias = Tensor::empty(stream, real, shape);
+    b.problem.bias = b.bias.data();
+    b.problem.bias_reach = c.bias_reach;
+  }
   if (c.ranges != KeyRanges::none) {
     const Ranges ranges = ranges_of(c);
     b.key_begin = repeated(stream, ranges.begin, c.num_sequences);
@@ -252,7 +264,9 @@ std::string name(const AttentionCase& c) {
                 "_heads", c.num_heads, "_groups", c.num_groups, "_dim", c.head_dim,
                 c.cross ? "_cross" : "", c.causal ? "_causal" : "",
                 kRanges[static_cast<int>(c.ranges)],
-                c.dropout > 0 ? concat("_dropout", static_cast<int>(c.dropout * 100)) : "");
+                c.dropout > 0 ? concat("_dropout", static_cast<int>(c.dropout * 100)) : "",
+                c.window > 0 ? concat("_window", c.window) : "",
+                c.bias_reach > 0 ? concat("_bias", c.bias_reach) : "");
 }
 
 Results run_attention(const AttentionCase& c, const AttentionRun& run) {
@@ -281,6 +295,9 @@ Results run_attention(const AttentionCase& c, const AttentionRun& run) {
   if (c.cross) {
     results["grad_q"] = download(stream, b.grad_q);
   }
+  if (c.bias_reach > 0) {
+    results["grad_bias"] = download(stream, b.grad_bias);
+  }
   return results;
 }
 
@@ -308,6 +325,16 @@ void print_attention_rates() {
     }
     print_rates(c, AttentionBackend::flash, "flash");
     c.dropout = 0.1f;
+    print_rates(c, AttentionBackend::flash, "flash");
+    c.bias_reach = 128;
+    print_rates(c, AttentionBackend::flash, "flash");
+    c.dropout = 0;
+    print_rates(c, AttentionBackend::flash, "flash");
+    c.bias_reach = 0;
+    c.window = s.length / 4;
+    if (attention_cudnn_available()) {
+      print_rates(c, AttentionBackend::cudnn, "cuDNN");
+    }
     print_rates(c, AttentionBackend::flash, "flash");
   }
 }

@@ -24,6 +24,8 @@ struct AttentionCase {
   bool causal = true;
   KeyRanges ranges = KeyRanges::none;
   float dropout = 0;
+  std::int64_t window = 0;
+  std::int64_t bias_reach = 0;  // of a bias by distance; 0: none
 };
 std::string name(const AttentionCase& c);  // letters, digits and underscores
 
@@ -35,7 +37,7 @@ struct AttentionRun {
   AttentionBackend backward = AttentionBackend::automatic;
   bool only_sm80 = false;  // see AttentionSettings
 };
-// "out", "lse" and the gradients of the input buffers.
+// "out", "lse" and the gradients of the input buffers and of the bias.
 Results run_attention(const AttentionCase& c, const AttentionRun& run);
 
 bool attention_cudnn_available();

@@ -64,16 +64,55 @@ const char* backend_name(AttentionBackend backend) {
 
 // What cuDNN is used for; see attention_cudnn.cpp.
 bool cudnn_forward(const AttentionCase& c) {
-  return c.dropout == 0 && c.ranges == KeyRanges::none && c.head_dim % 8 == 0 &&
-         c.head_dim <= 128 && (!c.causal || c.query_length == c.key_length) &&
-         (c.num_heads == c.num_groups || c.cross);
+  return c.dropout == 0 && c.bias_reach == 0 && c.ranges == KeyRanges::none &&
+         c.head_dim % 8 == 0 && c.head_dim <= 128 &&
+         (!c.causal || c.query_length == c.key_length) && (c.num_heads == c.num_groups || c.cross);
 }
 bool cudnn_backward(const AttentionCase& c) {
   return cudnn_forward(c) && c.query_length % 64 == 0 && c.key_length % 64 == 0;
 }
 
+// Windows within, at and beyond the tiles of the kernels, and biases.
+void add_windows_and_biases(std::vector<AttentionCase>& list) {
+  for (const std::int64_t dim : {64, 90, 128}) {
+    for (const std::int64_t window : {1, 33, 64, 200}) {
+      AttentionCase c{.query_length = 448, .key_length = 448, .head_dim = dim, .window = window};
+      list.push_back(c);
+      c.ranges = KeyRanges::documents;
+      list.push_back(c);
+      c.ranges = KeyRanges::none;
+      c.dropout = 0.1f;
+      c.num_heads = 6;
+      list.push_back(c);
+    }
+    list.push_back(
+        {.query_length = 65, .key_length = 400, .head_dim = dim, .cross = true, .window = 100});
+    for (const bool causal : {false, true}) {
+      AttentionCase c{.query_length = 300, .key_length = 300, .head_dim = dim, .causal = causal};
+      c.bias_reach = 40;
+      list.push_back(c);
+      c.bias_reach = 128;
+      c.dropout = 0.1f;
+      c.num_heads = 6;
+      list.push_back(c);
+      c.ranges = KeyRanges::padding;
+      list.push_back(c);
+    }
+  }
+  list.push_back({.query_length = 65, .key_length = 200, .cross = true, .bias_reach = 70});
+  list.push_back({.query_length = 200, .key_length = 200, .window = 50, .bias_reach = 300});
+  list.push_back({.num_sequences = 1,
+                  .query_length = 2500,
+                  .key_length = 2500,
+                  .num_heads = 1,
+                  .num_groups = 1,
+                  .window = 600,
+                  .bias_reach = 128});
+}
+
 std::vector<AttentionCase> cases() {
   std::vector<AttentionCase> list;
+  add_windows_and_biases(list);
   for (const std::int64_t length : {1, 7, 64, 127, 129, 192, 333}) {
     for (const bool causal : {false, true}) {
       list.push_back({.query_length = length, .key_length = length, .causal = causal});

@@ -30,7 +30,7 @@ void check_cudnn(cudnnStatus_t status, const char* call,
 enum Uid : std::int64_t { kQ = 1, kK, kV, kOut, kLse, kGradOut, kGradQ, kGradK, kGradV };
 
 // Everything a plan depends on, as numbers, so that it can be compared.
-using PlanKey = std::array<std::int64_t, 28>;
+using PlanKey = std::array<std::int64_t, 29>;
 
 struct Plan {
   std::unique_ptr<fe::graph::Graph> graph;  // null: cuDNN cannot do it
@@ -105,9 +105,9 @@ bool aligned(const HeadView& view) {
 
 bool applies(const AttentionProblem& p) {
   return (p.dtype == DType::bf16 || p.dtype == DType::fp16) && p.dropout_threshold == 0 &&
-         p.key_begin == nullptr && p.key_end == nullptr && p.head_dim % 8 == 0 &&
-         p.head_dim <= 128 && p.num_sequences > 0 && p.query_length > 0 && p.key_length > 0 &&
-         (!p.causal || p.query_length == p.key_length);
+         p.key_begin == nullptr && p.key_end == nullptr && p.bias == nullptr &&
+         p.head_dim % 8 == 0 && p.head_dim <= 128 && p.num_sequences > 0 && p.query_length > 0 &&
+         p.key_length > 0 && (!p.causal || p.query_length == p.key_length);
 }
 
 class GraphBuilder {
@@ -167,15 +167,24 @@ class GraphBuilder {
   const AttentionProblem& problem_;
 };
 
+// Which keys a query sees, in the options of either direction.
+template <class Options>
+void set_visible(Options& options, const AttentionProblem& problem) {
+  if (problem.causal) {
+    options.set_causal_mask(true);
+  }
+  if (problem.window > 0) {
+    options.set_diagonal_band_left_bound(static_cast<int>(problem.window));
+  }
+}
+
 void describe(fe::graph::Graph& graph, const AttentionForward& k) {
   GraphBuilder builder(graph, k.problem);
   auto options = fe::graph::SDPA_attributes()
                      .set_name("attention")
                      .set_attn_scale(k.problem.scale)
                      .set_generate_stats(static_cast<bool>(k.lse));
-  if (k.problem.causal) {
-    options.set_causal_mask(true);
-  }
+  set_visible(options, k.problem);
   const auto [out, lse] =
       graph.sdpa(builder.input("q", kQ, k.q, true), builder.input("k", kK, k.k, false),
                  builder.input("v", kV, k.v, false), options);
@@ -191,9 +200,7 @@ void describe(fe::graph::Graph& graph, const AttentionBackward& k, bool determin
                      .set_name("attention_backward")
                      .set_attn_scale(k.problem.scale)
                      .set_deterministic_algorithm(deterministic);
-  if (k.problem.causal) {
-    options.set_causal_mask(true);
-  }
+  set_visible(options, k.problem);
   const auto [grad_q, grad_k, grad_v] = graph.sdpa_backward(
       builder.input("q", kQ, k.q, true), builder.input("k", kK, k.k, false),
       builder.input("v", kV, k.v, false), builder.input("out", kOut, builder.dense(), true),
@@ -206,11 +213,11 @@ void describe(fe::graph::Graph& graph, const AttentionBackward& k, bool determin
 // The strides of the views, after the shape; views beyond the given ones count as zeros.
 PlanKey plan_key(const AttentionProblem& p, bool backward, bool option,
                  std::initializer_list<HeadView> views) {
-  PlanKey key{backward,     option,        static_cast<std::int64_t>(p.dtype),
-              p.causal,     p.head_dim,    std::bit_cast<std::int32_t>(p.scale),
-              p.num_groups, p.num_heads,   p.num_sequences,
-              p.key_length, p.query_length};
-  std::size_t at = 11;
+  PlanKey key{backward,     option,         static_cast<std::int64_t>(p.dtype),
+              p.causal,     p.head_dim,     std::bit_cast<std::int32_t>(p.scale),
+              p.num_groups, p.num_heads,    p.num_sequences,
+              p.key_length, p.query_length, p.window};
+  std::size_t at = 12;
   for (const HeadView& view : views) {
     key[at++] = view.token_stride;
     key[at++] = view.group_stride;

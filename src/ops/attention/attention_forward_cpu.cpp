@@ -79,6 +79,7 @@ class ForwardTask {
     group_.pack_until(visible.last);
     prefetch_next(head, query);
     const DropoutTile dropout(problem_, sequence_, head, query, rows);
+    const BiasTile<Real> bias(problem_, sequence_, head, query, rows);
     OnlineSoftmax<T> softmax;
     out_.start(rows);
     for (std::int64_t tile = visible.first; tile < visible.last; tile += kKeyTile) {
@@ -87,6 +88,9 @@ class ForwardTask {
         continue;
       }
       products_.scores(group_.keys, tile, keys, queries_, rows, scores_);
+      if (bias) {
+        bias.add(tile, keys, scores_);
+      }
       softmax.add_tile(visible, tile, keys, columns, static_cast<Real>(problem_.scale), scores_);
       if (dropout) {
         dropout.factors(tile, keys, factors_);

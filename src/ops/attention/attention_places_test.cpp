@@ -21,11 +21,14 @@ struct Problem {
   int num_ranks = 1;       // each holds chunks r and 2 * num_ranks - 1 - r of every sequence
   bool causal = true, documents = false;
   float dropout = 0;
+  std::int64_t window = 0;
+  bool biased = false;
 
   std::int64_t length() const { return chunk * 2 * num_ranks; }
   std::string label() const {
     return concat(num_ranks, " ranks, chunks of ", chunk, causal ? ", causal" : "",
-                  documents ? ", documents" : "", dropout > 0 ? ", dropout" : "");
+                  documents ? ", documents" : "", dropout > 0 ? ", dropout" : "",
+                  window > 0 ? ", window" : "", biased ? ", bias" : "");
   }
 };
 
@@ -103,8 +106,18 @@ std::pair<Places, Places> document_ranges(const Problem& p, const Places& querie
 }
 
 struct Outcome {
-  std::vector<double> y, grad_q, grad_kv;
+  std::vector<double> y, grad_q, grad_kv, grad_bias;
 };
+
+constexpr std::int64_t kBuckets = 8, kMaxDistance = 50;
+
+Parameter make_bias(Stream& stream, DType dtype) {
+  Parameter bias = make_parameter("bias", Box::whole({kBuckets, kHeads}), {}, false);
+  bias.value = to_device(stream, dtype, random_numbers("bias", kBuckets * kHeads))
+                   .reshape({kBuckets, kHeads});
+  bias.grad = Tensor::empty(stream, accumulation_dtype(dtype), {kBuckets, kHeads});
+  return bias;
+}
 
 // Attention of queries at some places over keys at others; without key places (`keys_in_order`) as
 // if these were a whole sequence.
@@ -136,20 +149,25 @@ Outcome attend(Stream& stream, DType dtype, const Problem& p, const Places& quer
     places.key_begin = to_tensor(begin);
     places.key_end = to_tensor(end);
   }
+  Parameter bias = make_bias(stream, dtype);
   const Value q = tape.value(part("q", kQWidth, queries)),
               kv = tape.value(part("kv", kKvWidth, keys));
-  const Value y = attention(context, q, kv, places,
-                            {.num_heads = kHeads,
-                             .num_groups = kGroups,
-                             .head_dim = kDim,
-                             .scale = 0.25f,
-                             .causal = p.causal,
-                             .dropout = {p.dropout, 77},
-                             .first_head = 3});
+  const Value y =
+      attention(context, q, kv, places,
+                {.num_heads = kHeads,
+                 .num_groups = kGroups,
+                 .head_dim = kDim,
+                 .scale = 0.25f,
+                 .causal = p.causal,
+                 .window = p.window,
+                 .bias = {.table = p.biased ? &bias : nullptr, .max_distance = kMaxDistance},
+                 .dropout = {p.dropout, 77},
+                 .first_head = 3});
   tape.set_grad(y.slot, part("dy", kQWidth, queries));
   tape.backward();
   return {to_doubles(stream, y.data), to_doubles(stream, q.slot->grad),
-          to_doubles(stream, kv.slot->grad)};
+          to_doubles(stream, kv.slot->grad),
+          p.biased ? to_doubles(stream, bias.grad) : std::vector<double>(kBuckets * kHeads)};
 }
 
 // What all ranks compute, put together: keys and values are gathered in the order of the ranks.
@@ -161,13 +179,17 @@ Outcome on_ranks(Stream& stream, DType dtype, const Problem& p) {
   }
   const std::int64_t length = p.length();
   const std::vector<double> queries(kSequences * length * kQWidth);
-  Outcome whole{queries, queries, std::vector<double>(kSequences * length * kKvWidth)};
+  Outcome whole{queries, queries, std::vector<double>(kSequences * length * kKvWidth),
+                std::vector<double>(kBuckets * kHeads)};
   for (int rank = 0; rank < p.num_ranks; ++rank) {
     const Places own = zigzag(p, rank);
     const Outcome part = attend(stream, dtype, p, own, gathered, false);
     add(whole.y, length, kQWidth, own, part.y);
     add(whole.grad_q, length, kQWidth, own, part.grad_q);
     add(whole.grad_kv, length, kKvWidth, gathered, part.grad_kv);
+    for (std::size_t i = 0; i < part.grad_bias.size(); ++i) {
+      whole.grad_bias[i] += part.grad_bias[i];
+    }
   }
   return whole;
 }
@@ -177,6 +199,7 @@ void expect_near(const Outcome& actual, const Outcome& expected, double toleranc
   EXPECT_LE(relative_error(actual.y, expected.y), tolerance) << label;
   EXPECT_LE(relative_error(actual.grad_q, expected.grad_q), tolerance) << label;
   EXPECT_LE(relative_error(actual.grad_kv, expected.grad_kv), tolerance) << label;
+  EXPECT_LE(relative_error(actual.grad_bias, expected.grad_bias), tolerance) << label;
 }
 
 // Chunks that are multiples of the 32 keys which dropout draws for at once, and others.
@@ -191,6 +214,9 @@ std::vector<Problem> problems() {
       }
     }
     list.push_back({19, num_ranks, false, true, 0.25f});
+    list.push_back({19, num_ranks, true, true, 0.25f, 17});
+    list.push_back({32, num_ranks, true, false, 0, 40, true});
+    list.push_back({19, num_ranks, false, true, 0, 0, true});
   }
   return list;
 }

@@ -54,6 +54,9 @@ __global__ void __launch_bounds__(kSimpleThreads)
     for (int r = 0; r < kRows; ++r) {
       const int query = first_row + r, lane_key = key + Shared::lane();
       const bool seen = visible(problem, sequence, query, lane_key);
+      if (seen && problem.bias != nullptr) {
+        p[r] += HeadBias(problem, head).at(distance_between(problem, sequence, query, lane_key));
+      }
       const float score = seen ? p[r] * problem.scale : -INFINITY;
       const float larger = fmaxf(maximum[r], warp_max(score));
       const float shift = larger == -INFINITY ? 0.0f : larger;
@@ -84,7 +87,8 @@ __global__ void __launch_bounds__(kSimpleThreads)
 
 struct SimpleBackward {
   AttentionBackward k;
-  const float* delta;  // [sequences, heads, query_length]
+  const float* delta;   // [sequences, heads, query_length]
+  float* bias_partial;  // [sequences, query tiles, heads, distances]; null: not wanted
 };
 
 // One element of the backward: P' = dropout factor * P, and dS.
@@ -98,9 +102,36 @@ __device__ Element backward_element(const SimpleBackward& args, int sequence, in
     return {0, 0};
   }
   const std::int64_t row = (sequence * problem.num_heads + head) * problem.query_length + query;
+  if (problem.bias != nullptr) {
+    dot += HeadBias(problem, head).at(distance_between(problem, sequence, query, key));
+  }
   const float p = expf(dot * problem.scale - static_cast<const float*>(args.k.lse.data)[row]);
   const float factor = dropout_factor(problem, sequence, head, query, key);
   return {p * factor, p * (grad_dot * factor - args.delta[row])};
+}
+
+__device__ void add_bias_grad(const AttentionProblem& problem, const WarpBiasGrad& to, int sequence,
+                              int query, int key, float grad) {
+  const bool seen = visible(problem, sequence, query, key);
+  const int distance = seen ? distance_between(problem, sequence, query, key) : 0;
+  to.add(seen, static_cast<int>(distance_index(distance, problem.bias_reach)), grad);
+}
+
+// Adds up the warps of the block, after a barrier.
+__device__ void store_bias_grad(const SimpleBackward& args, const float* warps, int sequence,
+                                int head, int tile, int owned) {
+  const AttentionProblem& problem = args.k.problem;
+  const std::int64_t tiles = (problem.query_length + owned - 1) / owned;
+  const int distances = static_cast<int>(2 * problem.bias_reach + 1);
+  float* const to =
+      args.bias_partial + ((sequence * tiles + tile) * problem.num_heads + head) * distances;
+  for (int i = static_cast<int>(threadIdx.x); i < distances; i += kSimpleThreads) {
+    float sum = 0;
+    for (int warp = 0; warp < kSimpleWarps; ++warp) {
+      sum += warps[warp * distances + i];
+    }
+    to[i] = sum;
+  }
 }
 
 template <class T, int kRows>
@@ -124,6 +155,7 @@ __global__ void __launch_bounds__(kSimpleThreads)
   for (int r = 0; r < kRows; ++r) {
     ones[r] = 1;
   }
+  const WarpBiasGrad bias_grad(shared.array(3), problem, args.bias_partial != nullptr);
   const KeyRange any = candidates(problem, sequence, first, Shared::kOwned);
   for (int key = any.begin; key < any.end; key += kWarpSize) {
     float dots[kRows], grads[kRows];
@@ -135,12 +167,18 @@ __global__ void __launch_bounds__(kSimpleThreads)
       grads[r] =
           backward_element(args, sequence, head, query, key + Shared::lane(), dots[r], grads[r])
               .grad_score;
+      if (args.bias_partial != nullptr) {
+        add_bias_grad(problem, bias_grad, sequence, query, key + Shared::lane(), grads[r]);
+      }
     }
     shared.accumulate(2, ones, grads, keys, key);
   }
   __syncthreads();
   shared.store_owned(2, query_rows<T>(args.k.grad_q, problem, sequence, head), first,
                      problem.scale);
+  if (args.bias_partial != nullptr) {
+    store_bias_grad(args, shared.array(3), sequence, head, first / Shared::kOwned, Shared::kOwned);
+  }
 }
 
 template <class T, int kRows>
@@ -193,7 +231,7 @@ __global__ void __launch_bounds__(kSimpleThreads)
 template <int kRows, class Args>
 void launch_simple(Stream& stream, void (*kernel)(Args), const Args& args,
                    const AttentionProblem& problem, std::int64_t length, std::int64_t num_heads,
-                   int num_owned, const char* name) {
+                   int num_owned, const char* name, std::int64_t more_floats = 0) {
   using Shared = SimpleShared<kRows>;
   const std::int64_t blocks =
       (length + Shared::kOwned - 1) / Shared::kOwned * num_heads * problem.num_sequences;
@@ -202,7 +240,8 @@ void launch_simple(Stream& stream, void (*kernel)(Args), const Args& args,
   }
   check(blocks < (std::int64_t{1} << 31), "attention: ", blocks,
         " blocks are too many for one launch; use fewer sequences per micro-batch");
-  const std::size_t bytes = Shared::bytes(problem.head_dim, num_owned);
+  const std::size_t bytes = Shared::bytes(problem.head_dim, num_owned) +
+                            static_cast<std::size_t>(more_floats) * sizeof(float);
   check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   static_cast<int>(bytes)),
              "cudaFuncSetAttribute");
@@ -241,12 +280,19 @@ void simple_run(Stream& stream, const AttentionBackward& k) {
   const Tensor delta = Tensor::empty(
       stream, DType::fp32, {problem.num_sequences, problem.num_heads, problem.query_length});
   attention_delta(stream, k, 1, delta);
-  const SimpleBackward args{.k = k, .delta = static_cast<const float*>(delta.data())};
   dispatch_simple(problem, [&]<class T, int kRows>() {
+    constexpr std::int64_t kOwned = SimpleShared<kRows>::kOwned;
+    const BiasPartials bias(stream, k,
+                            problem.num_sequences * ((problem.query_length + kOwned - 1) / kOwned),
+                            problem.bias_reach);
+    const SimpleBackward args{
+        .k = k, .delta = static_cast<const float*>(delta.data()), .bias_partial = bias.data()};
     launch_simple<kRows>(stream, simple_query_grad<T, kRows>, args, problem, problem.query_length,
-                         problem.num_heads, 3, "simple_query_grad");
+                         problem.num_heads, 3, "simple_query_grad",
+                         bias.data() != nullptr ? kSimpleWarps * (2 * problem.bias_reach + 1) : 0);
     launch_simple<kRows>(stream, simple_key_grad<T, kRows>, args, problem, problem.key_length,
                          problem.num_groups, 4, "simple_key_grad");
+    bias.add_up(problem.scale);
   });
 }
 

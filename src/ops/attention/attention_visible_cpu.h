@@ -149,13 +149,15 @@ class VisibleKeys {
                    std::int64_t rows) {
     const std::int64_t token = sequence * p.query_length + query;
     const std::int32_t top = largest_end();
-    const auto causal_end = static_cast<std::int32_t>(query + p.key_length - p.query_length + 1);
+    const auto first_place = static_cast<std::int32_t>(query + p.key_length - p.query_length);
     for (std::int64_t i = 0; i < rows; ++i) {
-      const std::int32_t low = p.key_begin != nullptr ? p.key_begin[token + i] : 0;
+      std::int32_t low = p.key_begin != nullptr ? p.key_begin[token + i] : 0;
       std::int32_t high = p.key_end != nullptr ? p.key_end[token + i] : top;
       if (p.causal) {
-        high = std::min(high, places_ != nullptr ? p.places.place(token + i) + 1
-                                                 : causal_end + static_cast<std::int32_t>(i));
+        const std::int32_t own = places_ != nullptr ? p.places.place(token + i)
+                                                    : first_place + static_cast<std::int32_t>(i);
+        low = std::max(low, static_cast<std::int32_t>(p.window_begin(own)));
+        high = std::min(high, own + 1);
       }
       begin_[i] = std::max(low, 0);
       end_[i] = std::min(high, top);

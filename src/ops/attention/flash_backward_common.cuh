@@ -15,6 +15,8 @@ struct FlashBackward {
   int splits;
   float scale_log2;     // score scale times log2(e)
   float dropout_scale;  // one without dropout
+  float* bias_partial;  // see BiasPartials
+  std::int64_t bias_partial_reach;
 };
 
 // Of a tile of dQ: what the threads hold together.
@@ -32,6 +34,11 @@ __device__ __forceinline__ KeyRange query_tiles_of(const AttentionProblem& probl
     if (problem.causal) {
       const int offset = static_cast<int>(problem.key_length - problem.query_length);
       tiles.begin = min(max(first_key - offset, 0) / kQueries, tiles.end);
+      if (problem.window > 0) {  // the last key is seen for the last time
+        const std::int64_t last = first_key + kKeys - 1 - offset + problem.window - 1;
+        const std::int64_t end = last < 0 ? 0 : last / kQueries + 1;
+        tiles.end = end < tiles.begin ? tiles.begin : min(tiles.end, static_cast<int>(end));
+      }
     }
     return tiles;
   }

@@ -49,17 +49,22 @@ void run_backward(Stream& stream, const AttentionBackward& k, const Launch& laun
   const int splits = choose_splits(owners, key_tiles, kProcessors * Kernel::kBlocksPerProcessor,
                                    elements * static_cast<std::int64_t>(sizeof(float)));
   const Tensor partial = Tensor::empty(stream, DType::fp32, {splits * elements});
+  const std::int64_t reach = std::max(problem.query_length, problem.key_length);
+  const BiasPartials bias(stream, k, splits * problem.num_sequences, reach);
   const FlashBackward args{.k = k,
                            .delta = static_cast<const float*>(delta.data()),
                            .partial = static_cast<float*>(partial.data()),
                            .splits = splits,
                            .scale_log2 = problem.scale * kLog2E,
-                           .dropout_scale = scale};
+                           .dropout_scale = scale,
+                           .bias_partial = bias.data(),
+                           .bias_partial_reach = reach};
   launch_main(args, owners * splits);
   if (splits > 1) {
     launch_flash(stream, flash_add_splits<Kernel>, tiles, Kernel::kThreads, 0, args,
                  "flash_add_splits");
   }
+  bias.add_up(problem.scale * scale);
 }
 
 }  // namespace bloomery::attention_cuda

@@ -4,6 +4,8 @@
 //   dV = P'^T dO        dP = c M (dO V^T)       delta = rowsum(dO * O)
 //   dS = P (dP - delta)        dQ = scale dS K        dK = scale dS^T Q
 //
+// With a bias B by distance, S = scale (Q K^T + B) and dB is scale dS, summed over equal distances.
+//
 // The kernel works with dS / c = P (M dO V^T - delta / c) and multiplies by c at the end.
 //
 // A block owns a key/value head of one sequence and every kSplits-th of its key tiles. It walks
@@ -14,16 +16,17 @@
 // dQ.
 #pragma once
 
-#include "ops/attention/flash_backward_common.cuh"
+#include "ops/attention/flash_backward_launch.cuh"
 
 namespace bloomery::attention_cuda {
 
-template <class T_, int kDim_, bool kDropout_, bool kVectors_>
+template <class T_, int kDim_, bool kDropout_, bool kVectors_, bool kBias_>
 struct FlashBackwardKernel {
   using T = T_;
   static constexpr int kDim = kDim_;  // head_dim rounded up
   static constexpr bool kDropout = kDropout_;
   static constexpr bool kVectors = kVectors_;  // see load_tile
+  static constexpr bool kBias = kBias_;
 
   // Four warps with tall tiles, two blocks per multiprocessor; or eight warps with wide ones.
   static constexpr bool kTall = kDim <= 64;
@@ -122,6 +125,49 @@ struct FlashBackwardKernel {
     }
   }
 
+  __device__ __forceinline__ void add_bias(Scores& scores, int head, int first_query,
+                                           int first_key) const {
+    const HeadBias bias(problem, head);
+    const int offset = static_cast<int>(problem.key_length - problem.query_length);
+#pragma unroll
+    for (int r = 0; r < kRowsHeld; ++r) {
+      const int nearest =
+          first_key + score_column() + lane() % 4 * 2 - score_query(first_query, r) - offset;
+#pragma unroll
+      for (int j = 0; j < kScoreColumns / 8; ++j) {
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          scores[r / 2][j][r % 2 * 2 + e] += bias.at(nearest + 8 * j + e);
+        }
+      }
+    }
+  }
+
+  // Adds dS of one pair of tiles to the gradient of the bias: each thread sums some diagonals, on
+  // which keys are at the same distance. No other block has this part of the gradient, and in one
+  // step no other thread this distance of it.
+  __device__ __forceinline__ void add_bias_grad(int head, int first_query, int first_key) const {
+    const std::int64_t part = split * problem.num_sequences + sequence;
+    const int reach = static_cast<int>(args.bias_partial_reach);
+    float* const to =
+        args.bias_partial + (part * problem.num_heads + head) * (2 * args.bias_partial_reach + 1);
+    const int first_place =
+        first_query + static_cast<int>(problem.key_length - problem.query_length);
+    for (int n = static_cast<int>(threadIdx.x); n < kQueries + kKeys - 1; n += kThreads) {
+      const int ahead = n - (kQueries - 1);  // of the column before the row
+      const int distance = first_key - first_place + ahead;
+      float sum = 0;
+      for (int row = max(0, -ahead); row < min(kQueries, kKeys - ahead); ++row) {
+        const int column = row + ahead;
+        sum += load_shared<T>(grad_scores.base + grad_scores.offset(row, column / 8) +
+                              static_cast<std::uint32_t>(column % 8 * 2));
+      }
+      if (distance >= -reach && distance <= reach) {  // others are of rows past the end
+        to[distance + reach] += sum;
+      }
+    }
+  }
+
   // Scores become probabilities.
   __device__ __forceinline__ void softmax(Scores& scores, const float (&lse)[kRowsHeld]) const {
 #pragma unroll
@@ -204,6 +250,9 @@ struct FlashBackwardKernel {
     warp_multiply<T, kDim, Side::plain, Side::plain>(scores, Tile{queries.base + buffer},
                                                      score_row(), 0, keys, score_column(), 0);
     const KeyRange every = seen_by_every(problem, sequence, first_query, kQueries);
+    if constexpr (kBias) {
+      add_bias(scores, head, first_query, first_key);
+    }
     softmax(scores, lse);
     if (first_key < every.begin || first_key + kKeys > every.end) {
       mask(scores, first_query, first_key);
@@ -327,6 +376,11 @@ struct FlashBackwardKernel {
       const std::uint32_t buffer = step % 2 * kQueryBytes;
       compute_scores(head, query_tile(step) * kQueries, first_key, buffer);
       __syncthreads();
+      if constexpr (kBias) {
+        if (args.bias_partial != nullptr) {
+          add_bias_grad(head, query_tile(step) * kQueries, first_key);
+        }
+      }
       add_products(head, query_tile(step), key_tile, buffer);
     }
     store_key_grads(first_key);
@@ -370,6 +424,18 @@ __global__ void __launch_bounds__(Kernel::kThreads, Kernel::kBlocksPerProcessor)
   Kernel(args, static_cast<int>(place / groups), static_cast<int>(place % groups),
          static_cast<int>(blockIdx.x % splits), shared_address(shared))
       .run();
+}
+
+template <template <class, int, bool, bool> class Kernels>
+void run_flash_backward(Stream& stream, const AttentionBackward& k) {
+  const bool vectors = vector_access(k.problem, {k.q, k.k, k.v, k.grad_q, k.grad_k, k.grad_v},
+                                     {k.out.data, k.grad_out.data});
+  dispatch_flash<Kernels>(k.problem, vectors, [&]<class Kernel>() {
+    run_backward<Kernel>(stream, k, [&](const FlashBackward& args, std::int64_t num_blocks) {
+      launch_flash(stream, flash_backward<Kernel>, num_blocks, Kernel::kThreads,
+                   Kernel::kSharedBytes, args, "flash_backward");
+    });
+  });
 }
 
 }  // namespace bloomery::attention_cuda

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "ops/attention/flash_common_sm80.cuh"
+#include "ops/attention/flash_launch_sm80.cuh"
 
 namespace bloomery::attention_cuda {
 
@@ -13,12 +14,13 @@ struct FlashForward {
   float dropout_scale;  // one without dropout
 };
 
-template <class T_, int kDim_, bool kDropout_, bool kVectors_>
+template <class T_, int kDim_, bool kDropout_, bool kVectors_, bool kBias_>
 struct FlashForwardKernel {
   using T = T_;
   static constexpr int kDim = kDim_;  // head_dim rounded up
   static constexpr bool kDropout = kDropout_;
   static constexpr bool kVectors = kVectors_;  // see load_tile
+  static constexpr bool kBias = kBias_;
   static constexpr int kQueries = 128, kKeys = 64, kThreads = 128;
   static constexpr int kWarpRows = kQueries / (kThreads / kWarpSize);
   static constexpr int kRowPieces = kWarpRows / 16;  // accumulator pieces downwards
@@ -93,6 +95,22 @@ struct FlashForwardKernel {
             multiply_add<T>(scores[i][j], query_fragments[k][i], b[0], b[1]);
             multiply_add<T>(scores[i][j + 1], query_fragments[k][i], b[2], b[3]);
           }
+        }
+      }
+    }
+  }
+
+  __device__ __forceinline__ void add_bias(Scores& scores, int first_key) const {
+    const HeadBias bias(problem, head);
+    const int offset = static_cast<int>(problem.key_length - problem.query_length);
+#pragma unroll
+    for (int r = 0; r < kRowsHeld; ++r) {
+      const int nearest = first_key + lane % 4 * 2 - query(r) - offset;
+#pragma unroll
+      for (int j = 0; j < kKeyPieces; ++j) {
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          scores[r / 2][j][r % 2 * 2 + e] += bias.at(nearest + 8 * j + e);
         }
       }
     }
@@ -259,6 +277,9 @@ struct FlashForwardKernel {
       const std::uint32_t buffer = tile % 2 * kKeyBytes;
       Scores scores;
       multiply_keys(scores, Tile{keys.base + buffer});
+      if constexpr (kBias) {
+        add_bias(scores, first_key);
+      }
       if (first_key < every.begin || last_key > every.end) {
         mask(scores, first_key);
       }
@@ -285,6 +306,20 @@ __global__ void __launch_bounds__(Kernel::kThreads, 2)
   Kernel(args, static_cast<int>(place / heads), static_cast<int>(place % heads),
          static_cast<int>(tile) * Kernel::kQueries, shared_address(shared))
       .run();
+}
+
+template <template <class, int, bool, bool> class Kernels>
+void run_flash_forward(Stream& stream, const AttentionForward& k) {
+  const AttentionProblem& problem = k.problem;
+  const FlashForward args{.k = k,
+                          .scale_log2 = problem.scale * kLog2E,
+                          .dropout_scale = dropout_scale(problem.dropout_threshold)};
+  const bool vectors = vector_access(problem, {k.q, k.k, k.v}, {k.out.data});
+  dispatch_flash<Kernels>(problem, vectors, [&]<class Kernel>() {
+    const std::int64_t tiles = (problem.query_length + Kernel::kQueries - 1) / Kernel::kQueries;
+    launch_flash(stream, flash_forward<Kernel>, tiles * problem.num_heads * problem.num_sequences,
+                 Kernel::kThreads, Kernel::kSharedBytes, args, "flash_forward");
+  });
 }
 
 }  // namespace bloomery::attention_cuda

@@ -8,6 +8,10 @@
 
 namespace bloomery::attention_cuda {
 
+// The kernels for sm_80 with a bias, in files of their own since they take long to compile.
+void flash_run_bias(Stream& stream, const AttentionForward& k);
+void flash_run_bias(Stream& stream, const AttentionBackward& k);
+
 // Whether rows of all these views, and these dense buffers, can be read and written 16 bytes at a
 // time.
 inline bool vector_access(const AttentionProblem& problem, std::initializer_list<HeadView> views,

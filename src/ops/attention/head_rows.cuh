@@ -27,10 +27,26 @@ __device__ __forceinline__ KeyRange visible_keys(const AttentionProblem& problem
     range.end = min(range.end, problem.key_end[token]);
   }
   if (problem.causal) {
-    range.end = min(range.end, query + key_length - query_length + 1);
+    const int own = query + key_length - query_length;
+    range.begin = max(range.begin, static_cast<int>(problem.window_begin(own)));
+    range.end = min(range.end, own + 1);
   }
   return range;
 }
+
+// The bias of one head's scores by distance: the place of a key less that of a query.
+struct HeadBias {
+  const float* middle;  // of distance 0
+  int reach;
+
+  __device__ __forceinline__ HeadBias(const AttentionProblem& problem, int head)
+      : middle(static_cast<const float*>(problem.bias) + head * (2 * problem.bias_reach + 1) +
+               problem.bias_reach),
+        reach(static_cast<int>(problem.bias_reach)) {}
+  __device__ __forceinline__ float at(int distance) const {
+    return middle[max(min(distance, reach), -reach)];
+  }
+};
 
 // Keys visible to any, and to every, query in [first, first + count); `first` < query_length.
 __device__ __forceinline__ KeyRange seen_by_any(const AttentionProblem& problem, int sequence,

@@ -45,6 +45,14 @@ __device__ __forceinline__ void store_shared(std::uint32_t address, std::uint32_
   asm volatile("st.shared.b32 [%0], %1;\n" ::"r"(address), "r"(word) : "memory");
 }
 
+// One 16-bit element.
+template <class T>
+__device__ __forceinline__ float load_shared(std::uint32_t address) {
+  unsigned short bits;
+  asm volatile("ld.shared.b16 %0, [%1];\n" : "=h"(bits) : "r"(address) : "memory");
+  return to_float(reinterpret_cast<const T&>(bits));
+}
+
 template <class T>
 __device__ __forceinline__ void multiply_add(float (&c)[4], const std::uint32_t (&a)[4],
                                              std::uint32_t b0, std::uint32_t b1);

@@ -17,14 +17,20 @@ if(WITH_CUDA)
 endif()
 add_op(
   attention
-  SOURCES attention.cpp tile_rounding.cpp
-  CPU attention_forward_cpu.cpp attention_backward_cpu.cpp
+  SOURCES attention.cpp attention_call.cpp relative_bias.cpp tile_rounding.cpp
+  CPU attention_forward_cpu.cpp attention_backward_cpu.cpp attention_merge_cpu.cpp relative_bias_cpu.cpp
   CUDA attention_cuda.cu
+       attention_bias.cu
        attention_delta.cu
+       attention_merge.cu
        attention_simple.cu
+       flash_backward_bias_sm80.cu
        flash_backward_sm80.cu
+       flash_forward_bias_sm80.cu
        flash_forward_sm80.cu
+       relative_bias_cuda.cu
        ${attention_sm90}
        ${attention_cudnn}
-  TESTS attention_test.cpp attention_cases_test.cpp attention_places_test.cpp attention_tiles_test.cpp
+  TESTS attention_test.cpp attention_cases_test.cpp attention_merge_test.cpp attention_places_test.cpp attention_tiles_test.cpp
+        attention_window_test.cpp relative_bias_test.cpp
         ${attention_cuda_tests})

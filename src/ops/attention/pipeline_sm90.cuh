@@ -4,6 +4,7 @@
 
 #include <cuda.h>
 
+#include "device/shared_barrier.cuh"
 #include "ops/attention/mma_sm80.cuh"
 #include "ops/attention/wgmma_sm90.cuh"
 
@@ -52,52 +53,10 @@ struct PanelTile {
   }
 };
 
-// A barrier in shared memory, by its address; it completes a phase when `arrivals` threads have
-// arrived and the announced bytes have come.
-struct SharedBarrier {
-  std::uint32_t address;
-
-  __device__ __forceinline__ void initialise(int arrivals) const {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n" ::"r"(address), "r"(arrivals)
-                 : "memory");
-  }
-  __device__ __forceinline__ void arrive() const {
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];\n" ::"r"(address) : "memory");
-  }
-  __device__ __forceinline__ void arrive_expecting(int bytes) const {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(address),
-                 "r"(bytes)
-                 : "memory");
-  }
-  // Announces bytes of the current phase, in which this thread has yet to arrive.
-  __device__ __forceinline__ void expect(int bytes) const {
-    asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;\n" ::"r"(address),
-                 "r"(bytes)
-                 : "memory");
-  }
-  // Until phase number `phase` (0, 1, ...) is complete; it must be the current or the previous one.
-  __device__ __forceinline__ void wait(int phase) const {
-    asm volatile(
-        "{\n.reg .pred done;\n"
-        "again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-        "@done bra ready;\nbra again;\nready:\n}\n" ::"r"(address),
-        "r"(phase & 1)
-        : "memory");
-  }
-};
-// Makes initialised barriers visible to the copy engine; before a __syncthreads().
-__device__ __forceinline__ void fence_barriers() {
-  asm volatile("fence.mbarrier_init.release.cluster;\n" ::: "memory");
-}
 // Makes this thread's writes of shared memory visible to the tensor cores and the copy engine.
 __device__ __forceinline__ void fence_shared_writes() {
   asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
 }
-// A barrier of some warpgroups; number 0 is that of __syncthreads().
-__device__ __forceinline__ void sync_threads(int number, int threads) {
-  asm volatile("bar.sync %0, %1;\n" ::"r"(number), "r"(threads) : "memory");
-}
-
 template <int kRegisters>
 __device__ __forceinline__ void keep_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(kRegisters));

@@ -161,10 +161,49 @@ __device__ inline bool visible(const AttentionProblem& problem, int sequence, in
   }
   const std::int64_t token = sequence * problem.query_length + query;
   return key < problem.key_length &&
-         (!problem.causal || places[key] <= problem.places.place(token)) &&
+         (!problem.causal || (places[key] <= problem.places.place(token) &&
+                              places[key] >= problem.window_begin(problem.places.place(token)))) &&
          (problem.key_begin == nullptr || places[key] >= problem.key_begin[token]) &&
          (problem.key_end == nullptr || places[key] < problem.key_end[token]);
 }
+
+// The place of a key less that of a query, which exist.
+__device__ inline int distance_between(const AttentionProblem& problem, int sequence, int query,
+                                       int key) {
+  const std::int32_t* const places = problem.places_of_keys(sequence);
+  return places != nullptr
+             ? places[key] - problem.places.place(sequence * problem.query_length + query)
+             : key - query - static_cast<int>(problem.key_length - problem.query_length);
+}
+
+// The sums of one warp's gradients of the bias, by distance, in shared memory.
+struct WarpBiasGrad {
+  float* sums;
+  int last;  // index of the largest distance; -1: nothing is wanted
+
+  __device__ WarpBiasGrad(float* shared, const AttentionProblem& problem, bool wanted)
+      : sums(shared + threadIdx.x / kWarpSize * (2 * problem.bias_reach + 1)),
+        last(wanted ? static_cast<int>(2 * problem.bias_reach) : -1) {
+    for (int i = static_cast<int>(threadIdx.x) % kWarpSize; i <= last; i += kWarpSize) {
+      sums[i] = 0;
+    }
+    __syncwarp();
+  }
+  // Each lane gives the gradient of one key of the same query, in a fixed order: keys within reach
+  // have different distances, those at the ends are added up first.
+  __device__ void add(bool seen, int index, float grad) const {
+    const float first_sum = warp_sum(seen && index == 0 ? grad : 0.0f);
+    const float last_sum = warp_sum(seen && index == last ? grad : 0.0f);
+    if (seen && index > 0 && index < last) {
+      sums[index] += grad;
+    }
+    if (threadIdx.x % kWarpSize == 0) {
+      sums[0] += first_sum;
+      sums[last] += last_sum;
+    }
+    __syncwarp();
+  }
+};
 
 // Where to look for the keys that queries [first, first + count) see: anywhere, when keys have
 // places of their own.

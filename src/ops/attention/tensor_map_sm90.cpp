@@ -7,7 +7,6 @@
 namespace bloomery::attention_cuda {
 namespace {
 
-// From the driver, without linking it.
 auto encode_function() {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult result{};
@@ -15,11 +14,16 @@ auto encode_function() {
                                               cudaEnableDefault, &result),
              "cudaGetDriverEntryPointByVersion");
   check(result == cudaDriverEntryPointSuccess,
-        "attention: the driver has no tensor maps; CUDA 12 or newer is needed");
+        "the driver has no tensor maps; CUDA 12 or newer is needed");
   return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
 }
 
 }  // namespace
+
+decltype(&cuTensorMapEncodeTiled) tensor_map_encoder() {
+  static const auto encode = encode_function();
+  return encode;
+}
 
 bool sm90_applies(Stream& stream, const AttentionProblem& problem) {
   int major = 0, minor = 0;
@@ -32,7 +36,7 @@ bool sm90_applies(Stream& stream, const AttentionProblem& problem) {
 }
 
 CUtensorMap map_heads(const AttentionProblem& problem, const HeadsToMap& heads) {
-  static const auto encode = encode_function();
+  const auto encode = tensor_map_encoder();
   const auto bytes = [](std::int64_t elements) { return static_cast<cuuint64_t>(elements) * 2; };
   const cuuint64_t sizes[] = {
       static_cast<cuuint64_t>(problem.head_dim), static_cast<cuuint64_t>(heads.length),

@@ -7,6 +7,9 @@
 
 namespace bloomery::attention_cuda {
 
+// cuTensorMapEncodeTiled of the driver, which is not linked.
+decltype(&cuTensorMapEncodeTiled) tensor_map_encoder();
+
 // Whether the kernels for sm_90a can run this problem on this GPU; views that vector_access() also
 // accepts have tensor maps.
 bool sm90_applies(Stream& stream, const AttentionProblem& problem);

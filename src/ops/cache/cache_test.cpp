@@ -60,6 +60,33 @@ TEST_P(CacheTest, PlacesMayBeTheDevices) {
   EXPECT_THROW(cache.begin({numbers, numbers + 2, numbers + 4}, 4), Error);
 }
 
+TEST_P(CacheTest, SlotsMayShareTheirFirstPages) {
+  Machine machine(GetParam());
+  Stream& stream = machine.stream;
+  Cache cache(stream, 2, 3 * kCachePage, 4);
+  const Tensor layer = cache.layer(0, DType::fp32, 1, 1);
+  std::vector<float> numbers(static_cast<std::size_t>(layer.numel()));
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    numbers[i] = static_cast<float>(i);
+  }
+  stream.copy(layer.data(), numbers.data(), layer.bytes());
+  stream.synchronize();
+  cache.set_pages(0, std::vector<std::int32_t>{3, 1});
+  cache.set_pages(1, std::vector<std::int32_t>{3, 0, 2});
+  cache.copy_slot(0, 1, kCachePage + 5);  // five tokens of page 1, the second of slot 0, to page 0
+  std::copy_n(numbers.begin() + 2 * kCachePage, 10, numbers.begin());
+  EXPECT_EQ(layer.to_host<float>(stream), numbers);
+  cache.begin(std::vector<Cache::Piece>{{1, 0, 1}});
+  std::vector<std::int32_t> pages(3);
+  stream.copy(pages.data(), cache.places().pages + cache.places().pages_per_slot, 12);
+  stream.synchronize();
+  EXPECT_EQ(pages, (std::vector<std::int32_t>{3, 0, 2}));
+  EXPECT_THROW(cache.set_pages(0, std::vector<std::int32_t>{4}), Error);
+  EXPECT_THROW(cache.set_pages(2, std::vector<std::int32_t>{0}), Error);
+  EXPECT_THROW(cache.set_pages(0, std::vector<std::int32_t>{0, 1, 2, 3}), Error);
+  EXPECT_THROW(cache.select(std::vector<std::int64_t>{0, 1}), Error);
+}
+
 TEST_P(CacheTest, RefusesWhatDoesNotFit) {
   Machine machine(GetParam());
   Cache cache(machine.stream, 2, 4);

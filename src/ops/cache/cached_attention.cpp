@@ -36,8 +36,13 @@ Value cached_attention(Context& context, const Value& qkv, int layer,
   }
   Value out =
       context.output(qkv.dtype(), {batch.num_tokens(), options.num_heads * options.head_dim});
+  const Tensor bias = bias_by_distance(context.stream, "cached_attention", options.bias,
+                                       options.num_heads, true, 1);
   launch(context.stream, CachedAttention{.problem = problem,
                                          .scale = options.scale,
+                                         .window = options.window,
+                                         .bias = bias.data(),
+                                         .bias_reach = options.bias.max_distance,
                                          .qkv = qkv.data,
                                          .cache = kept,
                                          .out = out.data,

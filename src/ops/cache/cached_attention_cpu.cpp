@@ -47,11 +47,14 @@ class QueryPass {
     sum_ = 0;
   }
 
-  void add_tile(const T* keys, const T* values, std::int64_t stride, std::int64_t count) {
+  // bias(j) is added to the score of key j.
+  template <class Bias>
+  void add_tile(const T* keys, const T* values, std::int64_t stride, std::int64_t count,
+                const Bias& bias) {
     Real scores[kKeyTile];
     Real highest = maximum_;
     for (std::int64_t j = 0; j < count; ++j) {
-      scores[j] = dot(query_.data(), keys + j * stride, head_dim_);
+      scores[j] = dot(query_.data(), keys + j * stride, head_dim_) + bias(j);
       highest = std::max(highest, scores[j]);
     }
     const Real rescale = std::exp(maximum_ - highest);
@@ -86,9 +89,9 @@ class QueryPass {
 template <class T>
 void attend(const CachedAttention& k, std::int64_t sequence, std::int64_t group) {
   const CacheProblem& p = k.problem;
+  const std::int64_t slot = p.places.slots[sequence];
   const std::int64_t length = p.places.lengths[sequence], count = p.places.counts[sequence];
-  const T* const keys = k.cache.as<T>() + p.places.slots[sequence] * p.capacity * p.cache_stride() +
-                        group * 2 * p.head_dim;
+  const T* const keys = k.cache.as<T>() + group * 2 * p.head_dim;
   QueryPass<T> pass(p.head_dim);
   for (std::int64_t i = 0; i < p.length; ++i) {
     const std::int64_t token = sequence * p.length + i;
@@ -101,11 +104,19 @@ void attend(const CachedAttention& k, std::int64_t sequence, std::int64_t group)
       continue;
     }
     for (std::int64_t head = 0; head < p.heads_per_group; ++head) {
-      pass.start(queries + head * p.head_dim, static_cast<Accumulator<T>>(k.scale));
-      for (std::int64_t tile = 0; tile < length + i + 1; tile += kKeyTile) {
-        const T* const first = keys + tile * p.cache_stride();
-        pass.add_tile(first, first + p.head_dim, p.cache_stride(),
-                      std::min(kKeyTile, length + i + 1 - tile));
+      using Real = Accumulator<T>;
+      pass.start(queries + head * p.head_dim, static_cast<Real>(k.scale));
+      const std::int64_t num_keys = length + i + 1, global = group * p.heads_per_group + head;
+      std::int64_t end = 0;
+      for (std::int64_t tile = k.first_key(num_keys); tile < num_keys; tile = end) {
+        end = std::min(tile + kKeyTile, num_keys);
+        if (p.places.pages != nullptr) {  // a tile lies in one page
+          end = std::min(end, (tile / kCachePage + 1) * kCachePage);
+        }
+        const T* const first = keys + p.token(slot, tile) * p.cache_stride();
+        pass.add_tile(first, first + p.head_dim, p.cache_stride(), end - tile, [&](std::int64_t j) {
+          return k.bias != nullptr ? k.bias_of<Real>(global, tile + j, num_keys) : Real(0);
+        });
       }
       pass.finish(out + head * p.head_dim);
     }
@@ -122,8 +133,7 @@ void run(ThisCpu, Stream& stream, const AppendToCache& k) {
   stream.device().pool().for_each(p.num_sequences, [&](std::int64_t sequence) {
     for (std::int64_t i = 0; i < p.places.counts[sequence]; ++i) {
       const std::int64_t token = sequence * p.length + i;
-      const std::int64_t place =
-          p.places.slots[sequence] * p.capacity + p.places.lengths[sequence] + i;
+      const std::int64_t place = p.token(p.places.slots[sequence], p.places.lengths[sequence] + i);
       for (std::int64_t group = 0; group < p.num_groups; ++group) {
         const std::int64_t from =
             token * p.qkv_stride() +

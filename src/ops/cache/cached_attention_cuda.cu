@@ -61,17 +61,17 @@ struct Division {
   }
 };
 
-// Adds the values of a tile, weighted.
-template <class T>
-__device__ void add_values(const T* values, std::int64_t stride, int count, int head_dim,
-                           const Division& d, const Shared& shared, float rescale, float* out) {
+// Adds the values of a tile, weighted; values(j) are those of its key j.
+template <class Values>
+__device__ void add_values(const Values& values, int count, int head_dim, const Division& d,
+                           const Shared& shared, float rescale, float* out) {
 #pragma unroll
   for (int n = 0; n < kMaxChannels; ++n) {
     const int c = d.channel + n * kThreads;
     if (c < head_dim && d.part < d.parts) {
       float sum = out[n] * rescale;
       for (int j = d.part; j < count; j += d.parts) {
-        sum += shared.weights[j] * to_float(values[j * stride + c]);
+        sum += shared.weights[j] * to_float(values(j)[c]);
       }
       out[n] = sum;
     }
@@ -111,8 +111,11 @@ __global__ void __launch_bounds__(kThreads) attend(const __grid_constant__ Cache
   const T* const query =
       static_cast<const T*>(k.qkv.data) + token * p.qkv_stride() + (head + 2 * group) * p.head_dim;
   const std::int64_t stride = p.cache_stride();
-  const T* const keys = static_cast<const T*>(k.cache.data) +
-                        p.places.slots[sequence] * p.capacity * stride + group * 2 * p.head_dim;
+  const int slot = p.places.slots[sequence];
+  const auto key = [&](int number) {
+    return static_cast<const T*>(k.cache.data) + p.token(slot, number) * stride +
+           group * 2 * p.head_dim;
+  };
   const auto thread = static_cast<int>(threadIdx.x);
   for (int c = thread; c < head_dim; c += kThreads) {
     shared.query[c] = to_float(query[c]) * k.scale;
@@ -121,18 +124,21 @@ __global__ void __launch_bounds__(kThreads) attend(const __grid_constant__ Cache
 
   const Division division(head_dim);
   float out[kMaxChannels] = {}, maximum = -INFINITY, sum = 0;  // sum: of this thread's keys
-  for (int tile = 0; tile < num_keys; tile += kThreads) {
+  for (int tile = static_cast<int>(k.first_key(num_keys)); tile < num_keys; tile += kThreads) {
     const int count = min(kThreads, num_keys - tile);
-    const T* const first = keys + tile * stride;
-    const float score =
-        thread < count ? dot<kPack>(shared.query, first + thread * stride, head_dim) : -INFINITY;
+    float score =
+        thread < count ? dot<kPack>(shared.query, key(tile + thread), head_dim) : -INFINITY;
+    if (k.bias != nullptr && thread < count) {
+      score += k.bias_of<float>(head, tile + thread, num_keys);
+    }
     const float larger = fmaxf(maximum, block_max(score, shared.scratch));
     const float rescale = expf(maximum - larger), weight = expf(score - larger);
     maximum = larger;
     sum = sum * rescale + weight;
     shared.weights[thread] = weight;  // block_max has waited for the readers of the last tile
     __syncthreads();
-    add_values(first + head_dim, stride, count, head_dim, division, shared, rescale, out);
+    add_values([&](int j) { return key(tile + j) + head_dim; }, count, head_dim, division, shared,
+               rescale, out);
   }
   const float total = block_sum(sum, shared.scratch);
   write_out(out, total > 0 ? 1 / total : 0.0f, head_dim, division, shared, to);
@@ -149,7 +155,7 @@ __global__ void __launch_bounds__(kThreads) append(const __grid_constant__ Appen
   }
   const int pair = 2 * static_cast<int>(p.head_dim);
   const T* const from = static_cast<const T*>(k.qkv.data) + token * p.qkv_stride();
-  const std::int64_t place = p.places.slots[sequence] * p.capacity + p.places.lengths[sequence] + i;
+  const std::int64_t place = p.token(p.places.slots[sequence], p.places.lengths[sequence] + i);
   T* const to = static_cast<T*>(k.cache.data) + place * p.cache_stride();
   for (int n = static_cast<int>(threadIdx.x); n < p.num_groups * pair; n += kThreads) {
     const int group = n / pair;

@@ -13,12 +13,28 @@ namespace {
 struct Problem {
   std::int64_t num_groups, heads_per_group, head_dim;
   std::vector<std::vector<std::int32_t>> pieces;
+  std::int64_t window = 0;
+  bool biased = false;
+  bool in_pages = false;
 
-  AttentionOptions options() const {
+  AttentionOptions options(Parameter& bias) const {
     return {.num_heads = num_groups * heads_per_group,
             .num_groups = num_groups,
             .head_dim = head_dim,
-            .scale = 1.0f / std::sqrt(static_cast<float>(head_dim))};
+            .scale = 1.0f / std::sqrt(static_cast<float>(head_dim)),
+            .window = window,
+            .bias = {.table = biased ? &bias : nullptr, .max_distance = 60}};
+  }
+  // Of 12 buckets, numbers that every dtype holds.
+  Parameter bias(Stream& stream, DType dtype) const {
+    const std::int64_t heads = num_groups * heads_per_group;
+    std::vector<double> numbers;
+    for (std::int64_t i = 0; i < 12 * heads; ++i) {
+      numbers.push_back(static_cast<double>(i * i % 29) / 8);
+    }
+    Parameter table = make_parameter("bias", Box::whole({12, heads}), {}, false);
+    table.value = to_device(stream, dtype, numbers).reshape({12, heads});
+    return table;
   }
   std::int64_t width() const { return num_groups * (heads_per_group + 2) * head_dim; }
   std::int64_t out_width() const { return num_groups * heads_per_group * head_dim; }
@@ -59,9 +75,25 @@ std::vector<double> whole(const Problem& p, const std::vector<double>& qkv) {
   batch.length = static_cast<std::int64_t>(qkv.size()) / p.width();
   Context context{machine.stream, mesh, batch};
   const Tensor input = to_device(machine.stream, DType::fp64, qkv);
+  Parameter bias = p.bias(machine.stream, DType::fp64);
   return to_doubles(
       machine.stream,
-      attention(context, {input.reshape({batch.length, p.width()}), {}}, p.options()).data);
+      attention(context, {input.reshape({batch.length, p.width()}), {}}, p.options(bias)).data);
+}
+
+// Of pages each sequence has every n-th of n sequences, from the back.
+Cache make_cache(Stream& stream, const Problem& p, std::int64_t capacity) {
+  const auto sequences = static_cast<std::int32_t>(p.num_sequences());
+  const auto each = static_cast<std::int32_t>(cache_pages(capacity));
+  Cache cache(stream, sequences, capacity, p.in_pages ? sequences * each : 0);
+  for (std::int32_t s = 0; p.in_pages && s < sequences; ++s) {
+    std::vector<std::int32_t> pages;
+    for (std::int32_t i = 0; i < each; ++i) {
+      pages.push_back((each - 1 - i) * sequences + s);
+    }
+    cache.set_pages(s, pages);
+  }
+  return cache;
 }
 
 // All outputs when the sequences are fed in pieces. Padding must not matter: it is large in the
@@ -74,7 +106,8 @@ Rows in_pieces(Machine& machine, const Problem& p, DType dtype, const Rows& sequ
   for (std::size_t s = 0; s < sequences.size(); ++s) {
     capacity = std::max(capacity, p.length(s));
   }
-  Cache cache(stream, p.num_sequences(), capacity);
+  Cache cache = make_cache(stream, p, capacity);
+  Parameter bias = p.bias(stream, dtype);
   Rows results(sequences.size());
   std::vector<std::int64_t> fed(sequences.size(), 0);
   for (const std::vector<std::int32_t>& counts : p.pieces) {
@@ -93,7 +126,7 @@ Rows in_pieces(Machine& machine, const Problem& p, DType dtype, const Rows& sequ
     context.cache = &cache;
     const Tensor input = to_device(stream, dtype, rows).reshape({batch.num_tokens(), p.width()});
     const std::vector<double> out =
-        to_doubles(stream, cached_attention(context, {input, {}}, 3, p.options()).data);
+        to_doubles(stream, cached_attention(context, {input, {}}, 3, p.options(bias)).data);
     for (std::size_t s = 0; s < counts.size(); ++s) {
       const auto first = out.begin() + static_cast<std::int64_t>(s) * batch.length * p.out_width();
       results[s].insert(results[s].end(), first, first + counts[s] * p.out_width());
@@ -117,7 +150,7 @@ double error(const std::vector<double>& actual, const std::vector<double>& expec
 class CachedAttentionTest : public DeviceTest {};
 
 TEST_P(CachedAttentionTest, EqualsAttentionOverTheWhole) {
-  const std::vector<Problem> problems = {
+  std::vector<Problem> problems = {
       {1, 1, 64, {{5}, {1}, {1}, {1}}},
       {4, 1, 16, {{3, 7, 1}, {1, 1, 1}, {1, 1, 1}, {1, 0, 1}}},  // unequal, one pauses
       {2, 3, 24, {{0, 4}, {2, 1}, {5, 3}, {1, 1}}},              // grouped, one starts late
@@ -129,7 +162,20 @@ TEST_P(CachedAttentionTest, EqualsAttentionOverTheWhole) {
       {2, 1, 64, {{700, 300}, {1, 1}, {1, 0}, {1, 1}}},
       {1, 6, 128, {{1000}, {1}, {1}}},
       {2, 3, 32, {{63, 1, 200}, {1, 1, 1}, {1, 1, 1}}},
+      // windows, shorter and longer than what there is
+      {4, 1, 16, {{3, 7, 1}, {1, 1, 1}, {2, 5, 1}, {1, 0, 1}}, 4},
+      {2, 1, 64, {{700, 300}, {1, 1}, {1, 0}, {1, 1}}, 400},
+      {2, 3, 24, {{300, 4}, {300, 1}, {1, 3}}, 290},
+      {1, 1, 5, {{4}, {3}, {1}}, 1},
+      // a relative bias, and both
+      {2, 1, 64, {{300, 20}, {1, 1}, {3, 70}, {1, 1}}, 0, true},
+      {2, 3, 24, {{5, 4}, {1, 90}, {1, 1}}, 0, true},
+      {1, 2, 32, {{200}, {1}, {1}}, 150, true},
   };
+  for (std::size_t i = 0, count = problems.size(); i < count; ++i) {
+    problems.push_back(problems[i]);
+    problems.back().in_pages = true;
+  }
   for (const Problem& p : problems) {
     for (const DType dtype : {DType::fp32, DType::bf16, DType::fp16}) {
       Machine machine(GetParam());
@@ -141,7 +187,8 @@ TEST_P(CachedAttentionTest, EqualsAttentionOverTheWhole) {
       const double tolerance = dtype == DType::fp32 ? 2e-6 : dtype == DType::fp16 ? 2e-3 : 1.6e-2;
       for (std::size_t s = 0; s < sequences.size(); ++s) {
         EXPECT_LE(error(actual[s], whole(p, sequences[s])), tolerance)
-            << name(dtype) << ", sequence " << s << ", head_dim " << p.head_dim;
+            << name(dtype) << ", sequence " << s << ", head_dim " << p.head_dim
+            << (p.in_pages ? ", in pages" : "");
       }
     }
   }

@@ -2,9 +2,9 @@
 // keys run at the same time, so that they read them from the cache of the chip. A key lies across a
 // few lanes, 16 bytes in each; every such team of lanes has softmax sums of its own, which are put
 // together at the end. Where there are too few sequences for the processors the keys of one are
-// divided among blocks (their number depends on the capacity, not on the lengths that only the
-// device knows); the last of them to arrive adds up, in order of the keys. The block with the
-// newest key keeps it and its value in the cache.
+// divided among blocks (their number depends on the capacity or the window, not on the lengths that
+// only the device knows); the last of them to arrive adds up, in order of the keys. The block with
+// the newest key keeps it and its value in the cache.
 #include "device/launch_cuda.cuh"
 #include "ops/cache/step_attention.h"
 #include "ops/common/dispatch_cuda.cuh"
@@ -88,6 +88,7 @@ struct Place {
   const T* fresh;  // the new key, then its value
   const T* query;
   T *keys, *out;
+  const std::int32_t* pages;  // of the slot; null: it has none
   std::int64_t stride;
 
   __device__ explicit Place(const Problem& p) {
@@ -95,16 +96,27 @@ struct Place {
     sequence = static_cast<int>(blockIdx.x) / static_cast<int>(c.num_groups);
     group = static_cast<int>(blockIdx.x) % static_cast<int>(c.num_groups);
     num_keys = c.places.counts[sequence] > 0 ? c.places.lengths[sequence] + 1 : 0;
-    begin = min(static_cast<int>(blockIdx.y) * p.block_keys, num_keys);
+    const int first = static_cast<int>(p.k.first_key(num_keys));
+    begin = min(first + static_cast<int>(blockIdx.y) * p.block_keys, num_keys);
     end = min(begin + p.block_keys, num_keys);
     stride = c.cache_stride();
     query = static_cast<const T*>(p.k.qkv.data) + sequence * c.qkv_stride() +
             group * (p.heads + 2) * kHeadDim;
     fresh = query + p.heads * kHeadDim;
-    keys = static_cast<T*>(p.k.cache.data) + c.places.slots[sequence] * c.capacity * stride +
+    const std::int64_t slot = c.places.slots[sequence];
+    pages = c.places.pages != nullptr ? c.places.pages + slot * c.places.pages_per_slot : nullptr;
+    keys = static_cast<T*>(p.k.cache.data) + (pages != nullptr ? 0 : slot * c.capacity * stride) +
            group * 2 * kHeadDim;
     out = static_cast<T*>(p.k.out.data) +
           (std::int64_t{sequence} * c.num_groups + group) * p.heads * kHeadDim;
+  }
+
+  __device__ __forceinline__ T* key(int number) const {
+    const std::int64_t token =
+        pages != nullptr ? (std::int64_t{pages[number >> kCachePageLog2]} << kCachePageLog2) +
+                               (number & (kCachePage - 1))
+                         : number;
+    return keys + token * stride;
   }
 };
 
@@ -126,7 +138,7 @@ __device__ __forceinline__ void add_keys(const Problem& p, const Place<kHeadDim,
 #pragma unroll
     for (int i = 0; i < kDepth; ++i) {
       const int number = min(first + i * S::kTeams + team, at.num_keys - 1);
-      const T* const from = number == at.num_keys - 1 ? at.fresh : at.keys + number * at.stride;
+      const T* const from = number == at.num_keys - 1 ? at.fresh : at.key(number);
       key[i] = load_pack<S::kPack>(from + channel);
       value[i] = load_pack<S::kPack>(from + kHeadDim + channel);
     }
@@ -138,7 +150,11 @@ __device__ __forceinline__ void add_keys(const Problem& p, const Place<kHeadDim,
         score = fmaf(query[c], to_float(key[i][c]), score);
       }
       score = team_sum<S::kTeam>(score);
-      if (first + i * S::kTeams + team < at.end) {
+      const int number = first + i * S::kTeams + team;
+      if (number < at.end) {
+        if (p.k.bias != nullptr) {
+          score += p.k.bias_of<float>(at.group * p.heads + blockIdx.z, number, at.num_keys);
+        }
         softmax.add(score, value[i]);
       }
     }
@@ -207,7 +223,7 @@ __global__ void __launch_bounds__(kThreads) attend(const __grid_constant__ Probl
   }
   if (at.end == at.num_keys && at.begin < at.end && blockIdx.z == 0) {
     for (int c = static_cast<int>(threadIdx.x); c < 2 * kHeadDim; c += kThreads) {
-      at.keys[(at.num_keys - 1) * at.stride + c] = at.fresh[c];
+      at.key(at.num_keys - 1)[c] = at.fresh[c];
     }
   }
   const bool alone = gridDim.y == 1;
@@ -244,20 +260,21 @@ __global__ void __launch_bounds__(kThreads) attend(const __grid_constant__ Probl
 }
 
 // Divides the keys when there are fewer sequences and heads than processors.
-int num_splits(const CacheProblem& c) {
+int num_splits(const CacheProblem& c, std::int64_t most_keys) {
   const std::int64_t blocks = c.num_sequences * c.num_heads();
-  const std::int64_t most = (c.capacity + kFewestKeys - 1) / kFewestKeys;
+  const std::int64_t most = (most_keys + kFewestKeys - 1) / kFewestKeys;
   return static_cast<int>(std::min((kEnough + blocks - 1) / blocks, most));
 }
 
 template <int kHeadDim, class T>
 bool launch_step(Stream& stream, const CachedAttention& k) {
   const CacheProblem& c = k.problem;
-  const int splits = num_splits(c);
+  const std::int64_t most_keys = k.window > 0 ? std::min(k.window, c.capacity) : c.capacity;
+  const int splits = num_splits(c, most_keys);
   const std::int64_t blocks = c.num_sequences * c.num_groups;
   Problem p{.k = k,
             .heads = static_cast<int>(c.heads_per_group),
-            .block_keys = static_cast<int>((c.capacity + splits - 1) / splits),
+            .block_keys = static_cast<int>((most_keys + splits - 1) / splits),
             .partials = nullptr};
   Tensor partials;
   if (splits > 1) {

@@ -47,8 +47,12 @@ ActiveDropout active_dropout(const Context& context, const DropoutOptions& optio
   return active;
 }
 
-Value dropout(Context& context, const Value& x, const DropoutOptions& options) {
-  const ActiveDropout active = active_dropout(context, options, x.shape().rows(), "dropout");
+Value dropout(Context& context, const Value& x, const DropoutOptions& options,
+              std::int64_t first_channel) {
+  check(first_channel >= 0 && first_channel % 8 == 0, "dropout: channels from ", first_channel,
+        " on; the first must be a multiple of 8");
+  ActiveDropout active = active_dropout(context, options, x.shape().rows(), "dropout");
+  active.mask.first_block = static_cast<std::uint32_t>(first_channel / 8);
   if (!active.mask) {
     return x;
   }

@@ -8,12 +8,14 @@
 
 namespace bloomery {
 
-// What a kernel needs to know the mask of row t (token first_token + t) of an activation.
+// What a kernel needs to know the mask of row t (token first_token + t) of an activation, of which
+// the first channel is number 8 * first_block.
 struct DropoutMask {
   std::uint32_t threshold = 0;  // 0: everything is kept, and the rest is not read
   RandomKey key = 0;
   TokenPlaces places;
   std::int64_t first_token = 0;
+  std::uint32_t first_block = 0;
 
   explicit constexpr operator bool() const { return threshold != 0; }
 };
@@ -35,8 +37,10 @@ TokenPlaces token_places(const char* op, const Tensor& samples, const Tensor& pl
                          std::int64_t num_sequences, std::int64_t length);
 
 // x [tokens, channels] with elements dropped and the others scaled so that the mean stays. The
-// same value when there is nothing to drop. dx = mask * scale * dy.
-Value dropout(Context& context, const Value& x, const DropoutOptions& options);
+// same value when there is nothing to drop. dx = mask * scale * dy. `first_channel` is that of a
+// whole row which x begins with, a multiple of 8.
+Value dropout(Context& context, const Value& x, const DropoutOptions& options,
+              std::int64_t first_channel = 0);
 
 // y = mask * scale * x, or y += that when `add`; the dtypes may differ.
 struct ApplyDropout {

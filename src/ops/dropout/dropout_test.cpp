@@ -83,7 +83,7 @@ class DropoutTest : public ::testing::TestWithParam<DeviceKind> {
     std::vector<float> forward, backward;
   };
   Masks masks(const Batch& batch, std::int64_t columns, float probability,
-              const TokenRange& tokens = {}) {
+              const TokenRange& tokens = {}, std::int64_t first_channel = 0) {
     Mesh mesh = Mesh::single();
     Tape tape(*stream);
     Context context{
@@ -93,8 +93,8 @@ class DropoutTest : public ::testing::TestWithParam<DeviceKind> {
         columns};
     const std::vector<float> ones(static_cast<std::size_t>(shape.numel()), 1.0f);
     const Value x = tape.value(Tensor::from_host(*stream, ones, shape));
-    const Value y =
-        dropout(context, x, {.probability = probability, .key = kKey, .tokens = tokens});
+    const Value y = dropout(context, x, {.probability = probability, .key = kKey, .tokens = tokens},
+                            first_channel);
     tape.set_grad(y.slot, Tensor::from_host(*stream, ones, shape));
     tape.backward();
     return {y.data.to_host<float>(*stream), x.slot->grad.to_host<float>(*stream)};
@@ -150,6 +150,24 @@ TEST_P(DropoutTest, ARangeOfTokensHasTheMaskOfItsRows) {
     EXPECT_EQ(part.forward, expected) << first << " " << count;
     EXPECT_EQ(part.backward, expected) << first << " " << count;
   }
+}
+
+// So does a rank that holds channels [first, first + count) of every row.
+TEST_P(DropoutTest, ARangeOfChannelsHasTheMaskOfItsColumns) {
+  constexpr std::int64_t kColumns = 184;
+  const Batch batch = batch_of({17, 4711}, {0, 1, 2});
+  const std::vector<float> whole = masks(batch, kColumns, 0.5f).forward;
+  for (const auto& [first, count] : {std::pair{0, 40}, {40, 144}, {8, 13}, {136, 48}}) {
+    std::vector<float> expected;
+    for (std::int64_t row = 0; row < batch.num_tokens(); ++row) {
+      const auto begin = whole.begin() + row * kColumns + first;
+      expected.insert(expected.end(), begin, begin + count);
+    }
+    const Masks part = masks(batch, count, 0.5f, {}, first);
+    EXPECT_EQ(part.forward, expected) << first << " " << count;
+    EXPECT_EQ(part.backward, expected) << first << " " << count;
+  }
+  EXPECT_THROW(masks(batch, 8, 0.5f, {}, 4), Error);
 }
 
 TEST_P(DropoutTest, CoordinatesMayBeGivenByToken) {

@@ -101,7 +101,7 @@ static inline void fill_mask(const DropoutMask& mask, std::int64_t row, std::int
   for (std::int64_t first = 0; first < columns; first += kMaskChannels) {
     const RandomBlock start = {static_cast<std::uint32_t>(sample),
                                static_cast<std::uint32_t>(sample >> 32) & 0xFFFFu, place,
-                               static_cast<std::uint32_t>(first / 8)};
+                               mask.first_block + static_cast<std::uint32_t>(first / 8)};
     random_channels(mask.key, start, halves);
     for (int i = 0; i < kMaskChannels; ++i) {
       factors[first + i] = std::uint32_t{halves[i]} >= mask.threshold ? scale : 0.0f;

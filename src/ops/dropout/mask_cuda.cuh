@@ -10,7 +10,10 @@ namespace bloomery {
 class RowMask {
  public:
   __device__ __forceinline__ RowMask(const DropoutMask& mask, std::int64_t row)
-      : key_(mask.key), threshold_(mask.threshold), scale_(dropout_scale(mask.threshold)) {
+      : key_(mask.key),
+        threshold_(mask.threshold),
+        first_block_(mask.first_block),
+        scale_(dropout_scale(mask.threshold)) {
     if (mask.threshold != 0) {
       sample_ = mask.places.sample(mask.first_token + row);
       place_ = mask.places.place(mask.first_token + row);
@@ -20,8 +23,8 @@ class RowMask {
   // Channels first .. first + kCount - 1, which lie in one block of eight.
   template <int kCount>
   __device__ __forceinline__ void factors(std::int64_t first, float (&out)[kCount]) const {
-    const RandomBlock block =
-        dropout_block(key_, sample_, place_, 0, static_cast<std::uint32_t>(first / 8));
+    const RandomBlock block = dropout_block(key_, sample_, place_, 0,
+                                            first_block_ + static_cast<std::uint32_t>(first / 8));
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
       const int lane = kCount == 8 ? i : static_cast<int>(first % 8) + i;
@@ -36,7 +39,7 @@ class RowMask {
 
  private:
   RandomKey key_;
-  std::uint32_t threshold_;
+  std::uint32_t threshold_, first_block_;
   float scale_;
   std::int64_t sample_ = 0;
   std::int32_t place_ = 0;

@@ -51,7 +51,8 @@ template <int kLevel>
 void run(OnCpu<kLevel>, Stream&, const EmbeddingForward&);
 void run(OnCuda, Stream&, const EmbeddingForward&);
 
-// grad_table[r] (+)= sum of grad_y[t] over the tokens t with row r, in the accumulation dtype.
+// grad_table[r] (+)= sum of grad_y[t] over the tokens t with row r; sums are taken in the
+// accumulation dtype, and the table has that or bf16.
 // Without `add`, rows that no token selects become zero.
 struct EmbeddingBackward {
   ConstView grad_y;

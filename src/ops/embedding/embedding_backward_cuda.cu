@@ -35,15 +35,15 @@ __global__ void make_keys(const std::int32_t* ids, std::int64_t first, std::int6
   }
 }
 
-template <int kCount>
-__device__ __forceinline__ void add_to(float* target, const float (&sum)[kCount], bool add) {
-  Pack<float, kCount> out;
+template <int kCount, class To>
+__device__ __forceinline__ void add_to(To* target, const float (&sum)[kCount], bool add) {
+  Pack<To, kCount> out;
   if (add) {
     out = load_pack<kCount>(target);
   }
 #pragma unroll
   for (int j = 0; j < kCount; ++j) {
-    out[j] = add ? out[j] + sum[j] : sum[j];
+    out[j] = from_float<To>(add ? to_float(out[j]) + sum[j] : sum[j]);
   }
   store_pack(target, out);
 }
@@ -76,8 +76,8 @@ __device__ __forceinline__ void read_window(const Sorted& sorted, Window& window
 
 // partials: [windows, 2, width]: of the first row when it entered, of the last when it began here
 // and leaves.
-template <int kCount, class T>
-__global__ void window_sums(const T* grad_y, Sorted sorted, float* grad_table, float* partials,
+template <int kCount, class T, class Table>
+__global__ void window_sums(const T* grad_y, Sorted sorted, Table* grad_table, float* partials,
                             std::int64_t width, bool add) {
   __shared__ Window window;
   read_window(sorted, window);
@@ -141,8 +141,8 @@ __device__ __forceinline__ std::int64_t end_of_row(const Sorted& sorted, std::in
 }
 
 // The window in which a crossing row begins adds up its partial sums.
-template <int kCount>
-__global__ void crossing_sums(Sorted sorted, float* grad_table, const float* partials,
+template <int kCount, class Table>
+__global__ void crossing_sums(Sorted sorted, Table* grad_table, const float* partials,
                               std::int64_t width, bool add) {
   const std::int64_t w = blockIdx.x, begin = w * kWindow, next = begin + kWindow;
   if (next >= sorted.count) {
@@ -198,13 +198,35 @@ Tensor sort_tokens(Stream& stream, const RowIds& rows, std::int64_t num_rows) {
   return scratch;  // rows, then tokens, of the sorted list
 }
 
+template <class T, class Table>
+void launch_sums(Stream& stream, const EmbeddingBackward& k, const Sorted& sorted) {
+  const std::int64_t width = k.grad_table.columns();
+  const std::int64_t windows = (sorted.count + kWindow - 1) / kWindow;
+  const Tensor partials = Tensor::empty(stream, DType::fp32, {windows, 2, width});
+  constexpr int kCount = kPackSize<T>;
+  const auto at = [](const void* memory) { return reinterpret_cast<std::uintptr_t>(memory); };
+  const bool packed = width % kCount == 0 && at(k.grad_y.data) % 16 == 0 &&
+                      at(k.grad_table.data) % (kCount * sizeof(Table)) == 0;
+  const dim3 grid(static_cast<unsigned>(windows),
+                  num_blocks(width, kThreads * (packed ? kCount : 1)));
+  const auto sums = packed ? window_sums<kCount, T, Table> : window_sums<1, T, Table>;
+  sums<<<grid, kThreads, 0, cuda_stream(stream)>>>(
+      k.grad_y.as<T>(), sorted, k.grad_table.as<Table>(), static_cast<float*>(partials.data()),
+      width, k.add);
+  check_launch("embedding window sums");
+  const auto crossing = packed ? crossing_sums<kCount, Table> : crossing_sums<1, Table>;
+  crossing<<<grid, kThreads, 0, cuda_stream(stream)>>>(
+      sorted, k.grad_table.as<Table>(), static_cast<const float*>(partials.data()), width, k.add);
+  check_launch("embedding crossing sums");
+}
+
 }  // namespace
 
 void run(OnCuda, Stream& stream, const EmbeddingBackward& k) {
   if (!k.add) {
     stream.fill(k.grad_table.data, 0, k.grad_table.bytes());
   }
-  const std::int64_t count = k.rows.ids.numel(), width = k.grad_table.columns();
+  const std::int64_t count = k.rows.ids.numel();
   if (count == 0 || k.grad_table.numel() == 0) {
     return;
   }
@@ -212,25 +234,13 @@ void run(OnCuda, Stream& stream, const EmbeddingBackward& k) {
   const auto* data = static_cast<const std::int32_t*>(list.data());
   const Sorted sorted{reinterpret_cast<const std::uint32_t*>(data), data + count, count,
                       static_cast<std::uint32_t>(k.grad_table.rows())};
-  const std::int64_t windows = (count + kWindow - 1) / kWindow;
-  const Tensor partials = Tensor::empty(stream, DType::fp32, {windows, 2, width});
   dispatch_device(k.grad_y.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    constexpr int kCount = kPackSize<T>;
-    const auto at = [](const void* memory) { return reinterpret_cast<std::uintptr_t>(memory); };
-    const bool packed = width % kCount == 0 && at(k.grad_y.data) % 16 == 0 &&
-                        at(k.grad_table.data) % (kCount * sizeof(float)) == 0;
-    const dim3 grid(static_cast<unsigned>(windows),
-                    num_blocks(width, kThreads * (packed ? kCount : 1)));
-    const auto sums = packed ? window_sums<kCount, T> : window_sums<1, T>;
-    sums<<<grid, kThreads, 0, cuda_stream(stream)>>>(
-        k.grad_y.as<T>(), sorted, k.grad_table.as<float>(), static_cast<float*>(partials.data()),
-        width, k.add);
-    check_launch("embedding window sums");
-    const auto crossing = packed ? crossing_sums<kCount> : crossing_sums<1>;
-    crossing<<<grid, kThreads, 0, cuda_stream(stream)>>>(
-        sorted, k.grad_table.as<float>(), static_cast<const float*>(partials.data()), width, k.add);
-    check_launch("embedding crossing sums");
+    if (k.grad_table.dtype == DType::bf16) {
+      launch_sums<T, __nv_bfloat16>(stream, k, sorted);
+    } else {
+      launch_sums<T, float>(stream, k, sorted);
+    }
   });
 }
 

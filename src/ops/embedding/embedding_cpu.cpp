@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <vector>
 
 #include "ops/common/convert.h"
@@ -103,6 +104,42 @@ void add_row(const From* __restrict__ from, Accumulator<From>* __restrict__ sum,
   }
 }
 
+// Sums of a row are taken in the accumulation dtype, whatever the table's.
+template <class From, class Table>
+void backward(Stream& stream, const EmbeddingBackward& k) {
+  using Sum = Accumulator<From>;
+  constexpr std::int64_t kRowsPerTask = 64;
+  constexpr bool kInPlace = std::is_same_v<Table, Sum>;
+  const std::int64_t num_rows = k.grad_table.rows(), width = k.grad_table.columns();
+  const Groups groups = group(k.rows, num_rows);
+  const auto add_tokens = [&](std::int64_t row, Sum* sum) {
+    for (std::int64_t i = groups.begin[row]; i < groups.begin[row + 1]; ++i) {
+      add_row(k.grad_y.as<From>() + groups.tokens[i] * width, sum, width);
+    }
+  };
+  stream.device().pool().for_ranges(
+      num_rows, kRowsPerTask, [&](std::int64_t begin, std::int64_t end) {
+        std::vector<Sum> sums(kInPlace ? 0 : static_cast<std::size_t>(width));
+        for (std::int64_t row = begin; row < end; ++row) {
+          Table* const to = k.grad_table.as<Table>() + row * width;
+          if constexpr (kInPlace) {
+            if (!k.add) {
+              std::fill_n(to, width, Sum(0));
+            }
+            add_tokens(row, to);
+          } else {
+            for (std::int64_t i = 0; i < width; ++i) {
+              sums[i] = k.add ? static_cast<Sum>(load(to + i)) : Sum(0);
+            }
+            add_tokens(row, sums.data());
+            for (std::int64_t i = 0; i < width; ++i) {
+              store(to + i, static_cast<Accumulator<Table>>(sums[i]));
+            }
+          }
+        }
+      });
+}
+
 }  // namespace
 
 template <>
@@ -119,24 +156,13 @@ void run(ThisCpu, Stream& stream, const EmbeddingForward& k) {
 
 template <>
 void run(ThisCpu, Stream& stream, const EmbeddingBackward& k) {
-  constexpr std::int64_t kRowsPerTask = 64;
-  const std::int64_t num_rows = k.grad_table.rows(), width = k.grad_table.columns();
-  const Groups groups = group(k.rows, num_rows);
   dispatch_floating(k.grad_y.dtype, [&](auto tag) {
     using From = typename decltype(tag)::type;
-    using Sum = Accumulator<From>;
-    stream.device().pool().for_ranges(
-        num_rows, kRowsPerTask, [&](std::int64_t begin, std::int64_t end) {
-          for (std::int64_t row = begin; row < end; ++row) {
-            Sum* sum = k.grad_table.as<Sum>() + row * width;
-            if (!k.add) {
-              std::fill_n(sum, width, Sum(0));
-            }
-            for (std::int64_t i = groups.begin[row]; i < groups.begin[row + 1]; ++i) {
-              add_row(k.grad_y.as<From>() + groups.tokens[i] * width, sum, width);
-            }
-          }
-        });
+    if (k.grad_table.dtype == DType::bf16) {
+      backward<From, bfloat16>(stream, k);
+    } else {
+      backward<From, Accumulator<From>>(stream, k);
+    }
   });
 }
 

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "comm/mesh.h"
+#include "harness/device_test.h"
 #include "harness/op_harness.h"
 
 namespace bloomery::testing {
@@ -202,6 +205,46 @@ TEST_F(EmbeddingTest, SumsGradientsOfABf16TableInFp32) {
   tape.backward();
   EXPECT_EQ(parameter.grad.to_host<float>(stream),
             (std::vector<float>{0, 0, 0, 0, 600, 600, 600, 600, 0, 0, 0, 0}));
+}
+
+class EmbeddingGradient : public DeviceTest {};
+INSTANTIATE_TEST_SUITE_P(Devices, EmbeddingGradient, every_device(), device_label);
+
+// Summed in fp32 and rounded once.
+TEST_P(EmbeddingGradient, OfABf16TableIsThatOfFp32Rounded) {
+  constexpr std::int64_t kTokens = 600, kRows = 40;
+  Machine machine(GetParam());
+  Stream& stream = machine.stream;
+  std::vector<std::int32_t> ids;
+  for (int t = 0; t < kTokens; ++t) {
+    ids.push_back(t % 7 == 0 ? 3 : t * t % static_cast<int>(kRows - 1));
+  }
+  const Tensor tokens = Tensor::from_host(stream, ids, {kTokens});
+  const auto numbers = [&](std::int64_t count, double step) {
+    std::vector<double> all;
+    for (std::int64_t i = 0; i < count; ++i) {
+      all.push_back(std::sin(step * static_cast<double>(i)));
+    }
+    return all;
+  };
+  for (const std::int64_t width : {24, 7}) {
+    const Tensor grad =
+        to_device(stream, DType::bf16, numbers(kTokens * width, 1.3)).reshape({kTokens, width});
+    for (const bool add : {false, true}) {
+      const Tensor narrow =
+          to_device(stream, DType::bf16, numbers(kRows * width, 0.7)).reshape({kRows, width});
+      const Tensor wide =
+          to_device(stream, DType::fp32, to_doubles(stream, narrow)).reshape({kRows, width});
+      for (const Tensor& table : {narrow, wide}) {
+        launch(stream, EmbeddingBackward{.grad_y = grad,
+                                         .rows = {.ids = tokens, .limit = kRows},
+                                         .grad_table = table,
+                                         .add = add});
+      }
+      const Tensor rounded = to_device(stream, DType::bf16, to_doubles(stream, wide));
+      EXPECT_EQ(to_doubles(stream, narrow), to_doubles(stream, rounded)) << width << ' ' << add;
+    }
+  }
 }
 
 }  // namespace

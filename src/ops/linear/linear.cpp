@@ -1,8 +1,10 @@
 #include "ops/linear/linear.h"
 
 #include "ops/activation/activation.h"
-#include "ops/arithmetic/arithmetic.h"
+#include "ops/arithmetic/sum_sink.h"
 #include "ops/linear/fp8_products.h"
+#include "ops/quantized/quantized_product.h"
+#include "ops/quantized/quantized_weights.h"
 
 namespace bloomery {
 namespace {
@@ -11,19 +13,21 @@ struct Sizes {
   std::int64_t rows, in, out;
 };
 
-Sizes checked_sizes(const Value& x, const Parameter& weight, const Parameter* bias) {
+Sizes checked_sizes(const Value& x, const Parameter& weight, const QuantizedTensor* codes,
+                    const Parameter* bias) {
   const std::int64_t in = x.shape().back();
-  check(static_cast<bool>(weight.value), "linear: the weight ", weight.name,
+  const Tensor& held = codes != nullptr ? codes->scales : weight.value;
+  check(static_cast<bool>(held), "linear: the weight ", weight.name,
         " has no value here: initialize or gather it first");
-  check(weight.value.shape().rank() >= 2 && weight.value.shape().back() == in,
-        "linear: ", weight.name, weight.value.shape(), " cannot be applied to x ", x.shape(),
-        ": the last extents must be equal");
-  check(weight.value.dtype() == x.dtype(), "linear: ", weight.name, " is ", weight.value.dtype(),
-        ", x is ", x.dtype(), ": cast one of them");
-  const std::int64_t out = weight.value.shape().rows();
+  const Shape& shape = codes != nullptr ? weight.local_shape : weight.value.shape();
+  check(shape.rank() >= 2 && shape.back() == in, "linear: ", weight.name, shape,
+        " cannot be applied to x ", x.shape(), ": the last extents must be equal");
+  check(held.dtype() == x.dtype(), "linear: ", weight.name, " is ", held.dtype(), ", x is ",
+        x.dtype(), ": cast one of them");
+  const std::int64_t out = shape.rows();
   check(bias == nullptr || (bias->value.numel() == out && bias->value.dtype() == x.dtype()),
         "linear: the bias must have ", out, " elements of ", x.dtype(), " to go with ", weight.name,
-        weight.value.shape());
+        shape);
   return {x.shape().rows(), in, out};
 }
 
@@ -49,15 +53,27 @@ const Tensor& finished_grad(Tape& tape, const Slot& y) {
   return grad;
 }
 
+// What the product reads: what the options' source makes, the values, or what codes stand for; of
+// products in 8 bits nothing.
+Tensor weight_in_use(Stream& stream, const Parameter& weight, const WeightSource& source,
+                     bool fp8) {
+  if (fp8) {
+    return {};
+  }
+  return source ? source(stream) : value_of(stream, weight);
+}
+
 // dL/dx = g W, times the derivative that the producer of x offers, if any.
-void input_gradient(Tape& tape, const Tensor& grad, const Parameter& weight, Fp8Products* fp8,
-                    const Slot& x, const Sizes& sizes) {
+void input_gradient(Tape& tape, const Tensor& grad, const Parameter& weight,
+                    const WeightSource& source, Fp8Products* fp8, const Slot& x,
+                    const Sizes& sizes) {
   if (x == nullptr) {
     return;
   }
   const auto [rows, in, out] = sizes;
-  Matmul product = fp8 != nullptr ? fp8->input_gradient(tape.stream(), grad)
-                                  : Matmul{.a = grad, .b = weight.value};
+  const Tensor w = weight_in_use(tape.stream(), weight, source, fp8 != nullptr);
+  Matmul product =
+      fp8 != nullptr ? fp8->input_gradient(tape.stream(), grad) : Matmul{.a = grad, .b = w};
   product.m = rows;
   product.n = in;
   if (x->epilogue == 0) {
@@ -123,10 +139,11 @@ void weight_gradient(Tape& tape, const Slot& y, const Tensor& x, Parameter& weig
   product.add = sink.add;
   launch(tape.stream(), product);
   if (bias != nullptr) {
-    const Sink bias_sink = tape.sink(*bias);
+    const SumSink bias_sums(tape.stream(), tape.sink(*bias), accumulation_dtype(grad.dtype()));
     const Tensor& sums = in_fp8 ? fp8->column_sums() : y->column_sums;
     launch(tape.stream(),
-           ColumnSum{.x = sums ? sums : grad, .sums = bias_sink.target, .add = bias_sink.add});
+           ColumnSum{.x = sums ? sums : grad, .sums = bias_sums.target(), .add = bias_sums.add()});
+    bias_sums.finish();
   }
 }
 
@@ -163,33 +180,49 @@ void record(Context& context, const LinearInput& input, const Value& y, const Te
     y.slot->wants_column_sums = true;
   }
   const bool in_fp8 = fp8 && fp8->keeps_input();
-  const Remake remake = in_fp8 ? Remake() : remake_input(context, input);
-  const Tensor kept = in_fp8 || remake ? Tensor() : input.value.data;
-  context.tape->record({.op = "linear",
-                        .input_gradient =
-                            [x = input.value.slot, y = y.slot, &weight, fp8, sizes,
-                             first = in_fp8 ? BackwardFn() : options.before_input_gradient,
-                             then = options.after_input_gradient](Tape& tape) {
-                              if (first) {
-                                first(tape);
-                              }
-                              input_gradient(tape, finished_grad(tape, y), weight, fp8.get(), x,
-                                             sizes);
-                              if (fp8) {
-                                fp8->let_go();
-                              }
-                              if (then) {
-                                then(tape);
-                              }
-                            },
-                        .weight_gradient =
-                            [kept, remake, y = y.slot, &weight, bias, fp8, sizes](Tape& tape) {
-                              const Tensor x = remake ? remake(tape.stream()) : kept;
-                              weight_gradient(tape, y, x, weight, bias, fp8.get(), sizes);
-                            },
-                        .parameters = std::move(parameters),
-                        .saved = {in_fp8 ? fp8->kept_input() : kept, before},
-                        .shape = y.shape()});
+  const bool frozen = weight.frozen && (bias == nullptr || bias->frozen);  // then x is not needed
+  const Remake remake = in_fp8 || frozen ? Remake() : remake_input(context, input);
+  const Tensor kept = in_fp8 || remake || frozen ? Tensor() : input.value.data;
+  context.tape->record(
+      {.op = "linear",
+       .input_gradient =
+           [x = input.value.slot, y = y.slot, &weight, source = options.weight, fp8, sizes,
+            first = in_fp8 ? BackwardFn() : options.before_input_gradient,
+            then = options.after_input_gradient](Tape& tape) {
+             if (first) {
+               first(tape);
+             }
+             input_gradient(tape, finished_grad(tape, y), weight, source, fp8.get(), x, sizes);
+             if (fp8) {
+               fp8->let_go();
+             }
+             if (then) {
+               then(tape);
+             }
+           },
+       .weight_gradient =
+           [kept, remake, y = y.slot, &weight, bias, fp8, sizes](Tape& tape) {
+             const Tensor x = remake ? remake(tape.stream()) : kept;
+             weight_gradient(tape, y, x, weight, bias, fp8.get(), sizes);
+           },
+       .parameters = std::move(parameters),
+       .saved = {in_fp8 ? fp8->kept_input() : kept, before},
+       .shape = y.shape()});
+}
+
+// Where no gradient is wanted of few rows, codes are read as they are. Whether it is so.
+bool multiply_codes(const Context& context, const Tensor& a, const QuantizedTensor* codes,
+                    const Parameter* bias, const LinearOptions& options, const Tensor& y) {
+  if (codes == nullptr || context.tape != nullptr ||
+      !is_quantized_product(*codes, y.shape()[0], a.shape().back())) {
+    return false;
+  }
+  QuantizedProduct product{
+      .a = a, .codes = codes->codes, .scales = codes->scales, .format = codes->format, .d = y};
+  product.bias = bias != nullptr && options.add_bias ? ConstView(bias->value) : ConstView();
+  product.activation = options.apply_activation ? options.activation : Activation::none;
+  launch(context.stream, product);
+  return true;
 }
 
 }  // namespace
@@ -198,15 +231,20 @@ Value linear(Context& context, const LinearInput& input, Parameter& weight, Para
              const LinearOptions& options) {
   const OpScope scope(context.stream, "linear");
   const Value& x = input.value;
-  const Sizes sizes = checked_sizes(x, weight, bias);
+  const QuantizedTensor* const codes = codes_of(context.stream, weight);
+  const Sizes sizes = checked_sizes(x, weight, codes, bias);
   Value y = context.output(x.dtype(), {sizes.rows, sizes.out});
   const std::shared_ptr<Fp8Products> fp8 =
       Fp8Products::of(context, weight, sizes.rows, bias != nullptr);
   const Tensor a = fp8 || input.activation == Activation::none
                        ? x.data
                        : activated(context.stream, x.data, input.activation);
+  if (multiply_codes(context, a, codes, bias, options, y.data)) {
+    return y;
+  }
+  const Tensor w = weight_in_use(context.stream, weight, options.weight, fp8 != nullptr);
   Matmul product = fp8 ? fp8->forward(context.stream, {a, input.activation, {}})
-                       : Matmul{.a = a, .b = weight.value, .transpose_b = true};
+                       : Matmul{.a = a, .b = w, .transpose_b = true};
   product.d = y.data;
   product.m = sizes.rows;
   product.n = sizes.out;
@@ -223,6 +261,8 @@ Value linear(Context& context, const LinearInput& input, Parameter& weight, Para
     fp8->let_go();
   }
   if (context.tape != nullptr) {
+    check(codes == nullptr || weight.frozen, "linear: ", weight.name,
+          ", which is held in fewer bits, cannot learn");
     record(context, input, y, before, weight, bias, options, fp8, sizes);
   }
   return y;

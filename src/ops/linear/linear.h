@@ -7,6 +7,9 @@
 
 namespace bloomery {
 
+// Gives what a weight is multiplied as, in its dtype and shape.
+using WeightSource = std::function<Tensor(Stream&)>;
+
 struct LinearOptions {
   Activation activation = Activation::none;
   // False: y is what the activation would be applied to, for a layer that applies it to its input
@@ -21,6 +24,9 @@ struct LinearOptions {
   // Called in the backward pass before dL/dx, where a layer may start to fetch what the input's
   // `remake` gives, if that will be called. May be empty.
   BackwardFn before_input_gradient;
+  // What stands for the weight in both products that read it; its gradient is the weight's all the
+  // same. Empty: its value.
+  WeightSource weight;
 };
 
 // What a linear layer is applied to: the value or, where its producer left it so, an activation of
@@ -38,11 +44,12 @@ struct LinearInput {
 // x [.., in], weight [out.., in], bias of out elements or null; y [rows, out]. All of one dtype.
 // Backward, with g = dL/dy * f'(before), where before = x W^T + b:
 //   dL/dx = g W,  dL/dW = g^T x,  dL/db = column sums of g.
-// Keeps x, and `before` when there is an activation. The derivative f' is offered to the consumer
-// of y (see GradSlot); the derivative that x offers is applied in the product that makes dL/dx, and
-// where cheap values are made again (KeepPolicy) such an x is not kept.
-// Of a weight among the rank's Fp8Layers the products are of operands in 8 bits; then a transposed
-// copy of x in 8 bits is kept, whatever else could make x again, and g is made as it is cast.
+// Keeps x unless the weight is frozen, and `before` when there is an activation. The derivative f'
+// is offered to the consumer of y (see GradSlot); the derivative that x offers is applied in the
+// product that makes dL/dx, and where cheap values are made again (KeepPolicy) such an x is not
+// kept. Of a weight among the rank's Fp8Layers the products are of operands in 8 bits; then a
+// transposed copy of x in 8 bits is kept, whatever else could make x again, and g is made as it is
+// cast.
 Value linear(Context& context, const LinearInput& x, Parameter& weight, Parameter* bias,
              const LinearOptions& options = {});
 

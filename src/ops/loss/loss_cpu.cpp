@@ -1,73 +1,17 @@
-#include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "ops/activation/activation_kind.h"
-#include "ops/common/convert.h"
 #include "ops/loss/loss_steps.h"
+#include "ops/loss/rows_cpu.h"
 
 namespace bloomery {
 namespace {
 
-// Reductions run over this many independent lanes, which the compiler turns into vectors without
-// reordering any sum by itself.
-constexpr int kLanes = 64;
-
-std::int64_t rows_per_task(std::int64_t columns) {
-  return std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(1, columns));
-}
-
-template <class T>
-Accumulator<T> row_max(const T* x, std::int64_t count) {
-  using Real = Accumulator<T>;
-  Real lanes[kLanes];
-  std::fill_n(lanes, kLanes, -std::numeric_limits<Real>::infinity());
-  std::int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    for (int l = 0; l < kLanes; ++l) {
-      const Real value = load(x + i + l);
-      lanes[l] = value > lanes[l] ? value : lanes[l];
-    }
-  }
-  for (; i < count; ++i) {
-    lanes[0] = std::max(lanes[0], load(x + i));
-  }
-  return *std::max_element(lanes, lanes + kLanes);
-}
-
 template <class T>
 Accumulator<T> row_sum(const T* x, std::int64_t count, Accumulator<T> max) {
   using Real = Accumulator<T>;
-  Real lanes[kLanes] = {};
-  std::int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    for (int l = 0; l < kLanes; ++l) {
-      lanes[l] += smooth::decay(load(x + i + l) - max);
-    }
-  }
-  for (int l = 0; i < count; ++i, ++l) {
-    lanes[l] += smooth::decay(load(x + i) - max);
-  }
-  for (int half = kLanes / 2; half > 0; half /= 2) {
-    for (int l = 0; l < half; ++l) {
-      lanes[l] += lanes[l + half];
-    }
-  }
-  return lanes[0];
-}
-
-float mask_at(const ConstView& mask, std::int64_t row) {
-  return mask ? mask.as<float>()[row] : 1.0f;
-}
-
-// The accumulation types are float and double.
-template <class Body>
-void dispatch_sum(DType dtype, Body&& body) {
-  if (dtype == DType::fp64) {
-    body(TypeTag<double>{});
-  } else {
-    body(TypeTag<float>{});
-  }
+  return sum_in_lanes<Real>(
+      count, [x, max](Real& lane, std::int64_t i) { lane += smooth::decay(load(x + i) - max); });
 }
 
 template <class T>
@@ -118,18 +62,15 @@ void run(ThisCpu, Stream& stream, const LossStatistics& k) {
   dispatch_floating(k.logits.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using Real = Accumulator<T>;
-    stream.device().pool().for_ranges(
-        k.logits.rows(), rows_per_task(columns), [&](std::int64_t begin, std::int64_t end) {
-          for (std::int64_t row = begin; row < end; ++row) {
-            const T* x = k.logits.as<T>() + row * columns;
-            const Real max = row_max(x, valid);
-            const std::int64_t label = k.columns.of(k.labels.as<std::int32_t>()[row]);
-            k.local_max.as<Real>()[row] = max;
-            k.max.as<Real>()[row] = max;
-            k.sum.as<Real>()[row] = row_sum(x, valid, max);
-            k.target.as<Real>()[row] = label >= 0 ? load(x + label) : Real(0);
-          }
-        });
+    for_rows(stream, k.logits, [&](std::int64_t row) {
+      const T* x = k.logits.as<T>() + row * columns;
+      const Real max = row_max(x, valid);
+      const std::int64_t label = k.columns.of(k.labels.as<std::int32_t>()[row]);
+      k.local_max.as<Real>()[row] = max;
+      k.max.as<Real>()[row] = max;
+      k.sum.as<Real>()[row] = row_sum(x, valid, max);
+      k.target.as<Real>()[row] = label >= 0 ? load(x + label) : Real(0);
+    });
   });
 }
 
@@ -164,12 +105,7 @@ template <>
 void run(ThisCpu, Stream& stream, const LossGradient& k) {
   dispatch_floating(k.logits.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    stream.device().pool().for_ranges(k.logits.rows(), rows_per_task(k.logits.columns()),
-                                      [&](std::int64_t begin, std::int64_t end) {
-                                        for (std::int64_t row = begin; row < end; ++row) {
-                                          gradient_row<T>(k, row);
-                                        }
-                                      });
+    for_rows(stream, k.logits, [&](std::int64_t row) { gradient_row<T>(k, row); });
   });
 }
 
@@ -197,13 +133,10 @@ void run(ThisCpu, Stream& stream, const MaskColumns& k) {
   const std::int64_t columns = k.logits.columns();
   dispatch_floating(k.logits.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    stream.device().pool().for_ranges(
-        k.logits.rows(), rows_per_task(columns), [&](std::int64_t begin, std::int64_t end) {
-          for (std::int64_t row = begin; row < end; ++row) {
-            T* x = k.logits.as<T>() + row * columns;
-            std::fill(x + k.num_valid, x + columns, T(-std::numeric_limits<float>::infinity()));
-          }
-        });
+    for_rows(stream, k.logits, [&](std::int64_t row) {
+      T* x = k.logits.as<T>() + row * columns;
+      std::fill(x + k.num_valid, x + columns, T(-std::numeric_limits<float>::infinity()));
+    });
   });
 }
 

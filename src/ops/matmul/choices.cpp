@@ -1,5 +1,7 @@
 #include "ops/matmul/choices.h"
 
+#include <fstream>
+
 namespace bloomery {
 
 std::string MatmulKey::text() const {
@@ -14,12 +16,36 @@ MatmulChoices::MatmulChoices(Device& device)
     : device_(device.kind() == DeviceKind::cuda ? "cuda:" : "cpu:") {}
 
 std::string MatmulChoices::find(const MatmulKey& key) const {
-  const auto found = choices_.find(device_ + key.text());
-  return found == choices_.end() ? std::string() : found->second;
+  const std::string text = device_ + key.text();
+  for (const auto* choices : {&choices_, &earlier_}) {
+    if (const auto found = choices->find(text); found != choices->end()) {
+      return found->second;
+    }
+  }
+  return {};
 }
 
 void MatmulChoices::store(const MatmulKey& key, const std::string& choice) {
   choices_[device_ + key.text()] = choice;
+}
+
+void MatmulChoices::keep_in(const std::filesystem::path& file) {
+  file_ = file;
+  std::ifstream lines(file);
+  for (std::string line; std::getline(lines, line);) {
+    if (const std::size_t space = line.find(' '); space != std::string::npos) {
+      earlier_.emplace(line.substr(0, space), line.substr(space + 1));  // the first one counts
+    }
+  }
+}
+
+void MatmulChoices::store_timed(const MatmulKey& key, const std::string& choice) {
+  store(key, choice);
+  if (!file_.empty()) {
+    std::error_code ignored;
+    std::filesystem::create_directories(file_.parent_path(), ignored);
+    std::ofstream(file_, std::ios::app) << concat(device_, key.text(), ' ', choice, '\n');
+  }
 }
 
 void MatmulChoices::reject(const MatmulKey& key) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <compare>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -34,12 +35,19 @@ class MatmulChoices {
 
   // Off: a fixed rule decides, the same in every run. On: candidates are timed at first use.
   bool timing = false;
+  // On: what is timed goes to a file of this kind of device and version of its library, and what is
+  // there already is not timed again. So later runs make the same choices as the first.
+  bool lasting = false;
   // Lets fp32 products on CUDA round their inputs to 10 bits of mantissa.
   bool allow_tf32 = false;
 
   // The choice for a key, empty when there is none yet.
   std::string find(const MatmulKey& key) const;
   void store(const MatmulKey& key, const std::string& choice);
+  // Choices that were timed in earlier runs, for keys without one; and to which file to add this
+  // run's. What cannot be read or written is timed again another time.
+  void keep_in(const std::filesystem::path& file);
+  void store_timed(const MatmulKey& key, const std::string& choice);
   // Notes that the stored choice for a key cannot be used here (another machine, or a method that
   // this program no longer has), so that resuming can say so: "KEY CHOICE".
   void reject(const MatmulKey& key);
@@ -52,7 +60,9 @@ class MatmulChoices {
 
  private:
   std::string device_;  // first word of keys: a choice for a CPU says nothing about a GPU
-  std::map<std::string, std::string> choices_;
+  std::map<std::string, std::string> choices_;  // that this job has made or was given
+  std::map<std::string, std::string> earlier_;  // of the file
+  std::filesystem::path file_;
   std::vector<std::string> rejected_;
 };
 

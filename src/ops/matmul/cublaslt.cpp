@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <cctype>
 #include <limits>
 #include <source_location>
 #include <sstream>
 
+#include "base/user_cache.h"
 #include "device/cuda_check.h"
 
 namespace bloomery {
@@ -110,12 +112,25 @@ bool parse(const std::string& line, cublasLtMatmulAlgo_t& algorithm) {
   return words && library == "cublaslt" && version == cublasLtGetVersion();
 }
 
+// "NVIDIA_H200-cublaslt-130100": of the name letters and digits alone, and not which GPU it is.
+std::string file_name(const Device& device) {
+  std::string name = device.description();
+  name = name.substr(0, name.find(" (GPU"));
+  for (char& c : name) {
+    c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  }
+  return concat(name, "-cublaslt-", cublasLtGetVersion());
+}
+
 }  // namespace
 
 CublasLt::CublasLt(Device& device) : device_(device), choices_(device.service<MatmulChoices>()) {
   cublasLtHandle_t handle = nullptr;
   check_cublas(cublasLtCreate(&handle), "cublasLtCreate");
   handle_.reset(handle);
+  if (const std::filesystem::path cache = user_cache(); choices_.lasting && !cache.empty()) {
+    choices_.keep_in(cache / "products" / file_name(device));
+  }
 }
 
 void CublasLt::describe(Plan& plan, const MatmulKey& key, const Matmul& p) const {
@@ -200,6 +215,7 @@ bool CublasLt::stored(const Plan& plan, const MatmulKey& key, Algorithm& choice)
     return false;
   }
   choice.workspace_bytes = result.workspaceSize;
+  choices_.store(key, line);
   return true;
 }
 
@@ -263,7 +279,11 @@ CublasLt::Plan CublasLt::make_plan(Stream& stream, const MatmulKey& key, const M
   }
   plan.usable = true;
   plan.choice = timed && all.size() > 1 ? fastest(stream, plan, all, p) : all.front();
-  choices_.store(key, text(plan.choice.algorithm));
+  if (timed) {
+    choices_.store_timed(key, text(plan.choice.algorithm));
+  } else {
+    choices_.store(key, text(plan.choice.algorithm));
+  }
   return plan;
 }
 

@@ -29,6 +29,9 @@ struct Matmul {
   std::int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
   bool add = false;
+  // An extent comes from the data and will be another next time: on the CPU the fixed rule plans
+  // this product, and nothing is kept of it.
+  bool ragged = false;
   Fp8Code a_code, b_code;
   bool fast_sums = false;  // of 8 bits: sums may be less exact than fp32 where that is faster
 

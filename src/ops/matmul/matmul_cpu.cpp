@@ -200,6 +200,10 @@ void multiply_by_plan(Stream& stream, const Matmul& k, const MatmulSizes& sizes)
                       .add = k.add,
                       .input = k.a.dtype,
                       .output = k.d.dtype};
+  CpuMatmulPlans& plans = stream.device().service<CpuMatmulPlans>();
+  if (k.ragged) {
+    return multiply(stream, k, sizes, plans.by_rule(key));
+  }
   const auto trial = [&](const CpuMatmulPlan& candidate) {
     const Tensor scratch = Tensor::empty(stream, k.d.dtype, {sizes.m, sizes.n});
     Matmul product = k;
@@ -207,7 +211,7 @@ void multiply_by_plan(Stream& stream, const Matmul& k, const MatmulSizes& sizes)
     product.before = {};
     multiply(stream, product, sizes, candidate);
   };
-  multiply(stream, k, sizes, stream.device().service<CpuMatmulPlans>().plan(key, trial));
+  multiply(stream, k, sizes, plans.plan(key, trial));
 }
 
 Tensor decoded(Stream& stream, const ConstView& bytes, const Fp8Code& code) {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/random.h"
+#include "base/temporary_folder.h"
 #include "device/overlap.h"
 #include "ops/matmul/choices.h"
 #include "ops/matmul/cpu_plans.h"
@@ -305,6 +306,31 @@ TEST_P(MatmulTest, ChoicesAreMadeOnceAndTravelAsText) {
   expect_close(problem.actual(foreign), problem.expected(), 1e-6);
   EXPECT_EQ(foreign.device.service<MatmulChoices>().rejected().size(), 1u);
   EXPECT_THROW(foreign.device.service<MatmulChoices>().load({"nonsense"}), Error);
+}
+
+TEST(MatmulChoices, TimedOnesOutlastTheJob) {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "products" / "gpu";
+  const MatmulKey key{.m = 1, .n = 2, .k = 3}, other{.m = 4};
+  {
+    Device device({.num_threads = 1});
+    MatmulChoices choices(device);
+    choices.keep_in(file);
+    EXPECT_EQ(choices.find(key), "");
+    choices.store_timed(key, "fast 1");
+    choices.store(other, "by rule");
+  }
+  Device device({.num_threads = 1});
+  MatmulChoices choices(device);
+  choices.keep_in(file);
+  EXPECT_EQ(choices.find(key), "fast 1");
+  EXPECT_EQ(choices.find(other), "");
+  EXPECT_TRUE(choices.lines().empty());  // not used yet
+  choices.load({concat("cpu:", key.text(), " of a checkpoint")});
+  EXPECT_EQ(choices.find(key), "of a checkpoint");
+  choices.keep_in("/proc/none/gpu");
+  choices.store_timed(other, "fast 2");  // nowhere to write it
+  EXPECT_EQ(choices.find(other), "fast 2");
 }
 
 TEST_P(MatmulTest, RefusesWhatDoesNotFit) {

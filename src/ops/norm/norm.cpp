@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/arithmetic/sum_sink.h"
 #include "ops/norm/settle.h"
 
 namespace bloomery {
@@ -110,11 +111,15 @@ void weight_gradient(Tape& tape, Parameter& gain, Parameter* bias, const Tensor&
     clear(tape.stream(), d_bias);
     return;
   }
+  const SumSink gain_sums(tape.stream(), d_gain, partials.dtype());
+  const SumSink bias_sums(tape.stream(), d_bias, partials.dtype());
   launch(tape.stream(), NormParameterGradient{.partials = partials,
-                                              .d_gain = d_gain.target,
-                                              .d_bias = d_bias.target,
-                                              .add_gain = d_gain.add,
-                                              .add_bias = d_bias.add});
+                                              .d_gain = gain_sums.target(),
+                                              .d_bias = bias_sums.target(),
+                                              .add_gain = gain_sums.add(),
+                                              .add_bias = bias_sums.add()});
+  gain_sums.finish();
+  bias_sums.finish();
 }
 
 void record_norm(Tape& tape, NormRecord record, const Shape& shape) {

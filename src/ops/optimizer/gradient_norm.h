@@ -21,7 +21,7 @@ constexpr std::int64_t num_norm_partials(std::int64_t num_elements) {
 // partials[i] = sum of grad[j]^2 over chunk i. Units marked kUnitUncounted add nothing while they
 // are finite, and NaN otherwise.
 struct SquaredNormPartials {
-  ConstView grad;        // fp32 or (CPU) fp64 [count], aligned to 16 bytes
+  ConstView grad;        // fp32, bf16 or (CPU) fp64 [count], aligned to 16 bytes
   ConstView unit_flags;  // uint8 [num_units(count)]
   View partials;         // fp64 [num_norm_partials(count)]
 };

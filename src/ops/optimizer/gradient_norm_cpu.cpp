@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/common/convert.h"
 #include "ops/optimizer/gradient_norm.h"
 
 namespace bloomery {
@@ -20,12 +21,12 @@ double unit_sum(const T* grad, std::int64_t count) {
       __builtin_prefetch(reinterpret_cast<const char*>(grad + i) + kAheadBytes + line);
     }
     for (std::int64_t lane = 0; lane < kLanes; ++lane) {
-      const auto x = static_cast<double>(grad[i + lane]);
+      const auto x = static_cast<double>(load(grad + i + lane));
       lanes[lane] += x * x;
     }
   }
   for (std::int64_t i = whole; i < count; ++i) {
-    const auto x = static_cast<double>(grad[i]);
+    const auto x = static_cast<double>(load(grad + i));
     lanes[i - whole] += x * x;
   }
   for (std::int64_t width = kLanes / 2; width > 0; width /= 2) {
@@ -58,11 +59,9 @@ void run(ThisCpu, Stream& stream, const SquaredNormPartials& k) {
   const auto* flags = k.unit_flags.as<std::uint8_t>();
   auto* partials = k.partials.as<double>();
   ThreadPool& pool = stream.device().pool();
-  if (k.grad.dtype == DType::fp64) {
-    squared_norm(pool, k.grad.as<double>(), flags, partials, k.grad.numel());
-  } else {
-    squared_norm(pool, k.grad.as<float>(), flags, partials, k.grad.numel());
-  }
+  dispatch_floating(k.grad.dtype, [&](auto tag) {
+    squared_norm(pool, k.grad.as<typename decltype(tag)::type>(), flags, partials, k.grad.numel());
+  });
 }
 
 template <>

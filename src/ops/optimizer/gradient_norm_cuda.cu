@@ -1,5 +1,5 @@
 #include "device/cuda_check.h"
-#include "device/warp.cuh"
+#include "ops/common/dispatch_cuda.cuh"
 #include "ops/optimizer/gradient_norm.h"
 
 namespace bloomery {
@@ -10,32 +10,35 @@ constexpr int kWarps = kThreads / kWarpSize;
 constexpr int kUnitsPerWarp = static_cast<int>(kNormChunk / kUnitSize) / kWarps;
 constexpr int kUnitsAtOnce = 8;  // loads in flight per thread
 constexpr int kSumThreads = 1024;
-static_assert(kUnitSize == 4 * kWarpSize, "a warp reads a unit with one 16-byte load per thread");
+static_assert(kUnitSize == 4 * kWarpSize,
+              "a warp reads a unit with one load of four elements per thread");
 static_assert(kUnitsPerWarp % kUnitsAtOnce == 0);
 
 // The elements first .. first + 3, zero behind the end.
-__device__ __forceinline__ Pack<float, 4> load_up_to(const float* from, std::int64_t first,
-                                                     std::int64_t count) {
+template <class T>
+__device__ __forceinline__ Pack<T, 4> load_up_to(const T* from, std::int64_t first,
+                                                 std::int64_t count) {
   if (first + 4 <= count) {
     return load_pack<4>(from + first);
   }
-  Pack<float, 4> pack;
+  Pack<T, 4> pack;
 #pragma unroll
   for (int j = 0; j < 4; ++j) {
-    pack[j] = first + j < count ? from[first + j] : 0.0f;
+    pack[j] = first + j < count ? from[first + j] : from_float<T>(0);
   }
   return pack;
 }
 
+template <class T>
 __global__ void __launch_bounds__(kThreads)
-    squared_norm_partials(const float* grad, const std::uint8_t* flags, double* partials,
+    squared_norm_partials(const T* grad, const std::uint8_t* flags, double* partials,
                           std::int64_t count) {
   __shared__ double scratch[kWarps];
   const int warp = threadIdx.x / kWarpSize, lane = threadIdx.x % kWarpSize;
   const std::int64_t first_unit = std::int64_t{blockIdx.x} * (kNormChunk / kUnitSize) + warp;
   double sum = 0;
   for (int i = 0; i < kUnitsPerWarp; i += kUnitsAtOnce) {
-    Pack<float, 4> packs[kUnitsAtOnce];
+    Pack<T, 4> packs[kUnitsAtOnce];
     bool counted[kUnitsAtOnce];
 #pragma unroll
     for (int j = 0; j < kUnitsAtOnce; ++j) {
@@ -48,7 +51,7 @@ __global__ void __launch_bounds__(kThreads)
       double squares = 0;
 #pragma unroll
       for (int l = 0; l < 4; ++l) {
-        const double x = packs[j][l];
+        const double x = to_float(packs[j][l]);
         squares += x * x;
       }
       sum += counted[j] ? squares : 0.0 * squares;  // NaN when not finite
@@ -77,14 +80,15 @@ __global__ void __launch_bounds__(kSumThreads)
 
 void run(OnCuda, Stream& stream, const SquaredNormPartials& k) {
   const std::int64_t count = k.grad.numel();
-  check(k.grad.dtype == DType::fp32, "gradient norm: ", k.grad.dtype,
-        " gradients are not available on CUDA; accumulate them in fp32");
   if (count == 0) {
     return;
   }
-  squared_norm_partials<<<static_cast<unsigned>(num_norm_partials(count)), kThreads, 0,
-                          cuda_stream(stream)>>>(
-      k.grad.as<float>(), k.unit_flags.as<std::uint8_t>(), k.partials.as<double>(), count);
+  dispatch_device(k.grad.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    squared_norm_partials<T>
+        <<<static_cast<unsigned>(num_norm_partials(count)), kThreads, 0, cuda_stream(stream)>>>(
+            k.grad.as<T>(), k.unit_flags.as<std::uint8_t>(), k.partials.as<double>(), count);
+  });
   check_launch("squared_norm_partials");
 }
 

@@ -68,6 +68,17 @@ TEST_P(GradientNorm, CountsUnitsOnceAtOddSizes) {
   }
 }
 
+// Every bf16 number is one of fp32.
+TEST_P(GradientNorm, OfBf16IsThatOfTheSameNumbers) {
+  Machine machine(GetParam());
+  for (const std::int64_t count : kSizes) {
+    const Tensor flags = upload_flags(machine.stream, mixed_flags(count));
+    const Tensor narrow = to_device(machine.stream, DType::bf16, drawn("grad", count, 3.0));
+    const Tensor wide = to_device(machine.stream, DType::fp32, to_doubles(machine.stream, narrow));
+    EXPECT_EQ(squared_norm(machine, narrow, flags), squared_norm(machine, wide, flags)) << count;
+  }
+}
+
 TEST_P(GradientNorm, IsFiniteForEveryFiniteGradient) {
   Machine machine(GetParam());
   const double largest = std::numeric_limits<float>::max();
@@ -218,6 +229,22 @@ TEST_P(UpdateKernels, FollowTheirDefinitionAtOddSizes) {
         EXPECT_LE(error(weights.moment1, expected.moment1), tolerance) << dtype << ' ' << count;
         EXPECT_LE(error(weights.moment2, expected.moment2), tolerance) << dtype << ' ' << count;
       }
+    }
+  }
+}
+
+TEST_P(UpdateKernels, TakeGradientsInBf16) {
+  Machine machine(GetParam());
+  for (const Rule rule : {Rule::adam, Rule::momentum}) {
+    for (const std::int64_t count : kSizes) {
+      const Weights drawn = Weights::drawn_for(count);
+      DeviceWeights narrow(machine.stream, drawn, DType::bf16, some_scalars());
+      DeviceWeights wide(machine.stream, drawn, DType::bf16, some_scalars());
+      narrow.grad = to_device(machine.stream, DType::bf16, drawn.grad);
+      wide.grad = to_device(machine.stream, DType::fp32, to_doubles(machine.stream, narrow.grad));
+      narrow.update(machine.stream, rule);
+      wide.update(machine.stream, rule);
+      EXPECT_EQ(narrow.bits(machine.stream), wide.bits(machine.stream)) << count;
     }
   }
 }

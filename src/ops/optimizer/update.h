@@ -21,7 +21,7 @@ struct UpdateScalars {
 
 // The buffers of an update. All have `count` elements and start at multiples of 16 bytes.
 struct UpdateBuffers {
-  ConstView grad;        // dtype of master
+  ConstView grad;        // dtype of master, or bf16
   View master;           // fp32 or (CPU) fp64
   View value;            // bf16 or fp16, receives the rounded weights; null: master is the value
   View moment1;          // dtype of master

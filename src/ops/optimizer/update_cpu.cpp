@@ -40,7 +40,7 @@ struct Scalars {
 };
 
 // The rules are functors over elements [first, first + count), all with the same flags.
-template <class Real>
+template <class Real, class Grad>
 struct Adam {
   UpdateBuffers buffers;
   Real beta1, rest1, beta2, rest2, epsilon;
@@ -54,7 +54,7 @@ struct Adam {
         epsilon(static_cast<Real>(k.epsilon)) {}
 
   void operator()(std::int64_t first, std::int64_t count, const Scalars<Real> s) const {
-    const Real* __restrict grad = buffers.grad.as<Real>() + first;
+    const Grad* __restrict grad = buffers.grad.as<Grad>() + first;
     Real* __restrict master = buffers.master.as<Real>() + first;
     Real* __restrict moment1 = buffers.moment1.as<Real>() + first;
     Real* __restrict moment2 = buffers.moment2.as<Real>() + first;
@@ -62,7 +62,7 @@ struct Adam {
     for (std::int64_t piece = 0; piece < count; piece += kPiece) {
       prefetch_ahead(piece, grad, master, moment1, moment2);
       for (std::int64_t i = piece; i < std::min(piece + kPiece, count); ++i) {
-        const Real g = s.grad_factor * grad[i] + s.l2 * master[i];
+        const Real g = s.grad_factor * load(grad + i) + s.l2 * master[i];
         const Real m = b1 * moment1[i] + r1 * g;
         const Real v = b2 * moment2[i] + r2 * g * g;
         const Real denominator = std::sqrt(v) * s.inverse_sqrt_bias2 + eps;
@@ -74,7 +74,7 @@ struct Adam {
   }
 };
 
-template <class Real>
+template <class Real, class Grad>
 struct Momentum {
   UpdateBuffers buffers;
   Real momentum;
@@ -83,14 +83,14 @@ struct Momentum {
       : buffers(k.buffers), momentum(static_cast<Real>(k.momentum)) {}
 
   void operator()(std::int64_t first, std::int64_t count, const Scalars<Real> s) const {
-    const Real* __restrict grad = buffers.grad.as<Real>() + first;
+    const Grad* __restrict grad = buffers.grad.as<Grad>() + first;
     Real* __restrict master = buffers.master.as<Real>() + first;
     Real* __restrict moment1 = buffers.moment1.as<Real>() + first;
     const Real kept = momentum;
     for (std::int64_t piece = 0; piece < count; piece += kPiece) {
       prefetch_ahead(piece, grad, master, moment1);
       for (std::int64_t i = piece; i < std::min(piece + kPiece, count); ++i) {
-        const Real g = s.grad_factor * grad[i] + s.l2 * master[i];
+        const Real g = s.grad_factor * load(grad + i) + s.l2 * master[i];
         const Real m = kept * moment1[i] + g;
         master[i] = s.decay_factor * master[i] - s.step_size * m;
         moment1[i] = m;
@@ -143,16 +143,18 @@ void update(ThreadPool& pool, const UpdateScalars& scalars, const Rule& rule) {
   });
 }
 
-template <template <class> class Rule, class Kernel>
+template <template <class, class> class Rule, class Kernel>
 void dispatch(Stream& stream, const Kernel& k) {
   if (k.scalars->skip != 0) {
     return;
   }
   ThreadPool& pool = stream.device().pool();
   if (k.buffers.master.dtype == DType::fp64) {
-    update<double>(pool, *k.scalars, Rule<double>(k));
+    update<double>(pool, *k.scalars, Rule<double, double>(k));
+  } else if (k.buffers.grad.dtype == DType::bf16) {
+    update<float>(pool, *k.scalars, Rule<float, bfloat16>(k));
   } else {
-    update<float>(pool, *k.scalars, Rule<float>(k));
+    update<float>(pool, *k.scalars, Rule<float, float>(k));
   }
 }
 

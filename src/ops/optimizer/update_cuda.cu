@@ -1,5 +1,5 @@
-// A warp updates whole units, one 16-byte access per thread and buffer, two units at a time so
-// that eight loads are in flight.
+// A warp updates whole units, one access of four elements per thread and buffer, two units at a
+// time so that eight loads are in flight.
 #include "device/cuda_check.h"
 #include "device/warp.cuh"
 #include "ops/optimizer/update.h"
@@ -14,9 +14,9 @@ static_assert(kUnitSize == 4 * kWarpSize, "a warp covers a unit with four elemen
 
 struct NoCopy {};  // value type when the master weights are the value
 
-template <class Copy>
+template <class Copy, class Grad>
 struct Pointers {
-  const float* grad;
+  const Grad* grad;
   float* master;
   float* moment1;
   float* moment2;
@@ -73,15 +73,19 @@ struct Part {
   bool decays;
 };
 
-template <bool kHasMoment2, class Copy>
-__device__ __forceinline__ Part load_part(const Pointers<Copy>& at, std::int64_t first) {
+template <bool kHasMoment2, class Copy, class Grad>
+__device__ __forceinline__ Part load_part(const Pointers<Copy, Grad>& at, std::int64_t first) {
   Part part{};
   if (first >= at.count) {
     return part;
   }
   part.decays = (at.flags[first / kUnitSize] & kUnitDecays) != 0;
   if (first + 4 <= at.count) {
-    part.grad = load_pack<4>(at.grad + first);
+    const Pack<Grad, 4> grad = load_pack<4>(at.grad + first);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      part.grad[i] = to_float(grad[i]);
+    }
     part.master = load_pack<4>(at.master + first);
     part.moment1 = load_pack<4>(at.moment1 + first);
     if constexpr (kHasMoment2) {
@@ -91,7 +95,7 @@ __device__ __forceinline__ Part load_part(const Pointers<Copy>& at, std::int64_t
 #pragma unroll
     for (int i = 0; i < 4; ++i) {  // constant indices keep the pack in registers
       if (first + i < at.count) {
-        part.grad[i] = at.grad[first + i];
+        part.grad[i] = to_float(at.grad[first + i]);
         part.master[i] = at.master[first + i];
         part.moment1[i] = at.moment1[first + i];
         if constexpr (kHasMoment2) {
@@ -118,8 +122,8 @@ __device__ __forceinline__ void store_up_to(T* to, std::int64_t first, std::int6
   }
 }
 
-template <class Rule, class Copy>
-__device__ __forceinline__ void update_part(const Rule& rule, const Pointers<Copy>& at,
+template <class Rule, class Copy, class Grad>
+__device__ __forceinline__ void update_part(const Rule& rule, const Pointers<Copy, Grad>& at,
                                             std::int64_t first, Part& part, Scalars s) {
   if (first >= at.count) {
     return;
@@ -148,9 +152,9 @@ __device__ __forceinline__ void update_part(const Rule& rule, const Pointers<Cop
   }
 }
 
-template <class Rule, class Copy>
+template <class Rule, class Copy, class Grad>
 __global__ void __launch_bounds__(kThreads)
-    update(Rule rule, Pointers<Copy> at, const UpdateScalars* scalars) {
+    update(Rule rule, Pointers<Copy, Grad> at, const UpdateScalars* scalars) {
   const int warp = threadIdx.x / kWarpSize, lane = threadIdx.x % kWarpSize;
   const std::int64_t unit = std::int64_t{blockIdx.x} * kWarps * kUnitsAtOnce + warp;
   Part parts[kUnitsAtOnce];
@@ -168,13 +172,13 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-template <class Copy, class Rule>
+template <class Copy, class Grad, class Rule>
 void launch_update(Stream& stream, const Rule& rule, const UpdateBuffers& buffers,
                    const UpdateScalars* scalars) {
-  const Pointers<Copy> at{buffers.grad.as<float>(),    buffers.master.as<float>(),
-                          buffers.moment1.as<float>(), buffers.moment2.as<float>(),
-                          buffers.value.as<Copy>(),    buffers.unit_flags.as<std::uint8_t>(),
-                          buffers.master.numel()};
+  const Pointers<Copy, Grad> at{buffers.grad.as<Grad>(),     buffers.master.as<float>(),
+                                buffers.moment1.as<float>(), buffers.moment2.as<float>(),
+                                buffers.value.as<Copy>(),    buffers.unit_flags.as<std::uint8_t>(),
+                                buffers.master.numel()};
   constexpr std::int64_t kPerBlock = kWarps * kUnitsAtOnce * kUnitSize;
   const auto blocks = static_cast<unsigned>((at.count + kPerBlock - 1) / kPerBlock);
   update<<<blocks, kThreads, 0, cuda_stream(stream)>>>(rule, at, scalars);
@@ -190,12 +194,16 @@ void dispatch(Stream& stream, const Kernel& k) {
     return;
   }
   const Rule rule(k);
-  if (!buffers.value) {
-    launch_update<NoCopy>(stream, rule, buffers, k.scalars);
+  if (buffers.grad.dtype == DType::bf16) {
+    check(buffers.value && buffers.value.dtype == DType::bf16,
+          "optimizer: gradients in bf16 go with values in bf16");
+    launch_update<__nv_bfloat16, __nv_bfloat16>(stream, rule, buffers, k.scalars);
+  } else if (!buffers.value) {
+    launch_update<NoCopy, float>(stream, rule, buffers, k.scalars);
   } else if (buffers.value.dtype == DType::bf16) {
-    launch_update<__nv_bfloat16>(stream, rule, buffers, k.scalars);
+    launch_update<__nv_bfloat16, float>(stream, rule, buffers, k.scalars);
   } else {
-    launch_update<__half>(stream, rule, buffers, k.scalars);
+    launch_update<__half, float>(stream, rule, buffers, k.scalars);
   }
 }
 

@@ -2,7 +2,7 @@ add_op(
   sampling
   SOURCES token_choice.cpp
   CPU sampling_cpu.cpp
-  CUDA sampling_cuda.cu advance_cuda.cu
+  CUDA sampling_cuda.cu advance_cuda.cu top_tokens_cuda.cu
   TESTS sampling_test.cpp token_choice_test.cpp)
 if(WITH_CUDA)
   # Weights have the bits that they have on the host, where no product is fused with a sum.

@@ -1,6 +1,7 @@
 // The choice of the next token from a model's logits, as Hugging Face's generation defines it:
-// repetition penalty, then temperature, then the top-k, then the top-p of what is left. And the
-// bookkeeping of a step of generation, so that steps need nothing of the host.
+// repetition penalty, then temperature, then the top-k, then the top-p of what is left, then min-p.
+// Between penalty and temperature come biases of tokens, of which OpenAI's two penalties are a
+// part. And the bookkeeping of a step of generation, so that steps need nothing of the host.
 #pragma once
 
 #include "base/random.h"
@@ -14,7 +15,13 @@ struct SamplingOptions {
   double temperature = 1;         // 0: greedy
   std::int64_t top_k = 0;         // only the k likeliest tokens (and ties with the last); 0: all
   double top_p = 0;               // only the likeliest tokens that make up this mass; 0: all
+  double top_p_decay = 1;         // top_p is multiplied by it with every token, as Megatron's
+  double top_p_bound = 0;         // server does, but does not fall below this
+  double min_p = 0;               // only tokens this likely, beside the likeliest; 0: all
   double repetition_penalty = 1;  // of tokens that the sequence has already
+  double presence_penalty = 0;    // subtracted from logits of tokens that were drawn,
+  double frequency_penalty = 0;   // once, and as often as they were
+  std::int32_t banned = -1, banned_after = -1;  // a token that may not follow another; -1: none
   std::uint64_t seed = 1234;
 
   constexpr bool is_greedy() const { return greedy || temperature == 0 || top_k == 1; }
@@ -22,6 +29,14 @@ struct SamplingOptions {
     return top_k > 0 && top_k < vocabulary;
   }
   constexpr bool has_top_p() const { return top_p > 0 && top_p < 1; }
+  constexpr bool has_biases() const { return presence_penalty != 0 || frequency_penalty != 0; }
+  constexpr double top_p_after(std::int32_t drawn) const {
+    double p = top_p;
+    for (std::int32_t i = 0; i < drawn && p > top_p_bound && top_p_decay != 1; ++i) {
+      p *= top_p_decay;
+    }
+    return p > top_p_bound ? p : top_p_bound;
+  }
 };
 
 // Draws a token for each of `count` rows. What row i draws depends on its key, the count of tokens
@@ -32,16 +47,19 @@ struct SamplingOptions {
 // Logits that are not finite numbers are an Error on the CPU and give a log-probability that is
 // NaN on CUDA. Nothing is drawn for a row whose `active` is 0.
 struct SampleTokens {
-  SamplingOptions options;
+  const SamplingOptions* options = nullptr;  // of each row, on the device
   std::int64_t count = 0;
   ConstView logits;                          // [.., columns], in any dtype of models
   std::int64_t vocabulary = 0;               // columns at or past it are padding
   const std::int32_t* logit_rows = nullptr;  // of each row; null: row i has the i-th logits
   const std::int32_t* active = nullptr;
   const RandomKey* keys = nullptr;
-  std::int32_t* drawn = nullptr;      // tokens drawn before; goes up by one
-  std::uint32_t* occurred = nullptr;  // [count, occurred_words]: a bit per token; null: no penalty
-  std::int32_t* tokens = nullptr;
+  std::int32_t* drawn = nullptr;  // tokens drawn before; goes up by one
+  // [count, 2, occurred_words]: a bit per token that the sequence has, and per token that was
+  // drawn; null: no row has a penalty.
+  std::uint32_t* occurred = nullptr;
+  float* biases = nullptr;         // [count, vocabulary], added to logits; null: none
+  std::int32_t* tokens = nullptr;  // the last ones before, the drawn ones after
   float* log_probabilities = nullptr;
 };
 template <int kLevel>
@@ -55,6 +73,23 @@ struct Drawn {
   std::int32_t token = -1;
   float log_probability = 0;
 };
+
+// The likeliest tokens of each row with their log-probabilities, best first, as the model itself
+// gives them. Comes between SampleTokens and AdvanceRows, whose step it goes by.
+struct TopTokens {
+  static constexpr int kMost = 20;
+
+  std::int64_t count = 0;
+  ConstView logits;
+  std::int64_t vocabulary = 0;
+  const std::int32_t *logit_rows = nullptr, *active = nullptr;  // as in SampleTokens
+  const std::int32_t* step = nullptr;
+  Drawn* ring = nullptr;  // [ring_steps, ring_rows, kMost], which the host reads
+  std::int64_t ring_steps = 1, ring_rows = 0;
+};
+template <int kLevel>
+void run(OnCpu<kLevel>, Stream&, const TopTokens&);
+void run(OnCuda, Stream&, const TopTokens&);
 
 // The end of a step: writes what was drawn to the ring and makes rows ready for the next step. A
 // row that drew an end token or its last one is no longer active; its token and length become 0, so

@@ -80,10 +80,18 @@ template <int kPack, class T>
 struct Row {
   const T* logits;
   const std::uint32_t* occurred;  // or null
+  const float* biases;            // or null
+  int banned;                     // or -1
   int vocabulary;
   float penalty, temperature, largest = 0;  // score before the temperature
 
-  // f(token, logit, logit with penalty)
+  __device__ __forceinline__ float adjusted(int token, float logit, bool has_occurred) const {
+    float x = has_occurred ? penalized(logit, penalty) : logit;
+    x = biases != nullptr ? x + biases[token] : x;
+    return token == banned ? kBanned : x;
+  }
+
+  // f(token, logit, logit with penalty and bias)
   template <class Function>
   __device__ __forceinline__ void for_each(Function&& f) const {
     for (int first = threadIdx.x * kPack; first < vocabulary; first += kThreads * kPack) {
@@ -93,7 +101,7 @@ struct Row {
       for (int j = 0; j < kPack; ++j) {
         if (first + j < vocabulary) {
           const float logit = to_float(pack[j]);
-          f(first + j, logit, (bits >> j & 1) != 0 ? penalized(logit, penalty) : logit);
+          f(first + j, logit, adjusted(first + j, logit, (bits >> j & 1) != 0));
         }
       }
     }
@@ -189,7 +197,8 @@ struct Drawing {
   std::int64_t top_k;  // 0: all
   double top_p;        // 1: all
   double uniform;
-  Mass mass;  // of the whole row, where there is no top-k
+  float least;  // score: of min-p; -inf: all
+  Mass mass;    // of the whole row, where there is no top-k
 };
 
 // A draw in the order of probability.
@@ -203,6 +212,9 @@ __device__ int draw_in_order(const Block& block, const Elements& elements, const
     const auto wanted = static_cast<Mass>(ceil(d.top_p * static_cast<double>(mass)));
     const Place last = find_place(block, elements, wanted);
     mass = min(mass, last.above + last.ties * mass_of(to_score(last.key)));
+  }
+  if (d.least > -INFINITY) {
+    mass = min(mass, block.sum(mass_from(elements, to_key(d.least))));
   }
   const Mass target = static_cast<Mass>(d.uniform * static_cast<double>(mass)) + 1;
   const Place place = find_place(block, elements, min(target, mass));
@@ -232,6 +244,10 @@ __device__ int draw_from_short_list(const Block& block, const Drawing& d, Shared
     kept = kept && above < static_cast<Mass>(ceil(d.top_p * static_cast<double>(all)));
     all = block.sum(kept ? mass : 0);
   }
+  if (d.least > -INFINITY) {
+    kept = kept && to_score(key) >= d.least;
+    all = block.sum(kept ? mass : 0);
+  }
   const Mass left = min(static_cast<Mass>(d.uniform * static_cast<double>(all)), all - 1);
   if (kept && above <= left && left - above < mass) {
     shared.found = token;
@@ -240,9 +256,9 @@ __device__ int draw_from_short_list(const Block& block, const Drawing& d, Shared
   return shared.found;
 }
 
-// A draw in the order of tokens: warps have ranges of them.
+// A draw in the order of tokens, of those with a score from `least` on: warps have ranges of them.
 template <class RowOf>
-__device__ int draw_by_number(const RowOf& row, double uniform, Shared& shared) {
+__device__ int draw_by_number(const RowOf& row, double uniform, float least, Shared& shared) {
   const int warp = threadIdx.x / kWarpSize, lane = threadIdx.x % kWarpSize;
   const int range = (row.vocabulary + kWarps - 1) / kWarps;
   const int begin = min(warp * range, row.vocabulary), end = min(begin + range, row.vocabulary);
@@ -252,7 +268,8 @@ __device__ int draw_by_number(const RowOf& row, double uniform, Shared& shared) 
     }
     const float logit = to_float(row.logits[token]);
     const bool has = row.occurred != nullptr && (row.occurred[token / 32] >> token % 32 & 1) != 0;
-    return mass_of(row.score(has ? penalized(logit, row.penalty) : logit));
+    const float score = row.score(row.adjusted(token, logit, has));
+    return score >= least ? mass_of(score) : Mass{0};
   };
   Mass sum = 0;
   for (int token = begin + lane; token < end; token += kWarpSize) {
@@ -345,14 +362,16 @@ __device__ bool gather(const RowOf& row, float bound, Shared& shared) {
 }
 
 template <class RowOf>
-__device__ int draw(const RowOf& row, float thread_best, const SamplingOptions& o, double uniform,
-                    Shared& shared) {
+__device__ int draw(const RowOf& row, float thread_best, const SamplingOptions& o, int drawn,
+                    double uniform, Shared& shared) {
   const Block block{shared.sums};
   const bool has_top_k = o.has_top_k(row.vocabulary);
+  const float least = o.min_p > 0 ? static_cast<float>(log(o.min_p)) : -INFINITY;
   if (!has_top_k && !o.has_top_p()) {
-    return draw_by_number(row, uniform, shared);
+    return draw_by_number(row, uniform, least, shared);
   }
-  Drawing drawing{has_top_k ? o.top_k : 0, o.has_top_p() ? o.top_p : 1, uniform, 0};
+  Drawing drawing{has_top_k ? o.top_k : 0, o.has_top_p() ? o.top_p_after(drawn) : 1, uniform, least,
+                  0};
   float bound = -INFINITY;
   if (!has_top_k) {
     drawing.mass = block.sum(mass_from(row, 0));
@@ -375,13 +394,18 @@ __global__ void __launch_bounds__(kThreads)
   if (k.active[i] == 0) {
     return;
   }
+  const SamplingOptions& options = k.options[i];
   const std::int64_t words = occurred_words(k.vocabulary);
+  const int drawn = k.drawn[i];
+  const bool penalty = k.occurred != nullptr && options.repetition_penalty != 1;
   Row<kPack, T> row{.logits = static_cast<const T*>(k.logits.data) +
                               (k.logit_rows != nullptr ? k.logit_rows[i] : i) * columns,
-                    .occurred = k.occurred != nullptr ? k.occurred + i * words : nullptr,
+                    .occurred = penalty ? k.occurred + i * 2 * words : nullptr,
+                    .biases = k.biases != nullptr ? k.biases + i * k.vocabulary : nullptr,
+                    .banned = k.tokens[i] == options.banned_after ? options.banned : -1,
                     .vocabulary = static_cast<int>(k.vocabulary),
-                    .penalty = static_cast<float>(k.options.repetition_penalty),
-                    .temperature = static_cast<float>(k.options.temperature)};
+                    .penalty = static_cast<float>(options.repetition_penalty),
+                    .temperature = static_cast<float>(options.temperature)};
 
   float largest = -INFINITY;  // of the model itself
   Mass best = 0;              // key, then the lowest token
@@ -397,11 +421,11 @@ __global__ void __launch_bounds__(kThreads)
   row.for_each([&](int, float logit, float) { sum += __expf(logit - largest); });
   const double total = block_sum(static_cast<double>(sum), reinterpret_cast<double*>(shared.sums));
   auto token = static_cast<int>(~static_cast<std::uint32_t>(best));
-  if (!k.options.is_greedy()) {
+  if (!options.is_greedy()) {
     row.largest = to_score(static_cast<std::uint32_t>(best >> 32));
     __syncthreads();
-    token = draw(row, thread_best, k.options,
-                 uniform_of(k.keys[i], static_cast<std::uint64_t>(k.drawn[i])), shared);
+    token = draw(row, thread_best, options, drawn,
+                 uniform_of(k.keys[i], static_cast<std::uint64_t>(drawn)), shared);
   }
   __syncthreads();
   if (threadIdx.x == 0) {
@@ -409,9 +433,16 @@ __global__ void __launch_bounds__(kThreads)
     k.tokens[i] = token;
     k.log_probabilities[i] =
         static_cast<float>(to_float(row.logits[token]) - (largest + log(total)));
-    k.drawn[i] += 1;
+    k.drawn[i] = drawn + 1;
     if (k.occurred != nullptr) {
-      k.occurred[i * words + token / 32] |= 1u << token % 32;
+      std::uint32_t* const seen = k.occurred + i * 2 * words + token / 32;
+      const std::uint32_t bit = 1u << token % 32;
+      if (k.biases != nullptr) {
+        k.biases[i * k.vocabulary + token] -= drawn_penalty(
+            options.presence_penalty, options.frequency_penalty, (seen[words] & bit) == 0);
+      }
+      seen[0] |= bit;
+      seen[words] |= bit;
     }
   }
 }

@@ -34,13 +34,14 @@ class Rows {
     padded.resize(logits.size() + static_cast<std::size_t>(padding), INFINITY);
     logits_ = to_device(stream_, dtype, padded);
     const auto size = static_cast<std::size_t>(count);
-    Tokens bits(size * static_cast<std::size_t>(occurred_words(vocabulary)), 0);
+    const auto words = static_cast<std::size_t>(occurred_words(vocabulary));
+    Tokens bits(size * 2 * words, 0);
     std::vector<std::int64_t> keys;
     for (std::size_t i = 0; i < size; ++i) {
       keys.push_back(static_cast<std::int64_t>(random_key(5, concat("row ", i))));
       for (const std::int32_t token : occurred) {
-        bits[i * static_cast<std::size_t>(occurred_words(vocabulary)) +
-             static_cast<std::size_t>(token) / 32] |= static_cast<std::int32_t>(1u << token % 32);
+        bits[i * 2 * words + static_cast<std::size_t>(token) / 32] |=
+            static_cast<std::int32_t>(1u << token % 32);
       }
     }
     keys_ = Tensor::from_host(stream_, keys, {count});
@@ -48,9 +49,18 @@ class Rows {
     active_ = Tensor::from_host(stream_, Tokens(size, 1), {count});
     zeros_ = Tensor::zeros(stream_, DType::int32, {count});
     drawn_ = Tensor::zeros(stream_, DType::int32, {count});
-    tokens_ = Tensor::empty(stream_, DType::int32, {count});
+    tokens_ = Tensor::zeros(stream_, DType::int32, {count});
+    const std::vector<SamplingOptions> all(size, options);
+    options_ = Tensor::empty(stream_, DType::uint8,
+                             {static_cast<std::int64_t>(size * sizeof(SamplingOptions))});
+    stream_.copy(options_.data(), all.data(), options_.bytes());
+    stream_.synchronize();
+    if (options.has_biases()) {
+      biases_ = Tensor::zeros(stream_, DType::fp32, {count * vocabulary});
+    }
     logs_ = Tensor::empty(stream_, DType::fp32, {count});
-    kernel_ = {.options = options,
+    const bool remembers = options.repetition_penalty != 1 || options.has_biases();
+    kernel_ = {.options = static_cast<const SamplingOptions*>(options_.data()),
                .count = count,
                .logits = logits_.reshape({1, vocabulary + padding}),
                .vocabulary = vocabulary,
@@ -58,9 +68,8 @@ class Rows {
                .active = static_cast<const std::int32_t*>(active_.data()),
                .keys = static_cast<const RandomKey*>(keys_.data()),
                .drawn = static_cast<std::int32_t*>(drawn_.data()),
-               .occurred = options.repetition_penalty == 1
-                               ? nullptr
-                               : static_cast<std::uint32_t*>(occurred_.data()),
+               .occurred = remembers ? static_cast<std::uint32_t*>(occurred_.data()) : nullptr,
+               .biases = static_cast<float*>(biases_.data()),
                .tokens = static_cast<std::int32_t*>(tokens_.data()),
                .log_probabilities = static_cast<float*>(logs_.data())};
   }
@@ -75,7 +84,7 @@ class Rows {
  private:
   Stream& stream_;
   std::int64_t count_;
-  Tensor logits_, keys_, occurred_, active_, zeros_, drawn_, tokens_, logs_;
+  Tensor options_, logits_, keys_, occurred_, biases_, active_, zeros_, drawn_, tokens_, logs_;
   SampleTokens kernel_;
 };
 
@@ -106,6 +115,7 @@ std::vector<double> reference(const std::vector<double>& logits, const SamplingO
   for (const std::size_t i : order) {
     const double weight = weights[i] / total;
     weights[i] = o.top_p == 0 || before < o.top_p ? weight : 0;
+    weights[i] = scores[i] >= scores[order[0]] + std::log(o.min_p) ? weights[i] : 0;
     before += weight;
     kept += weights[i];
   }
@@ -128,6 +138,9 @@ const std::vector<SamplingOptions>& all_options() {
       {.temperature = 1.5, .top_k = 40, .top_p = 0.6, .repetition_penalty = 1.4},
       {.temperature = 1, .top_p = 0.001},
       {.temperature = 3, .repetition_penalty = 0.7},
+      {.temperature = 1.3, .min_p = 0.05},
+      {.temperature = 1.6, .top_k = 60, .min_p = 0.1},
+      {.temperature = 1.1, .top_p = 0.9, .min_p = 0.02},
   };
   return all;
 }
@@ -160,6 +173,9 @@ TEST_P(SamplingTest, DevicesDrawTheSame) {
   all.push_back({.top_k = 1000});
   all.push_back({.top_k = 3000, .top_p = 0.5});
   all.push_back({.top_k = 40, .repetition_penalty = 2});
+  all.push_back({.temperature = 2, .presence_penalty = 1, .frequency_penalty = 0.5});
+  all.push_back({.top_k = 3000, .top_p = 0.9, .top_p_decay = 0.5, .top_p_bound = 0.3});
+  all.push_back({.top_p = 0.99, .min_p = 0.3});
   for (const DType dtype : {DType::fp32, DType::bf16}) {
     for (const auto& [size, padding, scale] :
          {std::tuple{5003, 0, 3.0}, {50257, 47, 4.0}, {4096, 0, 0.01}}) {
@@ -247,6 +263,85 @@ TEST_P(SamplingTest, GreedyTakesTheBestAfterThePenalty) {
   EXPECT_EQ(rows.draw(), Tokens{2});  // 3 / 1.25 < 2.5
   EXPECT_NEAR(rows.log_probabilities()[0], 2.5 - std::log(total), 1e-6);
   EXPECT_EQ(Rows(machine, {1, 4, 4, 4}, 1, {.greedy = true}).draw(), Tokens{1});
+}
+
+// OpenAI's penalties count what was drawn, not what the sequence had before.
+TEST_P(SamplingTest, DrawnTokensAreSubtractedFrom) {
+  const std::vector<double> logits = {3, 2.5, 1.9, -5};
+  Machine machine(GetParam());
+  const auto draws = [&](const SamplingOptions& options, int count) {
+    Rows rows(machine, logits, 1, options, {1});
+    Tokens tokens;
+    for (int i = 0; i < count; ++i) {
+      tokens.push_back(rows.draw()[0]);
+    }
+    return tokens;
+  };
+  EXPECT_EQ(draws({.greedy = true, .presence_penalty = 1}, 5), (Tokens{0, 1, 0, 0, 0}));
+  EXPECT_EQ(draws({.greedy = true, .frequency_penalty = 0.4}, 6), (Tokens{0, 0, 1, 0, 1, 2}));
+}
+
+TEST_P(SamplingTest, OneTokenMayNotFollowAnother) {
+  Machine machine(GetParam());
+  Rows rows(machine, {1, 5, 3}, 1, {.greedy = true, .banned = 1, .banned_after = 1});
+  EXPECT_EQ(rows.draw(), Tokens{1});
+  EXPECT_EQ(rows.draw(), Tokens{2});
+  EXPECT_EQ(rows.draw(), Tokens{1});
+}
+
+TEST_P(SamplingTest, MassFallsToItsBound) {
+  const SamplingOptions options{.top_p = 0.8, .top_p_decay = 0.5, .top_p_bound = 0.3};
+  EXPECT_EQ(options.top_p_after(0), 0.8);
+  EXPECT_EQ(options.top_p_after(1), 0.4);
+  EXPECT_EQ(options.top_p_after(2), 0.3);
+}
+
+TEST_P(SamplingTest, TopTokensInOrder) {
+  Machine machine(GetParam());
+  Stream& stream = machine.stream;
+  for (const std::int64_t size : {7, 5003}) {
+    std::vector<double> numbers = random_logits(static_cast<std::size_t>(2 * size), 3, 9);
+    numbers[static_cast<std::size_t>(size) + 3] = numbers[static_cast<std::size_t>(size) + 1];
+    const Tensor logits = to_device(stream, DType::fp32, numbers).reshape({2, size});
+    const Tensor state = Tensor::from_host(stream,
+                                           Tokens{/*rows*/ 1, 0, 1, /*active*/ 1, 0, 1,
+                                                  /*step*/ 3},
+                                           {7});
+    PinnedMemory ring(GetParam(), 2 * 3 * TopTokens::kMost * sizeof(Drawn));
+    auto* const out = static_cast<Drawn*>(ring.data());
+    std::fill_n(out, 2 * 3 * TopTokens::kMost, Drawn{-7, 0});
+    const auto* const all = static_cast<const std::int32_t*>(state.data());
+    launch(stream, TopTokens{.count = 3,
+                             .logits = logits,
+                             .vocabulary = size,
+                             .logit_rows = all,
+                             .active = all + 3,
+                             .step = all + 6,
+                             .ring = out,
+                             .ring_steps = 2,
+                             .ring_rows = 3});
+    stream.synchronize();
+    EXPECT_EQ(out[0].token, -7);  // another step
+    const Drawn* const found = out + 3 * TopTokens::kMost;
+    EXPECT_EQ(found[TopTokens::kMost].token, -7);  // not active
+    std::vector<float> row(numbers.begin() + size, numbers.end());
+    std::vector<Drawn> expected(TopTokens::kMost);
+    top_tokens(row, expected);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_EQ(found[i].token, expected[i].token);
+      EXPECT_NEAR(found[i].log_probability, expected[i].log_probability, 1e-5);
+      if (i > 0 && expected[i].token >= 0) {
+        const float better = row[static_cast<std::size_t>(expected[i - 1].token)],
+                    worse = row[static_cast<std::size_t>(expected[i].token)];
+        EXPECT_TRUE(better > worse ||
+                    (better == worse && expected[i - 1].token < expected[i].token));
+      }
+    }
+    EXPECT_EQ(std::count_if(
+                  row.begin(), row.end(),
+                  [&](float x) { return x > row[static_cast<std::size_t>(expected[0].token)]; }),
+              0);
+  }
 }
 
 TEST_P(SamplingTest, LogitsThatAreNoNumbersAreFound) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "base/error.h"
@@ -58,6 +59,10 @@ class Candidates {
     left_.resize(kept);
   }
 
+  void keep_from(float least) {
+    std::erase_if(left_, [least](const Candidate& each) { return each.score < least; });
+  }
+
   std::int32_t draw(double uniform) const {
     double left = uniform * mass();
     for (const Candidate& each : left_) {
@@ -81,20 +86,27 @@ class Candidates {
   std::vector<Candidate> left_;
 };
 
-std::vector<float> with_penalty(std::span<const float> logits,
-                                std::span<const std::uint32_t> occurred, double penalty) {
+std::vector<float> adjusted(std::span<const float> logits, const SamplingOptions& options,
+                            const ChoiceState& state) {
   std::vector<float> scores(logits.begin(), logits.end());
-  for (std::size_t word = 0; word < occurred.size(); ++word) {
-    for (std::uint32_t bits = occurred[word]; bits != 0; bits &= bits - 1) {
+  for (std::size_t word = 0; options.repetition_penalty != 1 && word < state.occurred.size();
+       ++word) {
+    for (std::uint32_t bits = state.occurred[word]; bits != 0; bits &= bits - 1) {
       float& score = scores[word * 32 + static_cast<std::size_t>(std::countr_zero(bits))];
-      score = penalized(score, static_cast<float>(penalty));
+      score = penalized(score, static_cast<float>(options.repetition_penalty));
     }
+  }
+  for (std::size_t i = 0; i < state.biases.size(); ++i) {
+    scores[i] += state.biases[i];
+  }
+  if (options.banned >= 0 && state.last == options.banned_after) {
+    scores[static_cast<std::size_t>(options.banned)] = kBanned;
   }
   return scores;
 }
 
-std::int32_t choose(std::span<const float> scores, const SamplingOptions& options, RandomKey key,
-                    std::uint64_t drawn) {
+std::int32_t choose(std::span<const float> scores, const SamplingOptions& options,
+                    const ChoiceState& state) {
   if (options.is_greedy()) {
     return static_cast<std::int32_t>(std::max_element(scores.begin(), scores.end()) -
                                      scores.begin());
@@ -104,9 +116,12 @@ std::int32_t choose(std::span<const float> scores, const SamplingOptions& option
     candidates.keep_top_k(static_cast<std::size_t>(options.top_k));
   }
   if (options.has_top_p()) {
-    candidates.keep_top_p(options.top_p);
+    candidates.keep_top_p(options.top_p_after(state.drawn));
   }
-  return candidates.draw(random_uniform(key, drawn));
+  if (options.min_p > 0) {
+    candidates.keep_from(static_cast<float>(std::log(options.min_p)));
+  }
+  return candidates.draw(random_uniform(state.key, static_cast<std::uint64_t>(state.drawn)));
 }
 
 }  // namespace
@@ -138,14 +153,32 @@ double log_sum_exp(std::span<const float> logits) {
   return largest + std::log(sum);
 }
 
-Drawn choose_token(std::span<const float> logits, std::span<const std::uint32_t> occurred,
-                   const SamplingOptions& options, RandomKey key, std::uint64_t drawn) {
+Drawn choose_token(std::span<const float> logits, const SamplingOptions& options,
+                   const ChoiceState& state) {
   const double total = log_sum_exp(logits);
-  const std::int32_t token =
-      options.repetition_penalty == 1
-          ? choose(logits, options, key, drawn)
-          : choose(with_penalty(logits, occurred, options.repetition_penalty), options, key, drawn);
+  const bool plain = options.repetition_penalty == 1 && state.biases.empty() && options.banned < 0;
+  const std::int32_t token = plain ? choose(logits, options, state)
+                                   : choose(adjusted(logits, options, state), options, state);
   return {token, static_cast<float>(logits[static_cast<std::size_t>(token)] - total)};
+}
+
+void top_tokens(std::span<const float> logits, std::span<Drawn> best) {
+  const double total = log_sum_exp(logits);
+  std::vector<std::int32_t> order(logits.size());
+  std::iota(order.begin(), order.end(), 0);
+  const std::size_t count = std::min(best.size(), logits.size());
+  const auto likelier = [&](std::int32_t a, std::int32_t b) {
+    const float x = logits[static_cast<std::size_t>(a)], y = logits[static_cast<std::size_t>(b)];
+    return x != y ? x > y : a < b;
+  };
+  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), order.end(),
+                    likelier);
+  for (std::size_t i = 0; i < best.size(); ++i) {
+    best[i] = i < count
+                  ? Drawn{order[i],
+                          static_cast<float>(logits[static_cast<std::size_t>(order[i])] - total)}
+                  : Drawn{};
+  }
 }
 
 }  // namespace bloomery

@@ -1,0 +1,6 @@
+add_op(
+  noise
+  SOURCES noise.cpp
+  CPU noise_cpu.cpp
+  CUDA noise_cuda.cu
+  TESTS noise_test.cpp)

@@ -1,0 +1,97 @@
+// What the resident kernel does, phase by phase: numbers and addresses of device memory. Between
+// two phases all its blocks wait for each other.
+#pragma once
+
+#include <cstdint>
+
+#include "ops/activation/activation_kind.h"
+#include "ops/cache/cache.h"
+#include "tensor/quantized.h"
+
+namespace bloomery::resident {
+
+// x = stream + pending, rounded; y = norm(x). Block 0 writes both.
+struct NormInput {
+  const void *stream = nullptr, *pending = nullptr;  // [rows, k]; no pending: x is the stream
+  const void *gain = nullptr, *bias = nullptr;
+  void *sum = nullptr, *y = nullptr;
+  float epsilon = 0;
+  bool rms = false, one_plus_gain = false;
+};
+
+// One new token of each row attends to its sequence, which the keys are divided for among blocks:
+// they leave sums that the product behind puts together.
+struct Attention {
+  const void* qkv = nullptr;    // [rows, groups, heads per group + 2, head_dim]
+  void* cache = nullptr;        // [slots, capacity, groups, 2, head_dim]
+  float* sums = nullptr;        // [rows, heads, splits, head_dim]
+  float* statistics = nullptr;  // [rows, heads, splits, 2]: maximum, total
+  std::int64_t capacity = 0;
+  int groups = 1, heads_per_group = 1, head_dim = 1, splits = 1;
+  float scale = 1;
+  bool turned = false;  // queries and new keys turn by their positions
+};
+
+// The same for all attention of a launch: where rows stand, and by what their heads turn.
+struct Places {
+  CachePlaces cache;
+  const double* frequencies = nullptr;
+  const std::int32_t* positions = nullptr;
+  int pairs = 0;
+  float magnitude = 1;
+  bool interleaved = false;
+
+  bool operator==(const Places&) const = default;
+};
+
+// d [rows, n] = activation(input [rows, k] times b [n, k] transposed, + bias), and where `gated` is
+// given, gated [rows, n / 2] = gate(first half of d) * second half.
+struct Product {
+  enum class Input : std::uint8_t {
+    plain,      // a
+    norm,       // of `norm`
+    attention,  // partials of the phase before, put together; block 0 writes it to `made`
+  };
+  Input input = Input::plain;
+  bool fp32_result = false;
+  Activation gate = Activation::none, activation = Activation::none;
+  const void* a = nullptr;
+  void* made = nullptr;
+  NormInput norm;
+  // Of int8 and fp8 b has codes, a byte each, and every row a scale.
+  QuantizedFormat format = QuantizedFormat::none;
+  const void *b = nullptr, *scales = nullptr, *bias = nullptr;
+  void *d = nullptr, *gated = nullptr;
+  int n = 0, k = 0;
+  int row_bytes = 0;  // of b
+  // Every block has block_rows rows of b (of each half, where there are two), the first `extra`
+  // blocks one more.
+  int block_rows = 0, extra = 0;
+  int chunk = 0;  // columns of b that are copied at a time
+};
+
+struct alignas(16) Phase {
+  bool is_product = false;
+  Product product;
+  Attention attention;  // of an attention phase, and of the product behind it
+};
+
+// Keys of a sequence are divided so that blocks have this many, as far as there are splits.
+inline constexpr int kFewestKeys = 64;
+inline constexpr int kMaxRows = 4, kMaxHeadDim = 256;
+inline constexpr int kLanes = 32;
+inline constexpr int kWarps = 8;  // that compute, in a block: more would have too few registers
+inline constexpr int kPackElements = 8;      // of 16 bits, in 16 bytes
+inline constexpr int kMaxInput = 48 * 1024;  // rows x k, in shared memory
+inline constexpr int kTileRows = 16;         // of b, at most: those of a tensor core's operand
+inline constexpr int kMaxChunk = 768;        // columns of a tile
+inline constexpr int kStepColumns = 32;      // that a warp takes at a time
+inline constexpr int kKeptSums = 576;        // of a warp, by row of b and row of the input
+
+// Bytes between the rows of a tile in shared memory: those that a warp reads together lie in
+// different banks.
+constexpr int tile_pitch(QuantizedFormat format, int chunk) {
+  return format == QuantizedFormat::none ? 2 * chunk + 64 : chunk + 32;
+}
+
+}  // namespace bloomery::resident
