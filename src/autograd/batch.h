@@ -28,6 +28,10 @@ struct Batch {
 
   Tensor is_random;  // int32 [num_sequences]: of two segments, 1 if they were swapped; null: none
 
+  // Of pairs of texts, of which the first is preferred, one after another: fp32 [num_sequences],
+  // the log-probability of each one's answer under a reference model; null: they are no pairs.
+  Tensor reference;
+
   // Keys that a query may see: those at places [key_begin, key_end) of its sequence, per token,
   // non-decreasing within a sequence; null: all. Documents and padding are both such ranges.
   Tensor key_begin, key_end;  // int32 [tokens]
@@ -54,7 +58,14 @@ struct Batch {
   std::shared_ptr<const Batch> encoder;
   Tensor encoder_key_begin, encoder_key_end;  // int32 [tokens]
 
+  // Of the samples of a task, each of which is one sequence or, as a choice, several neighbours.
+  Tensor classes;         // int32 [samples]: the right class, or sequence; null: none
+  Tensor scores;          // fp32 [samples]: what a regression should give; null: none
+  Tensor sample_weights;  // fp32 [samples], of their losses; null: all ones
+
   std::int64_t num_tokens() const { return num_sequences * length; }
+  // Of the sequences of which parts are here.
+  std::int64_t whole_length() const { return whole ? whole->whole_length() : length; }
 };
 
 }  // namespace bloomery

@@ -1,4 +1,5 @@
 #include "autograd/context.h"
+#include "autograd/inputs_on_host.h"
 #include "device/op_clock.h"
 
 namespace bloomery {
@@ -31,15 +32,20 @@ State recompute(Context& context, const State& state, const Segment& segment) {
 
   Entry entry;
   entry.op = "recompute";
-  entry.saved = {state.stream.data, state.encoder.data};
+  const KeptInput kept(context.stream, context.tape, state.stream.data);
+  State input = state;
+  input.stream.data = {};
+  entry.saved = {kept.on_device(), state.encoder.data};
   entry.shape = result.stream.shape();
-  entry.input_gradient = [context, state, segment, stream = result.stream.slot,
+  entry.input_gradient = [context, input, kept, segment, stream = result.stream.slot,
                           pending = result.pending.slot,
                           encoder = result.encoder.slot](Tape& tape) {
     Tape inner(tape.stream());
     Context again = context;
     again.tape = &inner;
     again.recomputing = true;
+    State state = input;
+    state.stream.data = kept.take();
     const State repeated = [&] {
       const OpScope phase(tape.stream(), OpKind::recompute);
       return segment(again, state);

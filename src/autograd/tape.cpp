@@ -123,6 +123,9 @@ void Tape::backward() {
       entry.input_gradient(*this);
       entry.input_gradient = nullptr;
     }
+    if (!announces_) {
+      entry.parameters.clear();
+    }
     auto finish = [root = root_, weight = std::move(entry.weight_gradient),
                    parameters = std::move(entry.parameters)] {
       if (weight) {
@@ -148,6 +151,13 @@ void Tape::backward() {
 void Tape::run_nested(Tape& inner) {
   inner.root_ = root_;
   inner.deferred = deferred;
+  inner.announces_ = announces_;
+  inner.backward();
+}
+
+void Tape::run_part(Tape& inner, bool last) {
+  inner.root_ = root_;
+  inner.announces_ = announces_ && last;
   inner.backward();
 }
 

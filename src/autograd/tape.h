@@ -106,6 +106,10 @@ class Tape {
   // Runs backward of a tape that an entry of this one made for itself (recompute). What the inner
   // tape defers belongs to the outermost tape, which must outlive the queue.
   void run_nested(Tape& inner);
+  // The same of one of several such tapes, over which an entry divides its work. Weight gradients
+  // are not put off, which would keep what all of them saved, and contributions are announced by
+  // the last alone: together they are one.
+  void run_part(Tape& inner, bool last);
 
   // Of the outermost tape: before a parameter's gradient is written, and after each contribution.
   std::function<void(Parameter&)> on_sink, on_contribution;
@@ -122,6 +126,7 @@ class Tape {
 
   Stream* stream_;
   Tape* root_ = this;  // the outermost tape
+  bool announces_ = true;
   std::vector<Entry> entries_;
 };
 

@@ -11,6 +11,7 @@ namespace bloomery {
 struct MeshDegrees {
   int tensor = 1, context = 1, data = 1, pipeline = 1;
   int expert = 1;  // divides `data`
+  int ring = 1;    // divides `context`; the rest of it is Ulysses'
   // Tensor ranks divide the tokens between the layers that they cut (parallel/sequence.h).
   bool sequence_parallel = false;
   int degree(Axis axis) const;
@@ -32,6 +33,8 @@ struct Layout {
   Sharding sharded;
   PipelineSchedule schedule = PipelineSchedule::one_forward_one_backward;
   int chunks = 1;  // of the model in each stage; several: 1F1B interleaves them
+  // Of models with an encoder, the first stage of the decoder; 0: by the numbers of layers.
+  int decoder_stage = 0;
 };
 
 }  // namespace bloomery

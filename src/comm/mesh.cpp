@@ -5,8 +5,8 @@
 namespace bloomery {
 namespace {
 
-constexpr Axis kGrid[kNumGridAxes] = {Axis::tensor, Axis::context, Axis::expert, Axis::expert_data,
-                                      Axis::pipeline};
+constexpr Axis kGrid[kNumGridAxes] = {Axis::tensor, Axis::ulysses,     Axis::ring,
+                                      Axis::expert, Axis::expert_data, Axis::pipeline};
 
 // Products of axes that something is summed over: gradients; gradient norms, of parameters held
 // whole and sharded; losses.
@@ -20,7 +20,8 @@ constexpr AxisSet kProducts[] = {
 
 // "data x context"
 std::string text(AxisSet set) {
-  constexpr const char* kNames[kNumGridAxes] = {"tensor", "context", "expert", "data", "pipeline"};
+  constexpr const char* kNames[kNumGridAxes] = {"tensor", "context", "ring",
+                                                "expert", "data",    "pipeline"};
   std::string text;
   for (std::size_t i = 0; i < kNumGridAxes; ++i) {
     if ((set & axis_bit(kGrid[i])) != 0) {
@@ -36,6 +37,10 @@ int MeshDegrees::degree(Axis axis) const {
   switch (axis) {
     case Axis::tensor:
       return tensor;
+    case Axis::ulysses:
+      return context / ring;
+    case Axis::ring:
+      return ring;
     case Axis::context:
       return context;
     case Axis::expert:
@@ -52,12 +57,14 @@ int MeshDegrees::degree(Axis axis) const {
 
 Mesh::Mesh(const MeshDegrees& degrees, std::unique_ptr<Communicator> world)
     : degrees_(degrees), world_(std::move(world)), self_(make_self_communicator()) {
-  for (const int degree :
-       {degrees.tensor, degrees.context, degrees.data, degrees.pipeline, degrees.expert}) {
+  for (const int degree : {degrees.tensor, degrees.context, degrees.data, degrees.pipeline,
+                           degrees.expert, degrees.ring}) {
     check(degree >= 1, "a parallel degree must be at least 1");
   }
   check(degrees.data % degrees.expert == 0, degrees.data,
         " data-parallel ranks cannot be divided among ", degrees.expert, " expert-parallel ones");
+  check(degrees.context % degrees.ring == 0, degrees.context,
+        " ranks that divide sequences cannot form rings of ", degrees.ring);
   check(degrees_.num_ranks() == world_->size(), "tensor ", degrees_.tensor, " x context ",
         degrees_.context, " x data ", degrees_.data, " x pipeline ", degrees_.pipeline, " = ",
         degrees_.num_ranks(), " ranks, but ", world_->size(), " were started");
@@ -71,15 +78,13 @@ Mesh::Mesh(const MeshDegrees& degrees, std::unique_ptr<Communicator> world)
   for (const Axis axis : kGrid) {
     add(groups_, axis_bit(axis));
   }
-  add(groups_, axis_bit(Axis::data));
+  for (const Axis product : {Axis::context, Axis::data}) {
+    add(groups_, axis_bit(product));
+  }
   for (const AxisSet set : kProducts) {
     add(groups_, set);
   }
-  std::vector<AxisSet> replicas = {kReplicaAxes, kExpertReplicaAxes};
-  if (divides_tokens()) {
-    replicas.push_back(kTokenReplicaAxes);
-  }
-  for (const AxisSet set : replicas) {
+  for (const AxisSet set : {kReplicaAxes, kExpertReplicaAxes, kTokenReplicaAxes}) {
     add(reductions_, set, "sums of gradients along ");
     add(gathers_, set, "gathers of values along ");
   }

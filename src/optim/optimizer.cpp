@@ -1,6 +1,8 @@
 #include "optim/optimizer.h"
 
+#include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/optimizer/gradient_norm.h"
@@ -14,8 +16,10 @@ bool starts_at_unit(const Tensor& tensor) {
   return reinterpret_cast<std::uintptr_t>(tensor.data()) % 16 == 0;
 }
 
-void check_part(const FlatShard& shard, const Tensor& part, const char* what) {
-  check(part.dtype() == shard.master.dtype() && part.numel() == shard.master.numel(),
+void check_part(const FlatShard& shard, const Tensor& part, const char* what,
+                std::optional<DType> other = {}) {
+  check((part.dtype() == shard.master.dtype() || part.dtype() == other) &&
+            part.numel() == shard.master.numel(),
         "optimizer: ", what, " is ", part.dtype(), part.shape(), " but the master weights are ",
         shard.master.dtype(), shard.master.shape());
   check(starts_at_unit(part), "optimizer: ", what, " must start at a multiple of 16 bytes");
@@ -26,12 +30,17 @@ void check_shard(const FlatShard& shard) {
   check(shard.master && (dtype == DType::fp32 || dtype == DType::fp64),
         "optimizer: master weights must be fp32, not ", dtype);
   check_part(shard, shard.master, "master");
-  check_part(shard, shard.grad, "the gradient");
+  check_part(shard, shard.grad, "the gradient",
+             shard.value ? std::optional(DType::bf16) : std::nullopt);
   check(shard.unit_flags.dtype() == DType::uint8 &&
             shard.unit_flags.numel() == num_units(shard.master.numel()),
         "optimizer: ", shard.master.numel(), " elements need ", num_units(shard.master.numel()),
         " unit flags of one byte, not ", shard.unit_flags.dtype(), shard.unit_flags.shape());
-  if (shard.value) {
+  if (shard.host != nullptr) {
+    check(shard.host_flags.numel() == shard.unit_flags.numel() && !shard.host_parts.empty(),
+          "optimizer: a shard on the host has no flags or no parts there");
+  }
+  if (shard.value && (shard.host == nullptr || shard.value.dtype() != dtype)) {
     check(dtype == DType::fp32 &&
               (shard.value.dtype() == DType::bf16 || shard.value.dtype() == DType::fp16),
           "optimizer: no ", shard.value.dtype(), " copy of ", dtype,
@@ -67,14 +76,8 @@ StepReport report_of(const StepState& state) {
           .scale_exhausted = state.scale_exhausted};
 }
 
-void launch_update(Stream& stream, const OptimizerOptions& options, const FlatShard& shard,
+void launch_update(Stream& stream, const OptimizerOptions& options, const UpdateBuffers& buffers,
                    const UpdateScalars* scalars) {
-  const UpdateBuffers buffers{.grad = shard.grad,
-                              .master = shard.master,
-                              .value = shard.value,
-                              .moment1 = shard.moment1,
-                              .moment2 = shard.moment2,
-                              .unit_flags = shard.unit_flags};
   const bool sgd = options.kind == OptimizerKind::sgd;
   const OpScope scope(stream, sgd ? "sgd" : "adam", OpKind::optimizer);
   if (sgd) {
@@ -91,7 +94,8 @@ void launch_update(Stream& stream, const OptimizerOptions& options, const FlatSh
 
 }  // namespace
 
-Optimizer::Optimizer(Stream& stream, const OptimizerOptions& options, std::vector<FlatShard> shards)
+Optimizer::Optimizer(Stream& stream, const OptimizerOptions& options, std::vector<FlatShard> shards,
+                     Stream* copies)
     : stream_(&stream),
       options_(options),
       rules_{.kind = options.kind,
@@ -106,16 +110,7 @@ Optimizer::Optimizer(Stream& stream, const OptimizerOptions& options, std::vecto
   std::int64_t num_partials = 0;
   for (FlatShard& shard : shards_) {
     check_shard(shard);
-    if (!shard.moment1) {
-      shard.moment1 = Tensor::zeros(stream, shard.master.dtype(), {shard.master.numel()});
-    }
-    check_part(shard, shard.moment1, "the first moment");
-    if (options.kind != OptimizerKind::sgd) {
-      if (!shard.moment2) {
-        shard.moment2 = Tensor::zeros(stream, shard.master.dtype(), {shard.master.numel()});
-      }
-      check_part(shard, shard.moment2, "the second moment");
-    }
+    add_moments(shard);
     num_partials += num_norm_partials(shard.master.numel());
   }
   partials_ = Tensor::empty(stream, DType::fp64, {num_partials});
@@ -123,6 +118,38 @@ Optimizer::Optimizer(Stream& stream, const OptimizerOptions& options, std::vecto
   loss_scale_ = Tensor::empty(stream, DType::fp32, {1});
   state_ = Tensor::empty(stream, DType::uint8, {kStateBytes});
   set_state(initial_step_state(rules_));
+  if (std::ranges::any_of(shards_, [](const FlatShard& each) { return each.host != nullptr; })) {
+    check(copies != nullptr, "optimizer: a shard is on the host, but no stream copies from there");
+    on_host_ = std::make_unique<HostUpdate>(
+        stream, *copies, shards_,
+        [this](Stream& host, const UpdateBuffers& buffers, const UpdateScalars* scalars) {
+          launch_update(host, options_, buffers, scalars);
+        });
+  }
+}
+
+void Optimizer::add_moments(FlatShard& shard) const {
+  Stream& stream = shard.host != nullptr ? *shard.host : *stream_;
+  const DType dtype = shard.master.dtype();
+  const std::int64_t count = shard.master.numel();
+  const auto add = [&](Tensor& moment, const char* what) {
+    if (!moment) {
+      moment = shard.files != nullptr ? shard.files->zeros(dtype, count)
+                                      : Tensor::zeros(stream, dtype, {count});
+    }
+    check_part(shard, moment, what);
+  };
+  add(shard.moment1, "the first moment");
+  if (options_.kind != OptimizerKind::sgd) {
+    add(shard.moment2, "the second moment");
+  }
+}
+
+const std::vector<FlatShard>& Optimizer::shards() const {
+  if (on_host_) {
+    on_host_->finish();
+  }
+  return shards_;
 }
 
 StepState* Optimizer::device_state() const { return static_cast<StepState*>(state_.data()); }
@@ -150,8 +177,20 @@ void Optimizer::update(std::int64_t samples) {
                               .state = device_state(),
                               .loss_scale = loss_scale_});
   }
+  if (on_host_) {
+    on_host_->start(&device_state()->update);
+  }
   for (const FlatShard& shard : shards_) {
-    launch_update(*stream_, options_, shard, &device_state()->update);
+    if (shard.host == nullptr) {
+      launch_update(*stream_, options_,
+                    {.grad = shard.grad,
+                     .master = shard.master,
+                     .value = shard.value,
+                     .moment1 = shard.moment1,
+                     .moment2 = shard.moment2,
+                     .unit_flags = shard.unit_flags},
+                    &device_state()->update);
+    }
   }
 }
 
@@ -188,6 +227,9 @@ Tensor Optimizer::grad_scale(std::int64_t num_parts) {
 }
 
 StepState Optimizer::state() const {
+  if (on_host_) {
+    on_host_->finish();
+  }
   StepState state;
   stream_->copy(&state, state_.data(), sizeof state);
   stream_->synchronize();
@@ -204,6 +246,9 @@ void Optimizer::set_state(const StepState& state) {
 std::size_t Optimizer::moment_bytes() const {
   std::size_t bytes = 0;
   for (const FlatShard& shard : shards_) {
+    if (shard.host != nullptr) {
+      continue;
+    }
     bytes += shard.moment1.bytes() + (shard.moment2 ? shard.moment2.bytes() : 0);
   }
   return bytes;

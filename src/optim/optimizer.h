@@ -6,11 +6,13 @@
 // or, in pieces, squared_norm() -> sum over the ranks -> update() -> publish_report().
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "comm/communicator.h"
+#include "optim/host_update.h"
 #include "optim/step_plan.h"
 #include "tensor/readback.h"
 
@@ -23,17 +25,6 @@ struct OptimizerOptions {
   double clip = 1.0;                                  // of the global gradient norm; 0: off
   ScheduleOptions schedule;
   LossScaleOptions loss_scale;
-};
-
-// A range of the flat buffers (zero/parameter_store.h makes them), one-dimensional, starting at a
-// unit.
-struct FlatShard {
-  Tensor value;       // bf16 or fp16, written after each step; null: master is the value
-  Tensor master;      // fp32 (fp64 for oracles)
-  Tensor grad;        // dtype of master; sum over micro-batches and ranks, times the loss scale
-  Tensor moment1;     // dtype of master; null: the optimizer makes it, zero
-  Tensor moment2;     // Adam only; likewise
-  Tensor unit_flags;  // uint8 [num_units(elements)], see ops/optimizer/units.h
 };
 
 // What one step did, as logs want it.
@@ -53,8 +44,10 @@ struct StepReport {
 
 class Optimizer {
  public:
-  // Everything runs on `stream`, which must outlive the optimizer.
-  Optimizer(Stream& stream, const OptimizerOptions& options, std::vector<FlatShard> shards);
+  // Everything runs on `stream`, but for what lies on the host (HostUpdate, which has `copies`);
+  // both must outlive the optimizer.
+  Optimizer(Stream& stream, const OptimizerOptions& options, std::vector<FlatShard> shards,
+            Stream* copies = nullptr);
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
@@ -81,15 +74,19 @@ class Optimizer {
   // that many micro-batches (and data-parallel ranks).
   Tensor grad_scale(std::int64_t num_parts);
 
-  const std::vector<FlatShard>& shards() const { return shards_; }
+  // Not while the host updates some of them: it waits for that.
+  const std::vector<FlatShard>& shards() const;
+  // Of the shards that lie on the host; null: there are none.
+  HostUpdate* on_host() const { return on_host_.get(); }
   // For checkpoints; both wait for the device.
   StepState state() const;
   void set_state(const StepState& state);
 
-  std::size_t moment_bytes() const;
+  std::size_t moment_bytes() const;  // on the device
 
  private:
   StepState* device_state() const;
+  void add_moments(FlatShard& shard) const;
 
   Stream* stream_;
   OptimizerOptions options_;
@@ -97,6 +94,7 @@ class Optimizer {
   std::vector<FlatShard> shards_;
   Tensor partials_, squared_norm_, state_, loss_scale_;
   Readback reports_;  // of the state
+  std::unique_ptr<HostUpdate> on_host_;
 };
 
 }  // namespace bloomery

@@ -14,7 +14,7 @@ namespace bloomery {
 // What decides with whom a parameter's gradient is summed.
 struct BucketKind {
   AxisSet axes = kReplicaAxes;  // Parameter::grad_axes
-  bool tied = false;            // and over the stages that hold it
+  int tie = 0;                  // Ties::number: and over the stages that hold it; 0: one does
   bool frozen = false;          // never
   auto operator<=>(const BucketKind&) const = default;
 };

@@ -4,12 +4,22 @@
 
 namespace bloomery {
 std::shared_ptr<Event> Gatherer::start(std::span<const Gather> gathers) {
+  Stream& stream = beside_ != nullptr ? *beside_ : *compute_;
+  for (const Gather& gather : gathers) {
+    if (before_gather) {
+      before_gather(*gather.bucket);
+    }
+  }
   if (beside_ != nullptr) {
     beside_->wait(*recorded(*compute_));
   }
   for (const Gather& gather : gathers) {
-    mesh_->gathers(gather.bucket->kind.axes)
-        .all_gather(gather.shard, gather.whole, beside_ != nullptr ? *beside_ : *compute_);
+    Tensor shard = gather.shard;
+    if (gather.on_host) {
+      shard = gather.whole.range(gather.bucket->shard_begin(), {gather.bucket->shard_size()});
+      stream.copy(shard.data(), gather.shard.data(), shard.bytes());
+    }
+    mesh_->gathers(gather.bucket->kind.axes).all_gather(shard, gather.whole, stream);
   }
   last_ = beside_ != nullptr ? recorded(*beside_) : nullptr;
   return last_;

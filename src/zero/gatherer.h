@@ -5,6 +5,7 @@
 // before it uses what was gathered.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -20,11 +21,15 @@ class Gatherer {
   Gatherer(Mesh& mesh, Stream& compute, Stream* beside)
       : mesh_(&mesh), compute_(&compute), beside_(beside) {}
 
+  // Called before the shard of a bucket is read.
+  std::function<void(const Bucket&)> before_gather;
+
   bool overlaps() const { return beside_ != nullptr; }
 
   struct Gather {
     const Bucket* bucket;
     Tensor shard, whole;
+    bool on_host = false;  // the shard
   };
   // Starts them, one after another. What it returns has happened when all are there; null: nothing
   // is to be waited for. Collective over the ranks that share the buckets.

@@ -4,7 +4,6 @@
 #include <set>
 
 #include "device/op_clock.h"
-#include "ops/arithmetic/arithmetic.h"
 #include "ops/optimizer/units.h"
 
 namespace bloomery {
@@ -14,17 +13,26 @@ ParameterStore::ParameterStore(Stream& stream, Mesh& mesh, const std::vector<Par
     : stream_(&stream), mesh_(&mesh), options_(options), gatherer_(mesh, stream, options.gathers) {
   const Sharding& asked = options.sharded;
   check(is_floating(options.dtype), "parameters cannot be ", options.dtype);
+  check(options.grad_dtype == DType::fp32 ||
+            (options.grad_dtype == DType::bf16 && options.dtype == DType::bf16),
+        "gradients of parameters in ", options.dtype, " cannot be ", options.grad_dtype);
   check(asked.optimizer || !(asked.gradients || asked.values),
         "gradients or values cannot be sharded while the optimizer's state is not");
-  sharded_ = mesh.size(kReplicaAxes) > 1 ? asked : Sharding{};
+  check(!options.values_on_host || (asked.values && options.host != nullptr),
+        "values can lie on the host where they are sharded and the optimizer's state does");
+  if (mesh.size(kReplicaAxes) > 1) {
+    sharded_ = asked;
+  } else if (options.values_on_host) {
+    sharded_ = {.optimizer = true, .values = true};  // one shard, whole for a while
+  }
   buckets_ = make_buckets(
       blocks, {.most_elements = options.bucket_elements > 0 ? options.bucket_elements
                                                             : usual_bucket_elements(blocks),
                .end_at_blocks = sharded_.values,
                .kind =
                    [&](const Parameter& p) {
-                     const bool tied = options.ties != nullptr && options.ties->contains(p);
-                     return BucketKind{p.grad_axes, tied && !p.frozen, p.frozen};
+                     const bool tied = options.ties != nullptr && !p.frozen;
+                     return BucketKind{p.grad_axes, tied ? options.ties->number(p) : 0, p.frozen};
                    },
                .shards =
                    [&](const BucketKind& kind) {
@@ -48,11 +56,18 @@ void ParameterStore::allocate(const std::vector<ParameterList>& blocks) {
       bucket_of_[place.parameter] = i;
     }
   }
+  choose_host_share(trained_shards);
   const DType sums = accumulation_dtype(options_.dtype);
-  values_ = Tensor::zeros(*stream_, options_.dtype, {sharded_.values ? shards : all});
-  grads_ = Tensor::zeros(*stream_, sums, {sharded_.gradients ? trained_shards : trained});
-  if (has_master_copy()) {
-    master_ = Tensor::zeros(*stream_, sums, {trained_shards});
+  Stream& home = options_.values_on_host ? *options_.host : *stream_;
+  values_ = Tensor::zeros(home, options_.dtype, {sharded_.values ? shards : all});
+  const DType grads = options_.grad_dtype == DType::bf16 ? DType::bf16 : sums;
+  grads_ = Tensor::zeros(*stream_, grads, {sharded_.gradients ? trained_shards : trained});
+  if (has_master_copy() && num_on_host_ < trained_shards) {
+    master_ = Tensor::zeros(*stream_, sums, {trained_shards - num_on_host_});
+  }
+  if (num_on_host_ > 0 && has_master_copy(ranges_.front())) {
+    host_master_ = options_.files != nullptr ? options_.files->zeros(sums, num_on_host_)
+                                             : Tensor::zeros(*options_.host, sums, {num_on_host_});
   }
   for (const Bucket& bucket : buckets_) {
     bind_values(bucket, sharded_.values ? Tensor() : values_.range(bucket.first, {bucket.size}));
@@ -65,14 +80,22 @@ void ParameterStore::allocate(const std::vector<ParameterList>& blocks) {
     }
   }
   if (sharded_.values) {
-    whole_.emplace(*stream_, gatherer_, buckets_, values_, largest_block(blocks));
+    whole_.emplace(*stream_, gatherer_, buckets_, values_, largest_block(blocks),
+                   options_.values_on_host);
   }
+  gatherer_.before_gather = [this](const Bucket& bucket) {
+    if (await_update) {
+      await_update(static_cast<std::size_t>(&bucket - buckets_.data()));
+    }
+  };
 }
 
 std::vector<std::size_t> ParameterStore::buckets_of(const ParameterList& parameters) const {
   std::set<std::size_t> all;
   for (const Parameter* parameter : parameters) {
-    all.insert(bucket_of_.at(parameter));
+    if (const auto found = bucket_of_.find(parameter); found != bucket_of_.end()) {
+      all.insert(found->second);  // else its values are not held here
+    }
   }
   return {all.begin(), all.end()};
 }
@@ -89,14 +112,14 @@ std::int64_t ParameterStore::largest_block(const std::vector<ParameterList>& blo
   return largest;
 }
 
-bool ParameterStore::has_master_copy() const {
-  return options_.dtype != accumulation_dtype(options_.dtype);
-}
-
 // Of the ranks that hold the same part. Shards of several ranks are different parts.
 bool ParameterStore::is_first_holder(const Parameter& parameter) const {
-  const bool cut = !(parameter.box == Box::whole(parameter.box.global));
   const bool of_experts = (parameter.grad_axes & axis_bit(Axis::expert)) == 0;
+  Shape whole = parameter.box.global;
+  if (of_experts) {
+    whole[0] = parameter.box.extent[0];  // other experts are on other ranks
+  }
+  const bool cut = !(parameter.box.extent == whole);  // over the tensor ranks
   const bool shards = sharded_.optimizer && (parameter.grad_axes & axis_bit(Axis::tensor)) != 0;
   return (cut || shards || mesh_->coordinate(Axis::tensor) == 0) &&
          (of_experts || sharded_.optimizer || mesh_->coordinate(Axis::expert) == 0) &&
@@ -114,6 +137,9 @@ void ParameterStore::make_unit_flags() {
       units += num_units(bucket.shard_size());
     }
     unit_flags_ = Tensor::empty(*stream_, DType::uint8, {units});
+    if (num_on_host_ > 0) {
+      host_flags_ = Tensor::empty(*options_.host, DType::uint8, {num_units(num_on_host_)});
+    }
     return;
   }
   std::vector<std::uint8_t> mine;
@@ -129,6 +155,10 @@ void ParameterStore::make_unit_flags() {
     mine.insert(mine.end(), begin, begin + num_units(bucket.shard_size()));
   }
   unit_flags_ = Tensor::from_host(*stream_, mine, {static_cast<std::int64_t>(mine.size())});
+  if (num_on_host_ > 0) {
+    mine.resize(static_cast<std::size_t>(num_units(num_on_host_)));
+    host_flags_ = Tensor::from_host(*options_.host, mine, {num_units(num_on_host_)});
+  }
 }
 
 void ParameterStore::bind_values(const Bucket& bucket, const Tensor& whole) const {
@@ -151,129 +181,64 @@ Tensor ParameterStore::value_shard(const Bucket& bucket) const {
                        {bucket.shard_size()});
 }
 
+// `numbers` and `rounded` are host memory for as many elements as the place has, at least.
 template <class Value>
-void ParameterStore::initialize_place(const Bucket& bucket, const Place& place,
-                                      std::uint64_t seed) {
-  std::vector<Accumulator<Value>> numbers(static_cast<std::size_t>(place.count));
-  initial_numbers(*place.parameter, seed, stream_->device().pool(), std::span(numbers));
-  const std::vector<Value> rounded(numbers.begin(), numbers.end());
+void ParameterStore::initialize_place(const Bucket& bucket, const Place& place, std::uint64_t seed,
+                                      Accumulator<Value>* numbers, Value* rounded) {
+  ThreadPool& pool = stream_->device().pool();
+  const auto count = static_cast<std::size_t>(place.count);
+  initial_numbers(*place.parameter, seed, pool, std::span(numbers, count));
+  pool.for_ranges(place.count, 1 << 16, [=](std::int64_t begin, std::int64_t end) {
+    std::transform(numbers + begin, numbers + end, rounded + begin,
+                   [](Accumulator<Value> number) { return Value(number); });
+  });
   if (place.parameter->value) {
-    stream_->copy(place.parameter->value.data(), rounded.data(), place.parameter->value.bytes());
+    stream_->copy(place.parameter->value.data(), rounded, place.parameter->value.bytes());
   }
   const std::int64_t shard_begin = bucket.shard_begin();
   const std::int64_t begin = std::max(place.first, shard_begin);
   const std::int64_t end = std::min(place.first + place.count, shard_begin + bucket.shard_size());
   if (begin < end) {
     const Shape shape{end - begin};
-    const Tensor value = value_shard(bucket).range(begin - shard_begin, shape);
-    stream_->copy(value.data(), rounded.data() + (begin - place.first), value.bytes());
-    if (has_master_copy() && !bucket.kind.frozen) {
-      const Tensor master = master_.range(bucket.shard_first + begin - shard_begin, shape);
-      stream_->copy(master.data(), numbers.data() + (begin - place.first), master.bytes());
+    if (sharded_.values) {
+      const Tensor value = value_shard(bucket).range(begin - shard_begin, shape);
+      stream_->copy(value.data(), rounded + (begin - place.first), value.bytes());
+    }
+    for (const Range& range : ranges_) {  // none of frozen parameters
+      const std::int64_t at = bucket.shard_first + begin - shard_begin;
+      const std::int64_t first = std::max(at, range.shard);
+      const std::int64_t last = std::min(at + shape[0], range.shard + range.count);
+      if (has_master_copy(range) && first < last) {
+        const Tensor master = master_of(range, first - range.shard, last - first);
+        stream_->copy(master.data(), numbers + (begin - place.first) + (first - at),
+                      master.bytes());
+      }
     }
   }
-  stream_->synchronize();  // the host numbers end here
+  stream_->synchronize();  // the host memory serves the next place
 }
 
 void ParameterStore::initialize(std::uint64_t seed) {
   if (stream_->abstract()) {
     return;  // nothing would hold the numbers
   }
+  std::int64_t most = 0;
+  for (const Bucket& bucket : buckets_) {
+    for (const Place& place : bucket.places) {
+      most = std::max(most, place.count);
+    }
+  }
   dispatch_floating(options_.dtype, [&](auto tag) {
+    using Value = typename decltype(tag)::type;
+    const auto size = static_cast<std::size_t>(most);
+    const auto numbers = std::make_unique_for_overwrite<Accumulator<Value>[]>(size);
+    const auto rounded = std::make_unique_for_overwrite<Value[]>(size);
     for (const Bucket& bucket : buckets_) {
       for (const Place& place : bucket.places) {
-        initialize_place<typename decltype(tag)::type>(bucket, place, seed);
+        initialize_place<Value>(bucket, place, seed, numbers.get(), rounded.get());
       }
     }
   });
-}
-
-std::vector<ParameterStore::Range> ParameterStore::ranges() const {
-  std::vector<Range> all;
-  for (const Bucket& bucket : buckets_) {
-    if (bucket.kind.frozen) {
-      continue;
-    }
-    const std::int64_t whole = bucket.first + bucket.shard_begin(), shard = bucket.shard_first;
-    const Range next{sharded_.values ? shard : whole, sharded_.gradients ? shard : whole, shard,
-                     bucket.shard_size()};
-    Range* const last = all.empty() ? nullptr : &all.back();
-    if (last != nullptr && last->value + last->count == next.value &&
-        last->grad + last->count == next.grad) {
-      last->count += next.count;
-    } else {
-      all.push_back(next);
-    }
-  }
-  return all;
-}
-
-std::vector<FlatShard> ParameterStore::shards() const {
-  std::vector<FlatShard> all;
-  for (const Range& range : ranges()) {
-    const Shape shape{range.count};
-    FlatShard& shard = all.emplace_back();
-    const Tensor value = values_.range(range.value, shape);
-    shard.value = has_master_copy() ? value : Tensor();
-    shard.master = has_master_copy() ? master_.range(range.shard, shape) : value;
-    shard.grad = grads_.range(range.grad, shape);
-    shard.unit_flags = unit_flags_.range(range.shard / kUnitSize, {num_units(range.count)});
-  }
-  return all;
-}
-
-Box ParameterStore::padding_box(const Parameter& parameter) const {
-  const std::int64_t rows = parameter.local_shape[0];
-  Shape global = parameter.box.global;
-  global[0] = rows * mesh_->degree(Axis::tensor) - parameter.box.global[0];
-  Box box = Box::whole(global);
-  box.extent[0] = rows - parameter.box.extent[0];
-  box.offset[0] =
-      rows * mesh_->coordinate(Axis::tensor) + parameter.box.extent[0] - parameter.box.global[0];
-  return box;
-}
-
-// Adds what this rank's shard has of `part.box`, whose elements begin at `first` of the bucket.
-void ParameterStore::add_part(std::vector<Part>& parts, const Bucket& bucket, std::int64_t first,
-                              Part part) const {
-  const std::int64_t shard_begin = bucket.shard_begin();
-  const std::int64_t begin = std::max(first, shard_begin);
-  const std::int64_t end =
-      std::min(first + part.box.extent.numel(), shard_begin + bucket.shard_size());
-  if (begin >= end) {
-    return;
-  }
-  part.first = begin - first;
-  part.count = end - begin;
-  const bool shared = bucket.num_shards == 1 && mesh_->index(bucket.kind.axes) != 0;
-  part.is_first_holder = !shared && is_first_holder(*part.parameter);
-  if (bucket.kind.frozen) {
-    part.weights = value_shard(bucket).range(begin - shard_begin, {part.count});
-  } else {
-    const std::vector<Range> ranges = this->ranges();
-    const auto range = std::find_if(ranges.begin(), ranges.end(), [&](const Range& r) {
-      return r.shard <= bucket.shard_first && bucket.shard_first < r.shard + r.count;
-    });
-    part.shard = static_cast<std::size_t>(range - ranges.begin());
-    part.at = bucket.shard_first + begin - shard_begin - range->shard;
-    part.weights = shards()[*part.shard].master.range(part.at, {part.count});
-  }
-  parts.push_back(std::move(part));
-}
-
-std::vector<ParameterStore::Part> ParameterStore::parts() const {
-  std::vector<Part> all;
-  for (const Bucket& bucket : buckets_) {
-    for (const Place& place : bucket.places) {
-      const Parameter& parameter = *place.parameter;
-      add_part(all, bucket, place.first, {.parameter = &parameter, .box = parameter.box});
-      if (!(parameter.local_shape == parameter.box.extent)) {
-        add_part(all, bucket, place.first + parameter.box.extent.numel(),
-                 {.parameter = &parameter, .is_padding = true, .box = padding_box(parameter)});
-      }
-    }
-  }
-  return all;
 }
 
 std::int64_t ParameterStore::num_elements() const {
@@ -285,19 +250,23 @@ std::int64_t ParameterStore::num_elements() const {
 }
 
 StoreBytes ParameterStore::bytes() const {
-  return {values_.bytes(), grads_.bytes(), master_ ? master_.bytes() : 0,
-          whole_ ? whole_->bytes() : 0};
+  return {options_.values_on_host ? 0 : values_.bytes(), grads_.bytes(),
+          master_ ? master_.bytes() : 0, whole_ ? whole_->bytes() : 0};
 }
 
 // Values.
 
 ParameterAccess* ParameterStore::access() {
-  return sharded_.values || (sharded_.optimizer && gatherer_.overlaps()) ? this : nullptr;
+  const bool awaits = num_on_host_ > 0 || (sharded_.optimizer && gatherer_.overlaps());
+  return sharded_.values || awaits ? this : nullptr;
 }
 
 void ParameterStore::acquire(const ParameterList& parameters) {
   std::vector<std::size_t> missing;
   for (const std::size_t i : buckets_of(parameters)) {
+    if (await_update && !sharded_.values) {  // else before it is gathered
+      await_update(i);
+    }
     gatherer_.wait(std::exchange(states_[i].arrived, {}));
     if (sharded_.values && states_[i].num_users++ == 0) {
       missing.push_back(i);
@@ -330,6 +299,9 @@ void ParameterStore::begin_pass(Pass pass) {
 }
 
 void ParameterStore::settle() {
+  for (std::size_t i = 0; await_update && i < buckets_.size(); ++i) {
+    await_update(i);
+  }
   gatherer_.wait_for_all();
   for (BucketState& state : states_) {
     state.arrived.reset();
@@ -354,7 +326,7 @@ void ParameterStore::take_over_master() {
   settle();
   for (const FlatShard& shard : shards()) {
     if (shard.value) {
-      launch(*stream_, ScaleAdd{.x = shard.master, .y = shard.value});
+      round_master(shard);
     }
   }
   publish();
@@ -402,7 +374,7 @@ std::optional<std::size_t> ParameterStore::contributed(Parameter& parameter,
   state.contributions.erase(micro_batch);
   state.complete.insert(micro_batch);
   const bool all = static_cast<std::int64_t>(state.complete.size()) == num_micro_batches_;
-  if (buckets_[i].kind.tied || !(sharded_.gradients || all)) {
+  if (buckets_[i].kind.tie != 0 || !(sharded_.gradients || all)) {
     return std::nullopt;
   }
   state.handed_out = all;

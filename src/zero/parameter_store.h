@@ -8,6 +8,7 @@
 // sharded and whole ones exist for a moment only, once per micro-batch.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -22,16 +23,24 @@
 namespace bloomery {
 
 struct StoreOptions {
-  DType dtype = DType::fp32;  // values; gradients and master weights are fp32 (fp64 for fp64)
+  DType dtype = DType::fp32;       // values; master weights are fp32 (fp64 for fp64)
+  DType grad_dtype = DType::fp32;  // as master weights, or that of values in bf16
   Sharding sharded;
   std::int64_t bucket_elements = 0;  // at most; 0: by the size of the model
   const Ties* ties = nullptr;        // null: no weight is shared by stages
   // Where values are gathered beside the computation; null: in its stream. It must end before the
   // store does.
   Stream* gathers = nullptr;
+  // In whose memory, on the host, the optimizer's state of so large a share of the elements lies:
+  // those whose gradients are final first. Null: everything is on the device.
+  Stream* host = nullptr;
+  double host_share = 1;
+  bool values_on_host = false;  // shards of values too
+  // Where that state of the optimizer lies instead, with `host` for its updates; null: in memory.
+  StateFiles* files = nullptr;
 };
 
-// Of the buffers that stay.
+// Of the buffers that stay on the device.
 struct StoreBytes {
   std::size_t values = 0, gradients = 0, master = 0;
   std::size_t blocks = 0;  // where values of which shards stay are whole while they are used
@@ -49,6 +58,10 @@ class ParameterStore final : public ParameterAccess {
 
   // Initial numbers: master weights are the fp32 numbers, values their rounding.
   void initialize(std::uint64_t seed);
+
+  // Called before new values of a bucket are used, which are then awaited; null: an update has
+  // happened when it was given to the stream.
+  std::function<void(std::size_t bucket)> await_update;
 
   // Values of the parameters, whole and new from acquire to release: gathered where they are
   // sharded, and waited for where they are still on their way after an update.
@@ -85,6 +98,9 @@ class ParameterStore final : public ParameterAccess {
     bool add = false;
   };
   GradShard grad_shard(std::size_t bucket);
+
+  // Whether what was taken last is all of the step.
+  bool is_final(std::size_t bucket) const { return states_[bucket].handed_out; }
 
   const std::vector<Bucket>& buckets() const { return buckets_; }
   const Sharding& sharded() const { return sharded_; }
@@ -128,26 +144,33 @@ class ParameterStore final : public ParameterAccess {
     int num_users = 0;               // if values are sharded: from acquire to release
     std::shared_ptr<Event> arrived;  // else, if they were published: when they are whole
   };
-  // A range of the flat buffers that the optimizer sees as one.
+  // A range of the flat buffers that the optimizer sees as one. What lies on the host comes first.
   struct Range {
     std::int64_t value, grad, shard, count;
+    bool on_host;
   };
 
   void allocate(const std::vector<ParameterList>& blocks);
   void make_unit_flags();
   bool is_first_holder(const Parameter& parameter) const;
   bool has_master_copy() const;
+  bool has_master_copy(const Range& range) const;
+  Tensor master_of(const Range& range, std::int64_t first, std::int64_t count) const;
+  void choose_host_share(std::int64_t trained_shards);
+  std::vector<Range> merged_ranges() const;
+  std::vector<HostPart> host_parts(const Range& range) const;
+  void round_master(const FlatShard& shard);
   void bind_values(const Bucket& bucket, const Tensor& whole) const;
   void bind_grads(const Bucket& bucket, const Tensor& whole) const;
   Tensor value_shard(const Bucket& bucket) const;
   std::vector<std::size_t> buckets_of(const ParameterList& parameters) const;
   std::int64_t largest_block(const std::vector<ParameterList>& blocks) const;
-  std::vector<Range> ranges() const;
   Box padding_box(const Parameter& parameter) const;
   void add_part(std::vector<Part>& parts, const Bucket& bucket, std::int64_t first,
                 Part part) const;
   template <class Value>
-  void initialize_place(const Bucket& bucket, const Place& place, std::uint64_t seed);
+  void initialize_place(const Bucket& bucket, const Place& place, std::uint64_t seed,
+                        Accumulator<Value>* numbers, Value* rounded);
 
   Stream* stream_;
   Mesh* mesh_;
@@ -158,6 +181,11 @@ class ParameterStore final : public ParameterAccess {
   std::unordered_map<const Parameter*, std::size_t> bucket_of_;
   std::int64_t num_micro_batches_ = 0;
   Tensor values_, grads_, master_, unit_flags_;  // each of everything, or of this rank's shards
+  // The first elements of the shards: how many lie on the host, and what there is of them. Where
+  // nothing does master_ begins at the first element, else behind these.
+  std::int64_t num_on_host_ = 0;
+  Tensor host_master_, host_flags_;
+  std::vector<Range> ranges_;
   Gatherer gatherer_;
   std::optional<BlockValues> whole_;  // if values are sharded
 };

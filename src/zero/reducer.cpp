@@ -1,5 +1,7 @@
 #include "zero/reducer.h"
 
+#include <algorithm>
+
 #include "device/recorded.h"
 #include "ops/arithmetic/arithmetic.h"
 
@@ -11,9 +13,19 @@ void Reducer::contributed(Parameter& parameter, std::int64_t micro_batch) {
 }
 
 void Reducer::start(std::size_t bucket) {
+  start_sum(bucket);
+  if (on_final && store_.is_final(bucket)) {
+    on_final(bucket, communication_ != nullptr ? *communication_ : compute_);
+  }
+}
+
+void Reducer::start_sum(std::size_t bucket) {
   const BucketKind& kind = store_.buckets()[bucket].kind;
-  const bool alone = mesh_.size(kind.axes) == 1 && !kind.tied;
+  const bool alone = mesh_.size(kind.axes) == 1 && kind.tie == 0;
   if (alone && !store_.sharded().gradients) {
+    if (communication_ != nullptr && on_final) {  // which follows that stream
+      communication_->wait(*recorded(compute_));
+    }
     return;
   }
   Tensor grads = store_.take_grads(bucket);
@@ -41,8 +53,8 @@ void Reducer::sum(std::size_t bucket, const Tensor& grads, const Tensor& sent, S
   if (rounds) {
     launch(stream, ScaleAdd{.x = grads, .y = sent});
   }
-  if (b.kind.tied) {
-    ties_.stages().all_reduce(sent, Reduce::sum, stream);
+  if (b.kind.tie != 0) {
+    ties_.stages(b.kind.tie).all_reduce(sent, Reduce::sum, stream);
   }
   Communicator& replicas = mesh_.reductions(b.kind.axes);
   const Tensor own = sent.range(b.shard_begin(), {b.shard_size()});
@@ -60,7 +72,10 @@ void Reducer::sum(std::size_t bucket, const Tensor& grads, const Tensor& sent, S
 }
 
 void Reducer::finish_step() {
-  for (const std::size_t bucket : store_.finish_step()) {
+  std::vector<std::size_t> left = store_.finish_step();
+  std::ranges::stable_sort(  // weights that stages share in one order on all of them
+      left, {}, [&](std::size_t bucket) { return store_.buckets()[bucket].kind.tie; });
+  for (const std::size_t bucket : left) {
     start(bucket);
   }
   if (last_) {

@@ -5,6 +5,7 @@
 // replicas is rounded too.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "tensor/kept_memory.h"
@@ -26,6 +27,10 @@ class Reducer {
         kept_(kept),
         reduce_dtype_(reduce_dtype) {}
 
+  // Called when the sum of a bucket that is its last in a step was given to a stream; null: nobody
+  // asks.
+  std::function<void(std::size_t bucket, Stream& stream)> on_final;
+
   // A contribution came (ParameterStore::contributed): starts the sum of the bucket it completes.
   void contributed(Parameter& parameter, std::int64_t micro_batch);
   // Starts what is left of the step; what the computation does next comes after all sums.
@@ -33,6 +38,7 @@ class Reducer {
 
  private:
   void start(std::size_t bucket);
+  void start_sum(std::size_t bucket);
   void sum(std::size_t bucket, const Tensor& grads, const Tensor& sent, Stream& stream);
 
   ParameterStore& store_;

@@ -278,7 +278,7 @@ TEST(Shards, OfValuesAreGatheredWhileSomebodyUsesThem) {
   });
 }
 
-// First and last of three stages hold one weight; the middle does not wait for them.
+// First and last of three stages hold one weight, the last two another one.
 TEST(TiedWeights, AreKnownByTheirNamesAndSummedOverTheirStages) {
   run_ranks(6, [](int, std::unique_ptr<Communicator> world) {
     Machine machine(DeviceKind::cpu, 1);
@@ -290,19 +290,25 @@ TEST(TiedWeights, AreKnownByTheirNamesAndSummedOverTheirStages) {
     if (stage != 1) {
       held.push_back(&tied);
     }
+    Parameter other = make_parameter("other", Box::whole({7}), {Init::Kind::ones}, true);
+    if (stage != 0) {
+      held.push_back(&other);
+    }
     const Ties ties(mesh, held);
-    EXPECT_EQ(ties.contains(tied), stage != 1);
-    EXPECT_FALSE(ties.contains(own));
+    EXPECT_EQ(ties.number(tied) != 0, stage != 1);
+    EXPECT_EQ(ties.number(own), 0);
     EXPECT_EQ(ties.is_first_holder(tied), stage != 2);
-    EXPECT_EQ(ties.stages().size(), stage == 1 ? 1 : 2);
+    EXPECT_EQ(ties.is_first_holder(other), stage != 2);
+    EXPECT_EQ(ties.numbers().size(), stage == 2 ? 2u : 1u);
     KeptMemory kept(machine.stream);
     ParameterStore store(machine.stream, mesh, {held}, {.ties = &ties});
     Stream communication(machine.device, StreamMode::queued);
     Reducer reducer(store, mesh, ties, machine.stream, &communication, kept);
     store.begin_step(1);
     for (Parameter* p : held) {
-      const std::vector<float> ones(10, static_cast<float>(1 + stage));
-      const Tensor grad = Tensor::from_host(machine.stream, ones, {10});
+      const std::vector<float> ones(static_cast<std::size_t>(p->grad.numel()),
+                                    static_cast<float>(1 + stage));
+      const Tensor grad = Tensor::from_host(machine.stream, ones, p->grad.shape());
       machine.stream.copy(p->grad.data(), grad.data(), grad.bytes());
       p->grad_written = true;
       reducer.contributed(*p, 0);
@@ -311,6 +317,9 @@ TEST(TiedWeights, AreKnownByTheirNamesAndSummedOverTheirStages) {
     EXPECT_EQ(own.grad.to_host<float>(machine.stream)[0], 2.0f * static_cast<float>(1 + stage));
     if (stage != 1) {
       EXPECT_EQ(tied.grad.to_host<float>(machine.stream)[9], 2.0f * (1 + 3));
+    }
+    if (stage != 0) {
+      EXPECT_EQ(other.grad.to_host<float>(machine.stream)[6], 2.0f * (2 + 3));
     }
     mesh.host().barrier("end");
   });

@@ -12,8 +12,9 @@ struct ReplicaOptions {
   std::int64_t bucket_elements = 0;  // that are summed or gathered at once; 0: by the model's size
   // Beside the computation, or in its stream.
   bool overlap_reductions = true, overlap_gathers = true;
-  // What gradients are rounded to before they are summed over ranks; they are added up in fp32
-  // before and after.
+  // What gradients of micro-batches are kept and added up in: fp32, or bf16 beside values in bf16.
+  DType grad_dtype = DType::fp32;
+  // What they are rounded to before they are summed over ranks.
   DType reduce_dtype = DType::fp32;
 };
 

@@ -26,32 +26,46 @@ Holders holders_of(HostGroup& stages, const ParameterList& parameters) {
 
 }  // namespace
 
-Ties::Ties(Mesh& mesh, const ParameterList& parameters)
-    : stage_(mesh.coordinate(Axis::pipeline)), stages_(make_self_communicator()) {
+Ties::Ties(Mesh& mesh, const ParameterList& parameters) : stage_(mesh.coordinate(Axis::pipeline)) {
   Communicator& pipeline = mesh.axis(Axis::pipeline);
-  if (pipeline.size() == 1) {
-    return;
+  if (pipeline.size() == 1 || pipeline.abstract()) {
+    return;  // nobody knows what stages that do not exist hold
   }
-  std::set<int> tied;
+  std::map<std::set<int>, std::shared_ptr<Communicator>> groups;
+  int number = 0;
   for (const auto& [name, stages] : holders_of(pipeline.host(), parameters)) {
-    if (stages.size() > 1) {
-      check(tied.empty() || tied == stages, "the weight ", name,
-            " is shared by other stages than another shared weight; a model may share weights "
-            "among one set of pipeline stages only");
-      tied = stages;
-      if (stages.contains(stage_)) {
-        first_stage_[name] = *stages.begin();
-      }
+    if (stages.size() == 1) {
+      continue;
     }
-  }
-  if (!tied.empty()) {
-    stages_ = pipeline.split(tied.contains(stage_) ? 0 : 1 + stage_, stage_);
+    ++number;
+    const bool holds = stages.contains(stage_);
+    std::shared_ptr<Communicator>& group = groups[stages];
+    if (!group) {  // by all stages, though it is of use to those that hold the weight
+      group = pipeline.split(holds ? 0 : 1 + stage_, stage_);
+    }
+    if (holds) {
+      numbers_[name] = number;
+      weights_[number] = {*stages.begin(), group};
+    }
   }
 }
 
+int Ties::number(const Parameter& parameter) const {
+  const auto found = numbers_.find(parameter.name);
+  return found == numbers_.end() ? 0 : found->second;
+}
+
 bool Ties::is_first_holder(const Parameter& parameter) const {
-  const auto found = first_stage_.find(parameter.name);
-  return found == first_stage_.end() || found->second == stage_;
+  const int of = number(parameter);
+  return of == 0 || weights_.at(of).first_stage == stage_;
+}
+
+std::vector<int> Ties::numbers() const {
+  std::vector<int> all;
+  for (const auto& [number, weight] : weights_) {
+    all.push_back(number);
+  }
+  return all;
 }
 
 }  // namespace bloomery

@@ -1,0 +1,65 @@
+#include "autograd/inputs_on_host.h"
+
+#include <utility>
+
+#include "device/op_clock.h"
+#include "device/recorded.h"
+
+namespace bloomery {
+
+void InputsOnHost::begin(Stream& compute, Stream& host, Stream& copies) {
+  compute_ = &compute;
+  host_ = &host;
+  copies_ = &copies;
+  leaving_.emplace(compute);
+}
+
+std::shared_ptr<InputsOnHost::Held> InputsOnHost::hold(const void* tape, const Tensor& input) {
+  const std::shared_ptr<Held> before = tape == tape_ ? last_.lock() : nullptr;
+  auto held = std::make_shared<Held>(*this, input, before);
+  tape_ = tape;
+  last_ = held;
+  return held;
+}
+
+InputsOnHost::Held::Held(InputsOnHost& owner, const Tensor& input, std::shared_ptr<Held> before)
+    : owner_(owner),
+      host_(Tensor::empty(*owner.host_, input.dtype(), input.shape())),
+      before_(before) {
+  const OpScope scope(*owner.compute_, "input_to_host");
+  owner.copies_->wait(*recorded(*owner.compute_));
+  owner.copies_->copy(host_.data(), input.data(), input.bytes());
+  owner.leaving_->keep_until(input, recorded(*owner.copies_));
+}
+
+// The copy comes after whatever used the memory before: the computation has been given it.
+void InputsOnHost::Held::fetch() {
+  if (back_) {
+    return;
+  }
+  back_ = Tensor::empty(*owner_.compute_, host_.dtype(), host_.shape());
+  owner_.copies_->wait(*recorded(*owner_.compute_));
+  owner_.copies_->copy(back_.data(), host_.data(), back_.bytes());
+  arrived_ = recorded(*owner_.copies_);
+}
+
+Tensor InputsOnHost::Held::take() {
+  const OpScope scope(*owner_.compute_, "input_from_host");
+  owner_.leaving_->wait();
+  fetch();
+  if (const std::shared_ptr<Held> next = before_.lock()) {
+    next->fetch();
+  }
+  owner_.compute_->wait(*std::exchange(arrived_, {}));
+  return std::exchange(back_, {});
+}
+
+KeptInput::KeptInput(Stream& stream, const void* tape, Tensor input) {
+  if (auto& host = stream.device().service<InputsOnHost>(); host.on()) {
+    held_ = host.hold(tape, input);
+  } else {
+    input_ = std::move(input);
+  }
+}
+
+}  // namespace bloomery

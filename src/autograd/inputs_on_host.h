@@ -1,0 +1,60 @@
+// Inputs of recomputed segments that wait for their backward pass in the memory of the host. They
+// leave beside the computation of the forward pass, and come back one segment ahead of the backward
+// pass that wants them.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "device/host_side.h"
+#include "tensor/kept_memory.h"
+
+namespace bloomery {
+
+// A service of the device; off until begin() was called.
+class InputsOnHost {
+ public:
+  explicit InputsOnHost(Device&) {}
+
+  // `host`'s memory takes the inputs of segments on `compute`, copied on `copies`. All must outlive
+  // the last of them, and `copies` must end before this does.
+  void begin(Stream& compute, Stream& host, Stream& copies);
+  bool on() const { return compute_ != nullptr; }
+
+  class Held {
+   public:
+    Held(InputsOnHost& owner, const Tensor& input, std::shared_ptr<Held> before);
+    Tensor take();  // on the device again, for what the computation does next
+    const Tensor& on_host() const { return host_; }
+
+   private:
+    void fetch();
+
+    InputsOnHost& owner_;
+    Tensor host_, back_;
+    std::shared_ptr<Event> arrived_;
+    std::weak_ptr<Held> before_;  // the next that backward wants
+  };
+  // `tape`: whose backward pass takes it, in the reverse order.
+  std::shared_ptr<Held> hold(const void* tape, const Tensor& input);
+
+ private:
+  Stream *compute_ = nullptr, *host_ = nullptr, *copies_ = nullptr;
+  std::optional<KeptMemory> leaving_;
+  const void* tape_ = nullptr;  // of the one held last
+  std::weak_ptr<Held> last_;
+};
+
+// The input of a segment, kept for the backward pass of `tape`: where InputsOnHost is on, there.
+class KeptInput {
+ public:
+  KeptInput(Stream& stream, const void* tape, Tensor input);
+  const Tensor& on_device() const { return input_; }  // null: it waits on the host
+  Tensor take() const { return held_ ? held_->take() : input_; }
+
+ private:
+  Tensor input_;
+  std::shared_ptr<InputsOnHost::Held> held_;
+};
+
+}  // namespace bloomery

@@ -1,0 +1,190 @@
+// Which parts of the flat buffers the optimizer and checkpoints see, and where they lie.
+#include <algorithm>
+#include <cmath>
+
+#include "base/round_up.h"
+#include "ops/arithmetic/arithmetic.h"
+#include "ops/optimizer/gradient_norm.h"
+#include "zero/parameter_store.h"
+
+namespace bloomery {
+
+bool ParameterStore::has_master_copy() const {
+  return options_.dtype != accumulation_dtype(options_.dtype);
+}
+
+bool ParameterStore::has_master_copy(const Range& range) const {
+  return has_master_copy() ||
+         (range.on_host && (!options_.values_on_host || options_.files != nullptr));
+}
+
+Tensor ParameterStore::master_of(const Range& range, std::int64_t first, std::int64_t count) const {
+  if (!has_master_copy(range)) {
+    return values_.range(range.value + first, {count});
+  }
+  return range.on_host ? host_master_.range(range.shard + first, {count})
+                       : master_.range(range.shard - num_on_host_ + first, {count});
+}
+
+// Ranges are cut where the sum of squares of gradients is cut anyway: so no share changes its bits.
+void ParameterStore::choose_host_share(std::int64_t trained_shards) {
+  ranges_ = merged_ranges();
+  if (options_.host == nullptr) {
+    return;
+  }
+  const double share = options_.values_on_host ? 1 : std::clamp(options_.host_share, 0.0, 1.0);
+  auto left = static_cast<std::int64_t>(std::ceil(share * static_cast<double>(trained_shards)));
+  for (std::size_t i = 0; i < ranges_.size() && left > 0; ++i) {
+    Range& range = ranges_[i];
+    range.on_host = true;
+    if (const std::int64_t cut = round_up(left, kNormChunk); cut < range.count) {
+      Range rest = range;
+      rest.on_host = false;
+      rest.value += cut;
+      rest.grad += cut;
+      rest.shard += cut;
+      rest.count -= cut;
+      range.count = cut;
+      ranges_.insert(ranges_.begin() + static_cast<std::ptrdiff_t>(i) + 1, rest);
+    }
+    left -= ranges_[i].count;
+    num_on_host_ += ranges_[i].count;
+  }
+}
+
+std::vector<ParameterStore::Range> ParameterStore::merged_ranges() const {
+  std::vector<Range> all;
+  for (const Bucket& bucket : buckets_) {
+    if (bucket.kind.frozen) {
+      continue;
+    }
+    const std::int64_t whole = bucket.first + bucket.shard_begin(), shard = bucket.shard_first;
+    const Range next{sharded_.values ? shard : whole, sharded_.gradients ? shard : whole, shard,
+                     bucket.shard_size(), false};
+    Range* const last = all.empty() ? nullptr : &all.back();
+    if (last != nullptr && last->value + last->count == next.value &&
+        last->grad + last->count == next.grad) {
+      last->count += next.count;
+    } else {
+      all.push_back(next);
+    }
+  }
+  return all;
+}
+
+std::vector<FlatShard> ParameterStore::shards() const {
+  std::vector<FlatShard> all;
+  for (const Range& range : ranges_) {
+    const Shape shape{range.count};
+    FlatShard& shard = all.emplace_back();
+    shard.value = has_master_copy(range) ? values_.range(range.value, shape) : Tensor();
+    shard.master = master_of(range, 0, range.count);
+    shard.grad = grads_.range(range.grad, shape);
+    shard.unit_flags = unit_flags_.range(range.shard / kUnitSize, {num_units(range.count)});
+    if (range.on_host) {
+      shard.host = options_.host;
+      shard.files = options_.files;
+      shard.host_flags = host_flags_.range(range.shard / kUnitSize, {num_units(range.count)});
+      shard.host_parts = host_parts(range);
+      shard.value_on_host = options_.values_on_host;
+    }
+  }
+  return all;
+}
+
+// Bucket by bucket, as they are summed and used.
+std::vector<HostPart> ParameterStore::host_parts(const Range& range) const {
+  std::vector<HostPart> parts;
+  for (std::size_t i = 0; i < buckets_.size(); ++i) {
+    const Bucket& bucket = buckets_[i];
+    const std::int64_t first = std::max(bucket.shard_first, range.shard);
+    const std::int64_t last =
+        std::min(bucket.shard_first + bucket.shard_size(), range.shard + range.count);
+    if (first < last) {
+      parts.push_back({i, first - range.shard, last - first});
+    }
+  }
+  return parts;
+}
+
+Box ParameterStore::padding_box(const Parameter& parameter) const {
+  const std::int64_t rows = parameter.local_shape[0];
+  Shape global = parameter.box.global;
+  global[0] = rows * mesh_->degree(Axis::tensor) - parameter.box.global[0];
+  Box box = Box::whole(global);
+  box.extent[0] = rows - parameter.box.extent[0];
+  box.offset[0] =
+      rows * mesh_->coordinate(Axis::tensor) + parameter.box.extent[0] - parameter.box.global[0];
+  return box;
+}
+
+// Adds what this rank's shard has of `part.box`, whose elements begin at `first` of the bucket.
+void ParameterStore::add_part(std::vector<Part>& parts, const Bucket& bucket, std::int64_t first,
+                              Part part) const {
+  const std::int64_t shard_begin = bucket.shard_begin();
+  const std::int64_t begin = std::max(first, shard_begin);
+  const std::int64_t end =
+      std::min(first + part.box.extent.numel(), shard_begin + bucket.shard_size());
+  if (begin >= end) {
+    return;
+  }
+  const bool shared = bucket.num_shards == 1 && mesh_->index(bucket.kind.axes) != 0;
+  part.is_first_holder = !shared && is_first_holder(*part.parameter);
+  const std::int64_t at = bucket.shard_first + begin - shard_begin;  // of the shards
+  if (bucket.kind.frozen) {
+    part.first = begin - first;
+    part.count = end - begin;
+    part.weights = value_shard(bucket).range(begin - shard_begin, {part.count});
+    parts.push_back(std::move(part));
+    return;
+  }
+  for (std::size_t i = 0; i < ranges_.size(); ++i) {  // which may be cut inside a parameter
+    const Range& range = ranges_[i];
+    const std::int64_t from = std::max(at, range.shard);
+    const std::int64_t to = std::min(at + end - begin, range.shard + range.count);
+    if (from < to) {
+      part.shard = i;
+      part.at = from - range.shard;
+      part.first = begin - first + from - at;
+      part.count = to - from;
+      part.weights = master_of(range, part.at, part.count);
+      parts.push_back(part);
+    }
+  }
+}
+
+std::vector<ParameterStore::Part> ParameterStore::parts() const {
+  std::vector<Part> all;
+  for (const Bucket& bucket : buckets_) {
+    for (const Place& place : bucket.places) {
+      const Parameter& parameter = *place.parameter;
+      add_part(all, bucket, place.first, {.parameter = &parameter, .box = parameter.box});
+      if (!(parameter.local_shape == parameter.box.extent)) {
+        add_part(all, bucket, place.first + parameter.box.extent.numel(),
+                 {.parameter = &parameter, .is_padding = true, .box = padding_box(parameter)});
+      }
+    }
+  }
+  return all;
+}
+
+void ParameterStore::round_master(const FlatShard& shard) {
+  if (shard.host == nullptr) {
+    launch(*stream_, ScaleAdd{.x = shard.master, .y = shard.value});
+    return;
+  }
+  Tensor rounded = shard.value_on_host ? shard.value : shard.master;
+  if (rounded.dtype() != shard.value.dtype()) {
+    rounded = Tensor::empty(*shard.host, shard.value.dtype(), shard.value.shape());
+  }
+  if (rounded.data() != shard.master.data()) {
+    launch(*shard.host, ScaleAdd{.x = shard.master, .y = rounded});
+    shard.host->synchronize();
+  }
+  if (!shard.value_on_host) {
+    stream_->copy(shard.value.data(), rounded.data(), rounded.bytes());
+    stream_->synchronize();  // the rounded numbers end here
+  }
+}
+
+}  // namespace bloomery
