@@ -1,11 +1,15 @@
 #include "models/decoder.h"
 
-#include "nn/attention.h"
+#include "nn/chunked_layer.h"
 #include "nn/embedding.h"
 #include "nn/head.h"
-#include "nn/mlp.h"
+#include "nn/layer_dropping.h"
+#include "nn/moe.h"
 #include "nn/norm.h"
+#include "nn/token_dropping.h"
 #include "ops/arithmetic/arithmetic.h"
+#include "ops/dropout/dropout.h"
+#include "parallel/sequence_chunks.h"
 
 namespace bloomery {
 namespace {
@@ -16,14 +20,28 @@ class DecoderBlock final : public Block {
       : norm_1_(concat("blocks.", layer, ".norm_1"), options.hidden_size, options.norm, mesh),
         norm_2_(concat("blocks.", layer, ".norm_2"), options.hidden_size, options.norm, mesh),
         attention_(concat("blocks.", layer, ".attention"), layer, options, mesh),
-        mlp_(concat("blocks.", layer, ".mlp"), options, mesh),
+        mlp_(concat("blocks.", layer), layer, options, mesh),
         residual_(options.residual),
+        layer_(layer),
+        kept_tokens_(concat("kept tokens/", layer)),
+        drops_embedding_(layer == 0 && options.residual.embedding_dropout_after_norm),
         attention_branch_(concat("attention branch dropout/", layer)),
         mlp_branch_(concat("mlp branch dropout/", layer)) {}
 
   State forward(Context& context, State s) const override {  // stream and pending: [tokens, hidden]
-    return residual_.parallel ? side_by_side(context, std::move(s))
-                              : one_after_another(context, std::move(s));
+    if (dropping(context).drops(context, layer_)) {
+      return pass_by(context, *this, std::move(s));
+    }
+    if (context.stream.device().service<TokenDropping>().applies(context, layer_)) {
+      return on_kept_tokens(
+          context, std::move(s), random_key(context.seed, kept_tokens_),
+          [this](Context& some, State kept) { return on_all(some, std::move(kept)); });
+    }
+    return on_all(context, std::move(s));
+  }
+
+  bool recomputes_itself(const Context& context) const override {
+    return context.stream.device().service<SequenceChunks>().apply(context);
   }
 
   void collect(ParameterList& parameters) const override {
@@ -34,26 +52,48 @@ class DecoderBlock final : public Block {
   }
 
  private:
-  State one_after_another(Context& context, State s) const {
-    const LinearInput x = normalised(context, norm_1_, s);
-    set_pending(context, s, attention_(context, x), attention_branch_);
-    const LinearInput y = normalised(context, norm_2_, s);
+  static const LayerDropping& dropping(const Context& context) {
+    return context.stream.device().service<LayerDropping>();
+  }
+
+  State on_all(Context& context, State s) const {
+    const auto before = [this](Context& inner, State& state) {
+      return residual_.parallel ? norm_1_(inner, state)
+                                : normalised(inner, norm_1_, state, drops_embedding_);
+    };
+    const auto after = [this](Context& inner, State state, Value branch) {
+      return residual_.parallel ? beside(inner, std::move(state), std::move(branch))
+                                : behind(inner, std::move(state), std::move(branch));
+    };
+    if (recomputes_itself(context)) {
+      return in_chunks(context, std::move(s), {attention_, before, after});
+    }
+    const LinearInput x = before(context, s);
+    Value branch = attention_(context, x);
+    return after(context, std::move(s), std::move(branch));
+  }
+
+  State behind(Context& context, State s, Value attention) const {
+    set_pending(context, s, std::move(attention), attention_branch_);
+    const LinearInput y = normalised(context, norm_2_, s, false);
     set_pending(context, s, mlp_(context, y), mlp_branch_);
     return s;
   }
 
   // x + attention(norm_1(x)) + mlp(norm_2(x)).
-  State side_by_side(Context& context, State s) const {
-    const LinearInput x = norm_1_(context, s);
+  State beside(Context& context, State s, Value attention) const {
     const LinearInput y = norm_2_(context, s);
-    set_pending(context, s, attention_(context, x), attention_branch_);
+    set_pending(context, s, std::move(attention), attention_branch_);
     s = settle(context, std::move(s));
     set_pending(context, s, mlp_(context, y), mlp_branch_);
     return s;
   }
 
-  LinearInput normalised(Context& context, const Norm& norm, State& s) const {
+  LinearInput normalised(Context& context, const Norm& norm, State& s, bool drop) const {
     LinearInput y = norm(context, s);
+    if (drop && context.training) {
+      y = dropout(context, y.value, embedding_dropout(context, residual_.dropout));
+    }
     if (residual_.after_norm) {
       s.stream = cast(context, y.value, s.stream.dtype());
     }
@@ -61,29 +101,32 @@ class DecoderBlock final : public Block {
   }
 
   void set_pending(Context& context, State& s, Value branch, const std::string& purpose) const {
-    s.pending = std::move(branch);
+    const double kept = dropping(context).kept_probability(context, layer_);
+    s.pending = kept < 1 ? scale(context, branch, static_cast<float>(1 / kept)) : std::move(branch);
     s.pending_dropout = context.training ? residual_.dropout : 0;
     s.pending_key = random_key(context.seed, purpose);
   }
 
   Norm norm_1_, norm_2_;
   SelfAttention attention_;
-  Mlp mlp_;
+  FeedForward mlp_;
   ResidualOptions residual_;
+  int layer_;
+  std::string kept_tokens_;
+  bool drops_embedding_;
   std::string attention_branch_, mlp_branch_;
 };
 
 // The table of a tied model is one Parameter where a slice has both ends; a slice with the head
 // alone holds a copy under the same name.
-std::unique_ptr<Head> make_head(const ModelOptions& options, const Mesh& mesh,
-                                const VocabEmbedding& tables) {
+std::shared_ptr<Parameter> output_weight(const ModelOptions& options,
+                                         const VocabEmbedding& tables) {
   std::shared_ptr<Parameter> weight = tables.table();
   if (options.vocabulary.untied) {
     weight = std::make_shared<Parameter>(*weight);
     weight->name = "head.weight";
-    weight->uses = 1;
   }
-  return std::make_unique<Head>(options, mesh, std::move(weight), tables.first_token());
+  return weight;
 }
 
 }  // namespace
@@ -92,17 +135,18 @@ int num_decoder_blocks(const ModelOptions& options) {
   return static_cast<int>(options.num_layers) + 2;
 }
 
-Blocks decoder_blocks(const ModelOptions& options, const Mesh& mesh, DType dtype,
-                      BlockRange slice) {
+Blocks stacked_blocks(const ModelOptions& options, const Mesh& mesh, DType dtype, BlockRange slice,
+                      const MakeHead& make_head) {
   const DType stream_dtype = options.residual.fp32 ? accumulation_dtype(dtype) : dtype;
   auto embedding = std::make_unique<Embedding>(options, mesh, stream_dtype);
   const bool has_head = slice.end == num_decoder_blocks(options);
-  std::unique_ptr<Head> head = has_head ? make_head(options, mesh, embedding->tables()) : nullptr;
+  std::unique_ptr<Block> head;
+  if (has_head) {
+    const VocabEmbedding& tables = embedding->tables();
+    head = make_head(output_weight(options, tables), tables.first_token());
+  }
   Blocks blocks;
   if (slice.begin == 0) {
-    if (has_head && !options.vocabulary.untied) {
-      embedding->tables().table()->uses = 2;
-    }
     blocks.push_back(std::move(embedding));
   }
   for (int block = std::max(slice.begin, 1); block < slice.end - (has_head ? 1 : 0); ++block) {
@@ -112,6 +156,15 @@ Blocks decoder_blocks(const ModelOptions& options, const Mesh& mesh, DType dtype
     blocks.push_back(std::move(head));
   }
   return blocks;
+}
+
+Blocks decoder_blocks(const ModelOptions& options, const Mesh& mesh, DType dtype,
+                      BlockRange slice) {
+  return stacked_blocks(options, mesh, dtype, slice,
+                        [&](std::shared_ptr<Parameter> weight, std::int64_t first_token) {
+                          return std::make_unique<Head>(options, mesh, std::move(weight),
+                                                        first_token);
+                        });
 }
 
 }  // namespace bloomery

@@ -2,6 +2,7 @@
 // checkpoints come from these rows.
 #include "config/option_table.h"
 #include "models/family.h"
+#include "ops/moe/router_rule.h"
 
 namespace bloomery {
 namespace {
@@ -92,6 +93,12 @@ void describe_layers(OptionTable& t, ModelOptions& o) {
   t.add("add-attention-output-bias", o.attention.output_bias,
         "Bias of attention's output; none: as other linear layers.");
   t.add("add-mlp-bias", o.mlp.bias, "Biases of the MLP; none: as other linear layers.");
+  t.add("qk-layernorm", o.attention.head_norm, "RMS norm of each query and key head.");
+  t.add("sliding-window", o.attention.window,
+        "Keys that a query sees, its own and those before it; 0: all.", between(0, 2147483647));
+  t.add("window-attn-skip-freq", o.attention.window_layers,
+        "Layers with the window: a 1 or 0 for each layer, or one number N: all but every N-th.",
+        between(0, 1e6));
   t.add("use-parallel-residual", o.residual.parallel,
         "Attention and MLP read the same stream and are added to it together.");
   t.add("apply-residual-connection-post-layernorm", o.residual.after_norm,
@@ -99,11 +106,70 @@ void describe_layers(OptionTable& t, ModelOptions& o) {
   t.add("fp32-residual-connection", o.residual.fp32, "Residual stream in fp32.");
   t.add("untie-embeddings-and-output-weights", o.vocabulary.untied,
         "An output matrix of its own instead of the word embeddings.");
+  t.add("scale-embeddings", o.vocabulary.scaled,
+        "Embeddings are multiplied by the square root of the hidden size.");
   t.add("padded-vocab-in-softmax", o.vocabulary.padded_in_softmax,
         "Padded columns take part in the softmax, as Megatron computes.");
   t.add("fp16-lm-cross-entropy", o.vocabulary.fp16_loss,
         "With --fp16: the loss from fp16 logits in fp16, every step rounded as Megatron's, instead "
         "of in fp32.");
+}
+
+void describe_experts(OptionTable& t, MoeOptions& o) {
+  t.section("mixture of experts");
+  t.add("num-experts", o.num_experts,
+        "Experts of the layers that have them: one number, or one for each of these layers; 1: "
+        "none.",
+        between(1, 1e5));
+  t.add("expert-interval", o.interval, "Every how many layers one has experts.", between(1, 1e6));
+  t.add("dense-layers", o.dense_layers, "Layers, from 0, that have none all the same.",
+        between(0, 1e6));
+  t.add("moe-ffn-hidden-size", o.ffn, "Width of an expert; 0: that of the MLP.", between(0, 1e8));
+  t.add("moe-shared-expert-intermediate-size", o.shared_ffn,
+        "Width of an expert that all tokens go to, behind a gate; 0: there is none.",
+        between(0, 1e8));
+  t.add("mlp-type", o.kind, "Of layers with experts; residual: an MLP beside them (PR-MoE).",
+        {{"standard", MoeKind::standard}, {"residual", MoeKind::residual}});
+  t.add("topk", o.topk, "Experts that a token goes to.", between(1, kMostChoices))
+      .alias("moe-router-topk");
+  t.add("moe-normalize-gates", o.renormalise,
+        "The gates of a token sum to one; none: with a topk above 1, as DeepSpeed.");
+  t.add("moe-balance-all-choices", o.balance_all_choices,
+        "The balance loss counts all choices, not first ones; none: with a topk above 2, as "
+        "DeepSpeed.");
+  t.add("moe-token-dropping", o.drop_tokens,
+        "An expert takes tokens up to its capacity and drops the others.")
+      .shorthand("disable-moe-token-dropping", "false");
+  t.add("moe-train-capacity-factor", o.train_capacity,
+        "Capacity of an expert in training, beside an equal share of the tokens.", above(0));
+  t.add("moe-eval-capacity-factor", o.eval_capacity, "The same in evaluation.", above(0));
+  t.add("moe-min-capacity", o.min_capacity, "The least capacity of an expert.", at_least(0));
+  t.add("moe-random-token-selection", o.random_selection,
+        "With a topk of 1: whom a full expert serves is drawn, not a matter of order.");
+  t.add("moe-top2-2nd-expert-sampling", o.sample_second,
+        "With a topk of 2: the second expert is drawn, not the best of the rest.")
+      .shorthand("disable-moe-top2-2nd-expert-sampling", "false");
+  t.add("moe-input-jitter-eps", o.jitter,
+        "In training routers see their input times 1 plus or minus up to this.",
+        from_to_below(0, 1));
+  t.add("moe-loss-coeff", o.loss_coefficient, "Of the balance loss.", at_least(0))
+      .alias("moe-aux-loss-coeff");
+  t.add("moe-z-loss-coeff", o.z_coefficient, "Of the mean squared logsumexp of routers.",
+        at_least(0));
+}
+
+void describe_adapter(OptionTable& t, AdapterOptions& o) {
+  t.section("low-rank adapters");
+  t.add("lora", o.enabled,
+        "LoRA: the weights stay as they are, and low-rank products beside linear layers learn.");
+  t.add("lora-rank", o.rank, "Of the products.", between(1, 1e5)).alias("lora-r");
+  t.add("lora-alpha", o.alpha, "The products are multiplied by this / rank.", above(0));
+  t.add("use-rslora", o.by_root, "By alpha / the square root of the rank instead.");
+  t.add("lora-dropout", o.dropout, "Of what goes into the products.", from_to_below(0, 1));
+  t.add("lora-target-modules", o.targets,
+        "Layers that have them, by Hugging Face's names (q_proj, c_attn) or ours (attention.qkv, "
+        "mlp.down), or all-linear; none: queries and values.")
+      .alias("lora-targets");
 }
 
 void describe_randomness(OptionTable& t, ModelOptions& o) {
@@ -114,6 +180,10 @@ void describe_randomness(OptionTable& t, ModelOptions& o) {
         from_to_below(0, 1));
   t.add("hidden-dropout", o.residual.dropout, "Of hidden states and embeddings.",
         from_to_below(0, 1));
+  t.add("neftune-noise-alpha", o.vocabulary.noise_alpha,
+        "NEFTune: in training embeddings get uniform noise of up to this / sqrt(length x width); "
+        "0: none.",
+        at_least(0));
 }
 
 }  // namespace
@@ -121,8 +191,10 @@ void describe_randomness(OptionTable& t, ModelOptions& o) {
 void describe_model(OptionTable& table, ModelOptions& options) {
   describe_size(table, options);
   describe_layers(table, options);
+  describe_experts(table, options.moe);
   describe_positions(table, options.positions);
   describe_randomness(table, options);
+  describe_adapter(table, options.adapter);
   if (const auto describe = find_family(options.family).describe) {
     describe(table, options);
   }

@@ -2,6 +2,7 @@
 // Hugging Face's files. One value per family, in a file of its own, listed in registry.cpp.
 #pragma once
 
+#include <concepts>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,11 +16,16 @@ namespace bloomery {
 class OptionTable;
 
 // How a tensor of Hugging Face's files becomes one of ours, and back. '#' in the names stands for
-// the number of the layer. Several of theirs, separated by '|', make one of ours: their parts lie
-// along dimension x. The layout says their dimensions, then ours, in letters: v vocabulary,
-// p positions, e hidden size, m key/value heads, h heads, d channels of a head, q those of all
-// heads, f feed-forward size, t three (query, key, value), x as many as `parts` says; one of their
-// dimensions that is made of several is in parentheses, slowest first.
+// the number of the layer, '<' for the one before it and '$' for the last. The first rule
+// counts that has a name of ours and whose shape fits. Several of theirs, separated by '|', make
+// one of ours: their parts lie along dimension x. The layout says their dimensions, then ours, in
+// letters: v vocabulary, p positions, e hidden size, w the same once more, m key/value heads, h
+// heads, d channels of a head, q those of all heads, g queries per key/value head, f feed-forward
+// size, r buckets of relative distances, s token types, b two (a yes or no), c outputs of a task's
+// head, t three (query, key, value), n experts, i feed-forward size of one, u of the shared one, x
+// as many as `parts` says; one of their dimensions that is made of several is in parentheses,
+// slowest first. '*' stands for the number of an expert: the parts of all experts make one of ours,
+// one expert after another.
 struct TensorRule {
   std::string_view ours, theirs, layout;
   std::string_view parts = "";  // extents of x: "g11" is queries per group, one key, one value
@@ -32,8 +38,28 @@ struct HuggingFace {
   std::string_view output;        // its name, which tied models leave out
   std::span<const TensorRule> tensors;
   std::span<const std::string_view> ignored;  // endings of names of stored buffers without numbers
+  bool has_experts = false;                   // in place of its MLPs
   // Both directions: a reading config fills the options, a writing one is filled from them.
   void (*config)(HfConfig& config, ModelOptions& options) = nullptr;
+};
+
+// The forms that the models of a family may have, the first that fits is written; often one.
+class HuggingFaceForms : public std::span<const HuggingFace> {
+ public:
+  constexpr HuggingFaceForms() = default;
+  template <std::same_as<const HuggingFace*> Pointer>  // not what an array decays to
+  constexpr HuggingFaceForms(const Pointer& form) : span(form, 1) {}
+  template <std::size_t kCount>
+  constexpr HuggingFaceForms(const HuggingFace (&forms)[kCount]) : span(forms) {}
+};
+
+// A tensor of Megatron's checkpoints: row-major it is ours, as far as a tensor rank holds it. '#'
+// in the names stands for the number of the layer, '*' in theirs for an expert, whose tensors are
+// one of ours, expert after expert.
+struct MegatronTensor {
+  static constexpr int kWhole = 99;
+  std::string_view ours, theirs;
+  int cut = kWhole;  // dimension of ours that tensor ranks divide; from the last one if negative
 };
 
 struct Family {
@@ -48,10 +74,18 @@ struct Family {
   std::vector<std::string> (*problems)(const ModelOptions& options,
                                        const MeshDegrees& degrees) = nullptr;
   int (*num_blocks)(const ModelOptions& options) = nullptr;
+  // Of models with an encoder: the first block of the decoder, where a pipeline stage must begin.
+  // The block before it leaves the encoder's output in the state. Null: there is no encoder.
+  int (*decoder_begin)(const ModelOptions& options) = nullptr;
   // Blocks of the slice, of completed options.
   Blocks (*blocks)(const ModelOptions& options, const Mesh& mesh, DType dtype,
                    BlockRange slice) = nullptr;
-  const HuggingFace* hugging_face = nullptr;  // null: there is no such form
+  // The family of a model that this one may start from (--bert-load): a parameter whose name is one
+  // of that model's behind a first part, as query.blocks.0.norm_1.gain, takes its values. Empty:
+  // there is none.
+  std::string_view starts_from = "";
+  HuggingFaceForms hugging_face;                  // empty: there is no such form
+  std::span<const MegatronTensor> megatron = {};  // empty: Megatron has no such model
 };
 
 // In the order of help; the first is the default.

@@ -1,6 +1,7 @@
 // GPT as Megatron trains it: every common option is open. Its Hugging Face form is GPT-2.
 #include "models/decoder.h"
 #include "models/families.h"
+#include "models/megatron.h"
 
 namespace bloomery {
 namespace {
@@ -58,6 +59,7 @@ void config(HfConfig& c, ModelOptions& o) {
   c.fixed(o.positions.learned, true, "it has no table of positions");
   c.fixed(o.norm.kind, NormKind::layer, "its norms are not layer norms");
   c.fixed(o.norm.one_plus_gain, false, "its norms multiply by 1 + gain");
+  c.extras(o, {});
   c.fixed(o.attention.qkv_bias, true, "its queries, keys and values have no biases");
   c.fixed(o.attention.output_bias, true, "the output of its attention has no bias");
   c.fixed(o.mlp.bias, true, "its feed-forward layers have no biases");
@@ -89,7 +91,8 @@ const Family& gpt_family() {
       .defaults = defaults,
       .num_blocks = num_decoder_blocks,
       .blocks = decoder_blocks,
-      .hugging_face = &kGpt2};
+      .hugging_face = &kGpt2,
+      .megatron = kMegatronDecoder};
   return kFamily;
 }
 

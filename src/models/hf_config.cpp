@@ -108,6 +108,40 @@ void HfConfig::size(std::initializer_list<const char*> keys, std::int64_t& field
   }
 }
 
+void HfConfig::labels(std::int64_t& field) {
+  constexpr const char* kNames = "id2label";
+  if (!reading()) {
+    Document &names = json_->document[kNames], &numbers = json_->document["label2id"];
+    names = numbers = Document::object();
+    for (std::int64_t i = 0; i < field; ++i) {
+      names[std::to_string(i)] = concat("LABEL_", i);
+      numbers[concat("LABEL_", i)] = i;
+    }
+    return;
+  }
+  const Document names = json_->find({kNames});
+  if (names.is_null()) {
+    return size({"num_labels"}, field, 2);
+  }
+  json_->require(names.is_object() && !names.empty(), kNames, names, "must name the classes");
+  field = std::max<std::int64_t>(1, static_cast<std::int64_t>(names.size()));
+}
+
+void HfConfig::sizes(const char* key, std::vector<std::int64_t>& field) {
+  if (!reading()) {
+    json_->document[key] = field;
+    return;
+  }
+  field.clear();
+  const Document value = json_->find({key});
+  bool good = value.is_null() || value.is_array();
+  for (std::size_t i = 0; good && i < value.size(); ++i) {
+    good = value[i].is_number_unsigned() && value[i] <= std::numeric_limits<std::int32_t>::max();
+    field.push_back(good ? value[i].get<std::int64_t>() : 0);
+  }
+  json_->require(good, key, value, "must be a list of whole numbers");
+}
+
 void HfConfig::number(const char* key, double& field, double otherwise, double low, double high) {
   if (reading()) {
     field = json_->number(json_->document, key, otherwise, low, high);
@@ -152,6 +186,34 @@ void HfConfig::activation(const char* key, MlpKind& field, const char* otherwise
   field = good ? found->*kind : MlpKind::gelu_tanh;
 }
 
+void HfConfig::activation(const char* key, MlpKind& field, std::initializer_list<Word> words) {
+  const Document value = reading() ? json_->find({key}) : Document();
+  for (const Word& word : words) {
+    if (reading() ? value == word.theirs : field == word.ours) {
+      field = word.ours;
+      json_->document[key] = word.theirs;
+      return;
+    }
+  }
+  if (reading() && value.is_null()) {
+    field = words.begin()->ours;
+  } else if (reading()) {
+    json_->require(false, key, value, "this function is not supported");
+  } else {
+    json_->problems.push_back("its activation has no name there");
+  }
+}
+
+void HfConfig::decoder_start(std::int64_t vocabulary, std::int64_t otherwise) {
+  constexpr const char* kKey = "decoder_start_token_id";
+  if (reading()) {
+    token_ids.decoder_start = json_->token(kKey, vocabulary, otherwise);
+  } else {
+    token_ids.decoder_start = token_ids.decoder_start.value_or(otherwise);
+    json_->document[kKey] = *token_ids.decoder_start;
+  }
+}
+
 void HfConfig::tokens(std::int64_t vocabulary, const HfTokenIds& otherwise) {
   HfTokenIds& ids = token_ids;
   if (reading()) {
@@ -173,13 +235,10 @@ void HfConfig::only(const char* key, bool value, const char* why) {
   }
 }
 
-void HfConfig::only_words(const char* key, std::string_view word, const char* why) {
+void HfConfig::only_word(const char* key, std::string_view word, const char* why) {
   if (reading()) {
-    const Document list = json_->find({key});
-    const bool good =
-        list.is_null() ||
-        (list.is_array() && std::ranges::all_of(list, [&](const auto& w) { return w == word; }));
-    json_->require(good, key, list, why);
+    const Document value = json_->find({key});
+    json_->require(value.is_null() || value == word, key, value, why);
   }
 }
 
@@ -195,6 +254,10 @@ void HfConfig::require(bool good, const std::string& problem) {
     json_->problems.push_back(problem);
   }
 }
+
+void HfConfig::note(const std::string& text) { json_->notes.push_back(text); }
+
+const std::vector<std::string>& HfConfig::notes() const { return json_->notes; }
 
 const std::vector<std::string>& HfConfig::problems() const { return json_->problems; }
 
@@ -212,7 +275,10 @@ std::string HfConfig::text() const { return json_->document.dump(2) + "\n"; }
 std::string generation_config(const HfTokenIds& tokens) {
   Document json = Document::object();
   const std::pair<const char*, const std::optional<std::int64_t>*> ids[] = {
-      {"bos_token_id", &tokens.bos}, {"eos_token_id", &tokens.eos}, {"pad_token_id", &tokens.pad}};
+      {"bos_token_id", &tokens.bos},
+      {"eos_token_id", &tokens.eos},
+      {"pad_token_id", &tokens.pad},
+      {"decoder_start_token_id", &tokens.decoder_start}};
   for (const auto& [key, id] : ids) {
     if (*id) {
       json[key] = **id;

@@ -14,7 +14,7 @@ inline HfDocument or_null(const std::optional<std::int64_t>& id) {
 struct HfConfig::Json {
   bool reading = true;
   std::string source;
-  std::vector<std::string> problems;
+  std::vector<std::string> problems, notes;
   HfDocument document = HfDocument::object();
 
   // The value of the first of the keys that is there and not null; null otherwise.

@@ -1,6 +1,8 @@
 // What Llama and the families like it share in Hugging Face's files.
 #pragma once
 
+#include <array>
+
 #include "models/family.h"
 
 namespace bloomery {
@@ -16,6 +18,8 @@ inline constexpr TensorRule kLlamaTensors[] = {
      "layers.#.self_attn.q_proj.bias|layers.#.self_attn.k_proj.bias|"
      "layers.#.self_attn.v_proj.bias",
      "(m x d) -> m x d", "g11"},
+    {"blocks.#.attention.query_norm.gain", "layers.#.self_attn.q_norm.weight", "d -> d"},
+    {"blocks.#.attention.key_norm.gain", "layers.#.self_attn.k_norm.weight", "d -> d"},
     {"blocks.#.attention.projection.weight", "layers.#.self_attn.o_proj.weight", "e q -> e q"},
     {"blocks.#.attention.projection.bias", "layers.#.self_attn.o_proj.bias", "e -> e"},
     {"blocks.#.norm_2.gain", "layers.#.post_attention_layernorm.weight", "e -> e"},
@@ -29,15 +33,40 @@ inline constexpr TensorRule kLlamaTensors[] = {
     {"head.weight", "lm_head.weight", "v e -> v e"},
 };
 
+// The same rules and further ones, as one list.
+template <std::size_t kSome, std::size_t kMore>
+constexpr std::array<TensorRule, kSome + kMore> with_further(const TensorRule (&some)[kSome],
+                                                             const TensorRule (&more)[kMore]) {
+  std::array<TensorRule, kSome + kMore> all{};
+  for (std::size_t i = 0; i < kSome + kMore; ++i) {
+    all[i] = i < kSome ? some[i] : more[i - kSome];
+  }
+  return all;
+}
+
 // What transformers takes where config.json does not say it.
 struct LlamaDefaults {
   std::int64_t heads, layers, hidden, ffn;
   std::int64_t groups = 0;  // 0: as many as heads
   std::int64_t vocabulary = 32000, max_length = 2048;
+  std::int64_t head_dim = 0;  // 0: hidden / heads
+  const char* activation = "silu";
+  bool tied = false;
+  bool one_plus_gain = false;  // in the norms of all its models
+  HfExtras extras;
 };
 
-// Everything but biases and token ids.
+// Everything but biases, windows and token ids.
 void llama_like_config(HfConfig& config, ModelOptions& options, const LlamaDefaults& defaults);
+// attention_bias: of queries, keys, values and attention's output together.
+void attention_bias_config(HfConfig& config, ModelOptions& options);
 void llama_defaults(ModelOptions& options);
+
+// Experts that drop no token, as transformers' models have them, with its defaults for their number
+// and for how many a token takes.
+void no_drop_defaults(MoeOptions& options);
+void no_drop_config(HfConfig& config, MoeOptions& options,
+                    std::initializer_list<const char*> experts_key, std::int64_t experts,
+                    std::int64_t topk);
 
 }  // namespace bloomery

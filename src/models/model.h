@@ -19,7 +19,7 @@ class Model {
  public:
   // The whole model, or the blocks of `slice`. `dtype` is what activations and parameters are
   // computed in. An Error lists everything that makes the options impossible. The mesh must outlive
-  // the model.
+  // the model. Beside adapters all other parameters are frozen.
   Model(const ModelOptions& options, const Mesh& mesh, DType dtype,
         std::optional<BlockRange> slice = {});
 
@@ -28,7 +28,7 @@ class Model {
   // the stream (of batch.output_rows only, where they are given).
   State forward(Context& context, State state = {}, const RecomputeOptions& recompute = {}) const;
 
-  // Each distinct parameter once, in model order, with `uses` set.
+  // Each distinct parameter once, in model order. Its `uses` are the blocks that list it.
   const ParameterList& parameters() const { return parameters_; }
   const ModelOptions& options() const { return options_; }  // completed
   DType dtype() const { return dtype_; }
@@ -36,10 +36,12 @@ class Model {
   bool is_first() const { return slice_.begin == 0; }
   bool is_last() const { return slice_.end == num_blocks(options_); }
 
-  // What passes between two blocks of this model for such a batch, settled.
-  StateShape state_shape(const Batch& batch) const;
+  // What the first block of this slice gets from the one before it for such a batch, settled.
+  StateShape input_shape(const Batch& batch) const;
 
   static int num_blocks(const ModelOptions& options);
+  // The first block of a decoder that follows an encoder; 0: there is no encoder.
+  static int decoder_begin(const ModelOptions& options);
 
  private:
   ModelOptions options_;
@@ -49,6 +51,10 @@ class Model {
   Blocks blocks_;
   ParameterList parameters_;
 };
+
+// Of a model with an encoder: the first pipeline stage of its decoder. What the layout says or,
+// where it says nothing, such that all stages have about equally many layers.
+int decoder_stage(const ModelOptions& options, const Layout& layout);
 
 // Of the whole model, padding not counted.
 std::int64_t num_parameters(const ModelOptions& options);

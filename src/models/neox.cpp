@@ -1,6 +1,7 @@
 // GPT-NeoX, Pythia, open-calm: partly rotated heads, attention and MLP side by side (or not).
 #include "models/decoder.h"
 #include "models/families.h"
+#include "models/megatron.h"
 
 namespace bloomery {
 namespace {
@@ -56,6 +57,7 @@ void config(HfConfig& c, ModelOptions& o) {
   c.fixed(o.mlp.bias, true, "its feed-forward layers have no biases");
   c.fixed(o.norm.kind, NormKind::layer, "its norms are not layer norms");
   c.fixed(o.norm.one_plus_gain, false, "its norms multiply by 1 + gain");
+  c.extras(o, {});
   c.fixed(o.residual.after_norm, false, "its residuals branch off after the norm");
   c.fixed(o.attention.num_groups, o.attention.num_heads, "heads share keys and values");
   c.require(o.hidden_size % o.attention.num_heads == 0,
@@ -89,7 +91,8 @@ const Family& neox_family() {
                                      .defaults = defaults,
                                      .num_blocks = num_decoder_blocks,
                                      .blocks = decoder_blocks,
-                                     .hugging_face = &kNeox};
+                                     .hugging_face = &kNeox,
+                                     .megatron = kMegatronDecoder};
   return kFamily;
 }
 

@@ -1,7 +1,9 @@
-// Qwen2 and Qwen2.5: Llama with biases on queries, keys and values alone.
+// Qwen2 and Qwen2.5: Llama with biases on queries, keys and values alone, and sliding windows in
+// some layers.
 #include "models/decoder.h"
 #include "models/families.h"
 #include "models/llama.h"
+#include "models/megatron.h"
 
 namespace bloomery {
 namespace {
@@ -16,12 +18,12 @@ void config(HfConfig& c, ModelOptions& o) {
                      .ffn = 22016,
                      .groups = 32,
                      .vocabulary = 151936,
-                     .max_length = 32768});
+                     .max_length = 32768,
+                     .extras = {.windows = true}});
   c.fixed(o.attention.qkv_bias, true, "its queries, keys and values have no biases");
   c.fixed(o.attention.output_bias, false, "the output of its attention has a bias");
   c.fixed(o.mlp.bias, false, "its feed-forward layers have biases");
-  c.only("use_sliding_window", false, "sliding windows are not supported");
-  c.only_words("layer_types", "full_attention", "sliding windows are not supported");
+  c.window_by_layer(o.attention, o.num_layers);
   c.tokens(o.vocabulary.size, {});
 }
 
@@ -48,7 +50,8 @@ const Family& qwen2_family() {
                                      .defaults = defaults,
                                      .num_blocks = num_decoder_blocks,
                                      .blocks = decoder_blocks,
-                                     .hugging_face = &kQwen2};
+                                     .hugging_face = &kQwen2,
+                                     .megatron = kMegatronDecoder};
   return kFamily;
 }
 

@@ -77,15 +77,35 @@ Json from_first_version(const JsonFields& old) {
   return now;
 }
 
+constexpr const char* kTargets = "lora-target-modules";
+constexpr const char* kAdapter[] = {"lora", "lora-rank", "lora-alpha", "use-rslora",
+                                    "lora-dropout"};
+
 // Only training asks for them.
 constexpr std::string_view kFree[] = {
-    "make-vocab-size-divisible-by", "add-bias-linear",         "bias-gelu-fusion",
-    "fp32-residual-connection",     "padded-vocab-in-softmax", "init-method-std",
-    "init-method-xavier-uniform",   "attention-dropout",       "hidden-dropout",
+    "make-vocab-size-divisible-by",
+    "add-bias-linear",
+    "bias-gelu-fusion",
+    "fp32-residual-connection",
+    "padded-vocab-in-softmax",
+    "init-method-std",
+    "init-method-xavier-uniform",
+    "attention-dropout",
+    "hidden-dropout",
     "fp16-lm-cross-entropy",
+    "ffn-dropout",
+    "lora-dropout",
+    "neftune-noise-alpha",
+    "final-norm-dropout",
+    "embedding-dropout-after-norm",
+    "retriever-score-scaling",
+    "retriever-report-topk-accuracies",
 };
 
 bool compared(const std::string& name, const ModelOptions& here, const ModelOptions& stored) {
+  if (name.starts_with("lora-") || name == "use-rslora") {
+    return here.adapter.enabled && stored.adapter.enabled && name != "lora-dropout";
+  }
   if (name == "max-position-embeddings") {
     return here.positions.has_table() && stored.positions.has_table();
   }
@@ -145,8 +165,16 @@ void read_record(OptionTable& table, const ModelOptions& stored, const std::stri
     rows.erase(name);
   }
   for (const std::string_view name : kFree) {
-    if (table.given(name)) {
+    if (rows.contains(name) && table.given(name)) {  // some families alone have it
       rows.erase(std::string(name));
+    }
+  }
+  if (!stored.adapter.enabled || table.given(kTargets)) {  // words that still are to be understood
+    rows.erase(kTargets);
+  }
+  if (!stored.adapter.enabled) {  // what stands beside its weights is for the flags to say
+    for (const char* name : kAdapter) {
+      rows.erase(name);
     }
   }
   table.read_json(rows.dump(), place);

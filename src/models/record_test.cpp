@@ -43,62 +43,133 @@ std::string with(const std::string& record, const std::string& key, const Json& 
   return object.dump();
 }
 
-// Every row that is described, with another value than its default.
+// Every row that is described, with another value than its default: of all models, and of experts.
+const std::pair<const char*, Json> kChanged[] = {
+    {"num-layers", 5},
+    {"hidden-size", 60},
+    {"num-attention-heads", 10},
+    {"num-key-value-heads", 2},
+    {"kv-channels", 16},
+    {"ffn-hidden-size", 40},
+    {"vocabulary-size", 78},
+    {"make-vocab-size-divisible-by", 8},
+    {"max-position-embeddings", 34},
+    {"normalization", "rmsnorm"},
+    {"layernorm-epsilon", 3e-7},
+    {"apply-layernorm-1p", true},
+    {"activation", "swiglu"},
+    {"bias-gelu-fusion", false},
+    {"add-bias-linear", false},
+    {"add-qkv-bias", false},
+    {"add-attention-output-bias", false},
+    {"add-mlp-bias", false},
+    {"qk-layernorm", true},
+    {"sliding-window", 9},
+    {"window-attn-skip-freq", {1, 0, 1, 1, 0}},
+    {"use-parallel-residual", true},
+    {"apply-residual-connection-post-layernorm", true},
+    {"fp32-residual-connection", true},
+    {"untie-embeddings-and-output-weights", true},
+    {"scale-embeddings", true},
+    {"padded-vocab-in-softmax", true},
+    {"fp16-lm-cross-entropy", true},
+    {"use-rotary-position-embeddings", true},
+    {"rotary-position-embeddings-theta", 12345.678901234567},
+    {"rotary-percent", 0.25},
+    {"rotary-interleaved", true},
+    {"position-embedding", false},
+    {"rope-scaling", "yarn"},
+    {"rope-scaling-factor", 4.5},
+    {"rope-original-length", 1000},
+    {"rope-low-frequency-factor", 1.5},
+    {"rope-high-frequency-factor", 3.5},
+    {"rope-beta-fast", 30},
+    {"rope-beta-slow", 2},
+    {"rope-attention-factor", 1.25},
+    {"rope-mscale", 0.5},
+    {"rope-mscale-all-dim", 0.75},
+    {"rope-truncate", false},
+    {"attention-dropout", 0.1},
+    {"hidden-dropout", 0.2},
+    {"init-method-std", 0.1 / 3},
+    {"init-method-xavier-uniform", true},
+};
+const std::pair<const char*, Json> kChangedExperts[] = {
+    {"num-experts", {8}},
+    {"expert-interval", 1},
+    {"dense-layers", {3}},
+    {"moe-ffn-hidden-size", 24},
+    {"moe-shared-expert-intermediate-size", 40},
+    {"topk", 3},
+    {"moe-normalize-gates", true},
+    {"moe-balance-all-choices", true},
+    {"moe-token-dropping", false},
+    {"moe-train-capacity-factor", 1.5},
+    {"moe-eval-capacity-factor", 2.5},
+    {"moe-min-capacity", 7},
+    {"moe-random-token-selection", false},
+    {"moe-top2-2nd-expert-sampling", false},
+    {"moe-input-jitter-eps", 0.01},
+    {"moe-loss-coeff", 0.02},
+    {"moe-z-loss-coeff", 0.001},
+};
+const std::pair<const char*, Json> kChangedTuning[] = {
+    {"lora", true},
+    {"lora-rank", 3},
+    {"lora-alpha", 5.5},
+    {"use-rslora", true},
+    {"lora-dropout", 0.25},
+    {"lora-target-modules", {"attention.qkv"}},
+    {"neftune-noise-alpha", 2.5},
+};
+
 TEST(Record, EveryOptionComesBackExactly) {
-  const std::pair<const char*, Json> changed[] = {
-      {"num-layers", 5},
-      {"hidden-size", 60},
-      {"num-attention-heads", 10},
-      {"num-key-value-heads", 2},
-      {"kv-channels", 16},
-      {"ffn-hidden-size", 40},
-      {"vocabulary-size", 78},
-      {"make-vocab-size-divisible-by", 8},
-      {"max-position-embeddings", 34},
-      {"normalization", "rmsnorm"},
-      {"layernorm-epsilon", 3e-7},
-      {"apply-layernorm-1p", true},
-      {"activation", "swiglu"},
-      {"bias-gelu-fusion", false},
-      {"add-bias-linear", false},
-      {"add-qkv-bias", false},
-      {"add-attention-output-bias", false},
-      {"add-mlp-bias", false},
-      {"use-parallel-residual", true},
-      {"apply-residual-connection-post-layernorm", true},
-      {"fp32-residual-connection", true},
-      {"untie-embeddings-and-output-weights", true},
-      {"padded-vocab-in-softmax", true},
-      {"fp16-lm-cross-entropy", true},
-      {"use-rotary-position-embeddings", true},
-      {"rotary-position-embeddings-theta", 12345.678901234567},
-      {"rotary-percent", 0.25},
-      {"rotary-interleaved", true},
-      {"position-embedding", false},
-      {"rope-scaling", "yarn"},
-      {"rope-scaling-factor", 4.5},
-      {"rope-original-length", 1000},
-      {"rope-low-frequency-factor", 1.5},
-      {"rope-high-frequency-factor", 3.5},
-      {"rope-beta-fast", 30},
-      {"rope-beta-slow", 2},
-      {"rope-attention-factor", 1.25},
-      {"rope-mscale", 0.5},
-      {"rope-mscale-all-dim", 0.75},
-      {"rope-truncate", false},
-      {"attention-dropout", 0.1},
-      {"hidden-dropout", 0.2},
-      {"init-method-std", 0.1 / 3},
-      {"init-method-xavier-uniform", true},
-  };
+  std::vector<std::pair<const char*, Json>> changed(std::begin(kChanged), std::end(kChanged));
+  changed.insert(changed.end(), std::begin(kChangedExperts), std::end(kChangedExperts));
+  changed.insert(changed.end(), std::begin(kChangedTuning), std::end(kChangedTuning));
   Json all = Json::parse(to_record(small_model()));
-  EXPECT_EQ(all.size(), std::size(changed) + 2) << "a row is not in the list of this test";
+  EXPECT_EQ(all.size(), changed.size() + 3) << "a row is not in the list of this test";
   for (const auto& [name, value] : changed) {
     ASSERT_TRUE(all.contains(name)) << name;
     EXPECT_NE(all[name], value) << name;
     all[name] = value;
   }
   EXPECT_EQ(Json::parse(to_record(read(all.dump()))), all);
+  all["moe-shared-expert-intermediate-size"] = 0;  // there is one of the two
+  all["mlp-type"] = "residual";
+  EXPECT_EQ(Json::parse(to_record(read(all.dump()))), all);
+}
+
+// Which layers have a window: all, those of a list, or all but every so-many-th.
+TEST(ModelOptions, WindowsByLayer) {
+  ModelOptions o = small_model();
+  o.num_layers = 5;
+  o.attention.window = 7;
+  const auto windows = [&](const std::vector<std::int64_t>& layers) {
+    ModelOptions given = o;
+    given.attention.window_layers = layers;
+    const SelfAttentionOptions a = completed(given).attention;
+    std::vector<std::int64_t> all;
+    for (std::int64_t layer = 0; layer < 5; ++layer) {
+      all.push_back(a.window_of(layer));
+    }
+    return all;
+  };
+  using Windows = std::vector<std::int64_t>;
+  EXPECT_EQ(windows({}), (Windows{7, 7, 7, 7, 7}));
+  EXPECT_EQ(windows({0, 1, 0, 0, 1}), (Windows{0, 7, 0, 0, 7}));
+  EXPECT_EQ(windows({2}), (Windows{7, 0, 7, 0, 7}));
+  EXPECT_EQ(windows({0, 0, 0, 0, 0}), (Windows{0, 0, 0, 0, 0}));
+  o.attention.window_layers = {1, 0, 1};
+  EXPECT_EQ(problems(o, {}).size(), 1u);
+  o.attention.window_layers = {};
+  EXPECT_EQ(problems(o, {}).size(), 0u);
+  o.attention.causal = false;
+  EXPECT_EQ(problems(o, {}).size(), 1u);
+  o = small_model();
+  o.norm.kind = NormKind::layer;
+  o.attention.head_norm = true;
+  EXPECT_EQ(problems(o, {}).size(), 1u);
 }
 
 TEST(Record, UnknownNamesAreToldAndMissingOnesHaveTheirDefaults) {

@@ -11,8 +11,10 @@ namespace {
 // a family of their own.
 struct Registry {
   std::mutex mutex;
-  std::vector<const Family*> families = {&gpt_family(), &llama_family(), &qwen2_family(),
-                                         &neox_family()};
+  std::vector<const Family*> families = {&gpt_family(),     &llama_family(),     &qwen2_family(),
+                                         &neox_family(),    &mistral_family(),   &qwen3_family(),
+                                         &gemma_family(),   &bert_family(),      &t5_family(),
+                                         &mixtral_family(), &qwen2_moe_family(), &ict_family()};
 };
 
 Registry& registry() {

@@ -6,9 +6,15 @@
 
 namespace bloomery {
 
+const Batch& batch_of(const Context& context, const State& state) {
+  const Batch& batch = context.batch;
+  return batch.encoder && !state.encoder ? *batch.encoder : batch;
+}
+
 State settle(Context& context, State state) {
   if (state.pending) {
-    state.stream = settle(context, state.stream, state.pending, pending_dropout(context, state));
+    Context here = context.with_batch(batch_of(context, state));
+    state.stream = settle(here, state.stream, state.pending, pending_dropout(here, state));
     state.pending = {};
     state.pending_dropout = 0;
   }
@@ -63,7 +69,8 @@ State run_blocks(Context& context, State state, std::span<const std::unique_ptr<
       }
       return inside;
     };
-    const bool repeated = segment.front()->is_layer() &&
+    const bool itself = length == 1 && segment.front()->recomputes_itself(context);
+    const bool repeated = segment.front()->is_layer() && !itself &&
                           (options.method == Method::uniform ||
                            (options.method == Method::block && layer < options.num_layers));
     state = repeated ? recompute(context, settle(context, std::move(state)), run)

@@ -27,9 +27,15 @@ class Block {
   virtual void collect(ParameterList& parameters) const = 0;
   // Whether it may stand in a segment that is recomputed: the ends of a model may not.
   virtual bool is_layer() const { return true; }
+  // Whether only its input is kept in any case, so that recomputing it alone gains nothing.
+  virtual bool recomputes_itself(const Context&) const { return false; }
 };
 
 using Blocks = std::vector<std::unique_ptr<Block>>;
+
+// Whose tokens the stream stands for: those of the batch or, in a model with an encoder until its
+// output is there, those that the encoder reads.
+const Batch& batch_of(const Context& context, const State& state);
 
 // Adds what is pending, at boundaries where only the stream may pass.
 State settle(Context& context, State state);

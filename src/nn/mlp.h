@@ -15,7 +15,11 @@ class Mlp {
   void collect(ParameterList& parameters) const;
 
  private:
+  Value dropped(Context& context, const Value& activated) const;
+
   MlpOptions options_;
+  std::string dropout_purpose_;
+  std::int64_t first_channel_;  // of those held here
   ParallelLinear up_, down_;
 };
 

@@ -1,6 +1,7 @@
 #include "parallel/head_loss.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/round_up.h"
 #include "ops/arithmetic/arithmetic.h"
@@ -12,19 +13,28 @@ namespace {
 
 constexpr std::int64_t kMiB = 1 << 20;
 
-LossColumns columns_of(const Parameter& weight, const HeadOptions& options) {
-  const std::int64_t held = weight.value.shape()[0];
-  const std::int64_t real =
-      std::clamp<std::int64_t>(options.vocabulary - options.first_token, 0, held);
-  return {.first_token = options.first_token, .num_valid = options.padded_in_softmax ? held : real};
+// That stand for tokens.
+std::int64_t num_real_columns(const Parameter& weight, const HeadOptions& options) {
+  return std::clamp<std::int64_t>(options.vocabulary - options.first_token, 0,
+                                  weight.value.shape()[0]);
 }
 
-void check_head(const Value& x, const Parameter& weight, const HeadOptions& options) {
+LossColumns columns_of(const Parameter& weight, const HeadOptions& options) {
+  return {.first_token = options.first_token,
+          .num_valid = options.padded_in_softmax ? weight.value.shape()[0]
+                                                 : num_real_columns(weight, options)};
+}
+
+void check_head(const Value& x, const Parameter& weight, const HeadOptions& options,
+                const Parameter* bias) {
   const Tensor& w = weight.value;
   check(x.shape().rank() == 2 && w.shape().rank() == 2 && x.shape()[1] == w.shape()[1] &&
             x.dtype() == w.dtype(),
         "head: x ", x.dtype(), x.shape(), " and weight ", weight.name, " ", w.dtype(), w.shape(),
         " must be [tokens, hidden] and [columns, hidden] of one dtype");
+  check(bias == nullptr ||
+            (bias->value.shape() == Shape{w.shape()[0]} && bias->value.dtype() == w.dtype()),
+        "head: the bias must be ", w.dtype(), Shape{w.shape()[0]}, " beside weight ", weight.name);
   check(options.vocabulary > 0 && options.first_token >= 0, "head: vocabulary ", options.vocabulary,
         " with first token ", options.first_token, ": give the global size of the vocabulary");
 }
@@ -52,6 +62,16 @@ std::int64_t choose_chunk(const Stream& stream, std::int64_t tokens, std::int64_
   return round_up(chunk, multiple);
 }
 
+// x weight^T + bias.
+void multiply(Stream& stream, const Tensor& x, const Parameter& weight, const Parameter* bias,
+              const Tensor& logits) {
+  launch(stream, Matmul{.a = x,
+                        .b = weight.value,
+                        .d = logits,
+                        .transpose_b = true,
+                        .bias = bias != nullptr ? ConstView(bias->value) : ConstView()});
+}
+
 Tensor slice(const Tensor& tensor, std::int64_t begin, std::int64_t end) {
   return tensor ? tensor.slice(begin, end) : tensor;
 }
@@ -59,12 +79,14 @@ Tensor slice(const Tensor& tensor, std::int64_t begin, std::int64_t end) {
 // One forward pass over the chunks.
 class HeadPass {
  public:
-  HeadPass(Context& context, const Value& x, Parameter& weight, const HeadOptions& options)
+  HeadPass(Context& context, const Value& x, Parameter& weight, const HeadOptions& options,
+           Parameter* bias, const Distillation* distillation)
       : context_(context),
         stream_(context.stream),
-        tensor_(context.mesh.axis(Axis::tensor)),
+        ranks_(context.mesh.axes(options.column_axes)),
         x_(x.data),
         weight_(weight),
+        bias_(bias),
         columns_(columns_of(weight, options)),
         vocabulary_(options.vocabulary),
         sums_input_gradient_(options.sums_input_gradient),
@@ -73,12 +95,21 @@ class HeadPass {
     const std::int64_t tokens = x.shape()[0];
     inverse_ = Tensor::empty(stream_, sum_dtype_, {1});
     losses_ = Tensor::empty(stream_, sum_dtype_, {tokens});
-    sum_mask(tokens, context.mesh.axes(options.sequence_axes));
+    if (options.weighted) {
+      launch(stream_, LossMaskSum{.num_tokens = 1, .inverse = inverse_});  // one
+    } else {
+      sum_mask(tokens, context.mesh.axes(options.sequence_axes));
+    }
     if (context.tape != nullptr) {
-      weight_sink_ = context.tape->sink(weight);
+      weight_sink_ = weight.frozen ? Sink() : context.tape->sink(weight);
+      bias_sink_ = bias != nullptr && !bias->frozen ? context.tape->sink(*bias) : Sink();
       if (x.wants_grad()) {
         grad_x_ = Tensor::empty(stream_, x.dtype(), x.shape());
       }
+    }
+    if (distillation != nullptr) {
+      distillation_.emplace(context, *distillation, ranks_, num_real_columns(weight, options),
+                            inverse_);
     }
   }
 
@@ -90,11 +121,13 @@ class HeadPass {
       const std::int64_t end = std::min(tokens, begin + chunk_tokens);
       run_chunk(begin, end, buffer.slice(0, end - begin));
     }
-    if (tokens == 0 && weight_sink_ && !weight_sink_.add) {
-      stream_.fill(weight_sink_.target.data(), 0, weight_sink_.target.bytes());
+    for (const Sink& sink : {weight_sink_, bias_sink_}) {
+      if (tokens == 0 && sink && !sink.add) {
+        stream_.fill(sink.target.data(), 0, sink.target.bytes());
+      }
     }
     if (grad_x_ && sums_input_gradient_) {
-      tensor_.all_reduce(grad_x_, Reduce::sum, stream_);  // each rank has only its columns' part
+      ranks_.all_reduce(grad_x_, Reduce::sum, stream_);  // each rank has only its columns' part
     }
   }
 
@@ -107,9 +140,12 @@ class HeadPass {
     return loss;
   }
   const Tensor& token_losses() const { return losses_; }
+  Tensor distillation_loss() const { return distillation_ ? distillation_->mean_loss() : Tensor(); }
   const Tensor& grad_x() const { return grad_x_; }
 
  private:
+  bool with_gradients() const { return context_.tape != nullptr; }
+
   // inverse_ of the mask's sum over the tokens of all `ranks`.
   void sum_mask(std::int64_t tokens, Communicator& ranks) {
     const Tensor& mask = context_.batch.loss_mask;
@@ -126,8 +162,10 @@ class HeadPass {
     const Tensor x = x_.slice(begin, end);
     const Tensor labels = context_.batch.labels.slice(begin, end);
     const Tensor mask = slice(context_.batch.loss_mask, begin, end);
-    launch(stream_, Matmul{.a = x, .b = weight_.value, .d = logits, .transpose_b = true});
-    if (weight_sink_ && tensor_.size() == 1 && !in_half_) {
+    multiply(stream_, x, weight_, bias_, logits);
+    const Tensor from_teacher =
+        distillation_ ? distillation_->run(begin, end, logits, with_gradients()) : Tensor();
+    if (with_gradients() && ranks_.size() == 1 && !in_half_) {
       launch(stream_, LossAndGradient{.logits = logits,
                                       .labels = labels,
                                       .columns = columns_,
@@ -139,7 +177,10 @@ class HeadPass {
     } else {
       run_loss_over_ranks(logits, labels, mask, losses_.slice(begin, end));
     }
-    if (weight_sink_) {
+    if (from_teacher) {
+      launch(stream_, ScaleAdd{.x = from_teacher, .y = logits, .add = true});
+    }
+    if (with_gradients()) {
       multiply_gradient(logits, x, begin, end);
     }
   }
@@ -158,13 +199,13 @@ class HeadPass {
                                    .max = max,
                                    .sum = sum,
                                    .target = target});
-    tensor_.all_reduce(max, Reduce::max, stream_);
+    ranks_.all_reduce(max, Reduce::max, stream_);
     if (in_half_) {
       launch(stream_, HalfLossSum{.logits = logits, .columns = columns_, .max = max, .sum = sum});
     } else {
       launch(stream_, LossRescale{.local_max = local_max, .max = max, .sum = sum});
     }
-    tensor_.all_reduce(statistics.slice(2, 4), Reduce::sum, stream_);
+    ranks_.all_reduce(statistics.slice(2, 4), Reduce::sum, stream_);
     launch_as<HalfLossTokens>(LossTokens{.max = max,
                                          .sum = sum,
                                          .target = target,
@@ -172,7 +213,7 @@ class HeadPass {
                                          .mask = mask,
                                          .vocabulary = vocabulary_,
                                          .losses = losses});
-    if (weight_sink_) {
+    if (with_gradients()) {
       launch_as<HalfLossGradient>(LossGradient{.logits = logits,
                                                .labels = labels,
                                                .columns = columns_,
@@ -194,35 +235,44 @@ class HeadPass {
     }
   }
 
-  // dx = dlogits W and dW += dlogits^T x.
+  // dx = dlogits W, dW += dlogits^T x, and the bias gets the sum of dlogits over tokens.
   void multiply_gradient(const Tensor& grad_logits, const Tensor& x, std::int64_t begin,
                          std::int64_t end) {
     if (grad_x_) {
       launch(stream_, Matmul{.a = grad_logits, .b = weight_.value, .d = grad_x_.slice(begin, end)});
     }
-    launch(stream_, Matmul{.a = grad_logits,
-                           .b = x,
-                           .d = weight_sink_.target,
-                           .transpose_a = true,
-                           .add = weight_sink_.add});
-    weight_sink_.add = true;
+    if (weight_sink_) {
+      launch(stream_, Matmul{.a = grad_logits,
+                             .b = x,
+                             .d = weight_sink_.target,
+                             .transpose_a = true,
+                             .add = weight_sink_.add});
+      weight_sink_.add = true;
+    }
+    if (bias_sink_) {
+      launch(stream_,
+             ColumnSum{.x = grad_logits, .sums = bias_sink_.target, .add = bias_sink_.add});
+      bias_sink_.add = true;
+    }
   }
 
   Context& context_;
   Stream& stream_;
-  Communicator& tensor_;
+  Communicator& ranks_;
   const Tensor x_;
   Parameter& weight_;
+  Parameter* const bias_;  // or null
   const LossColumns columns_;
   const std::int64_t vocabulary_;
   const bool sums_input_gradient_;
   const bool in_half_;
   const DType sum_dtype_;
   Tensor inverse_, losses_, grad_x_;
-  Sink weight_sink_;  // null without a tape
+  Sink weight_sink_, bias_sink_;  // null without a tape, and of what is frozen
+  std::optional<DistillPass> distillation_;
 };
 
-void record(Tape& tape, const Slot& x, const Tensor& grad_x, Parameter& weight) {
+void record(Tape& tape, const Slot& x, const Tensor& grad_x, const ParameterList& parameters) {
   tape.record({.op = "head_loss",
                .input_gradient =
                    [x, grad_x](Tape& tape) {
@@ -232,37 +282,42 @@ void record(Tape& tape, const Slot& x, const Tensor& grad_x, Parameter& weight) 
                        write_grad(tape.stream(), grad_x, tape.sink(x));
                      }
                    },
-               .parameters = {&weight},
+               .parameters = parameters,
                .saved = {grad_x},
                .shape = {1}});
 }
 
 }  // namespace
 
-HeadLoss head_loss(Context& context, const Value& x, Parameter& weight,
-                   const HeadOptions& options) {
+HeadLoss head_loss(Context& context, const Value& x, Parameter& weight, const HeadOptions& options,
+                   Parameter* bias, const Distillation* distillation) {
   const OpScope scope(context.stream, "head_loss");
   check(!context.recomputing,
         "head_loss: computes its gradients in the forward pass and cannot be recomputed; leave it "
         "out of the segment");
-  check_head(x, weight, options);
+  check_head(x, weight, options, bias);
   check_batch(context.batch, x.shape()[0]);
-  const std::int64_t row_bytes =
-      weight.value.shape()[0] * static_cast<std::int64_t>(size_of(x.dtype()));
-  HeadPass pass(context, x, weight, options);
+  const std::int64_t row_bytes = weight.value.shape()[0] *
+                                 static_cast<std::int64_t>(size_of(x.dtype())) *
+                                 (distillation != nullptr ? 2 : 1);
+  HeadPass pass(context, x, weight, options, bias, distillation);
   pass.run(options.chunk_tokens > 0 ? options.chunk_tokens
                                     : choose_chunk(context.stream, x.shape()[0], row_bytes));
   if (context.tape != nullptr) {
-    record(*context.tape, x.slot, pass.grad_x(), weight);
+    record(*context.tape, x.slot, pass.grad_x(),
+           bias != nullptr ? ParameterList{&weight, bias} : ParameterList{&weight});
   }
-  return {.loss = {pass.mean_loss(), nullptr}, .token_losses = pass.token_losses()};
+  return {.loss = {pass.mean_loss(), nullptr},
+          .token_losses = pass.token_losses(),
+          .distillation = pass.distillation_loss()};
 }
 
-Value head_logits(Context& context, const Value& x, Parameter& weight, const HeadOptions& options) {
+Value head_logits(Context& context, const Value& x, Parameter& weight, const HeadOptions& options,
+                  const Parameter* bias) {
   const OpScope scope(context.stream, "head_logits");
-  check_head(x, weight, options);
+  check_head(x, weight, options, bias);
   Tensor logits = Tensor::empty(context.stream, x.dtype(), {x.shape()[0], weight.value.shape()[0]});
-  launch(context.stream, Matmul{.a = x.data, .b = weight.value, .d = logits, .transpose_b = true});
+  multiply(context.stream, x.data, weight, bias, logits);
   launch(context.stream,
          MaskColumns{.logits = logits, .num_valid = columns_of(weight, options).num_valid});
   return {std::move(logits), nullptr};

@@ -20,15 +20,16 @@ struct Sizes {
   bool padded_in_softmax = false;
   std::int64_t chunk_tokens = 0;
   double grad_scale = 0;  // 0: none
+  bool bias = false;
 };
 
-// With logits = x weight^T [tokens, vocabulary + padding], columns at or past `vocabulary` left out
-// unless padded_in_softmax = 1:
+// With logits = x weight^T + bias [tokens, vocabulary + padding], columns at or past `vocabulary`
+// left out unless padded_in_softmax = 1:
 //   token_losses[t] = logsumexp(logits[t]) - logits[t][labels[t]]
 //   loss = sum(loss_mask * token_losses) / sum(loss_mask), 0 when the mask is all zeros; without
 //   loss_mask the mean.
-// grad.x and grad.weight are those of grad_scale[0] * loss (without that input, of loss). The
-// result does not depend on chunk_tokens.
+// grad.x, grad.weight and grad.bias are those of grad_scale[0] * loss (without that input, of
+// loss). The result does not depend on chunk_tokens.
 OpCase head_case(const std::string& name, const Sizes& sizes) {
   OpCase result{.name = name, .seed_outputs = false};
   result.inputs = {
@@ -38,6 +39,12 @@ OpCase head_case(const std::string& name, const Sizes& sizes) {
        .shape = {sizes.vocabulary + sizes.padding, sizes.hidden},
        .deviation = sizes.scale},
       {.name = "labels", .role = Role::int32, .shape = {sizes.tokens}, .limit = sizes.vocabulary}};
+  if (sizes.bias) {
+    result.inputs.push_back({.name = "bias",
+                             .role = Role::parameter,
+                             .shape = {sizes.vocabulary + sizes.padding},
+                             .deviation = sizes.scale});
+  }
   if (!sizes.mask.empty()) {
     result.inputs.push_back(
         {.name = "loss_mask", .role = Role::real, .shape = {sizes.tokens}, .reals = sizes.mask});
@@ -57,7 +64,8 @@ OpCase head_case(const std::string& name, const Sizes& sizes) {
     const HeadLoss head = head_loss(context, in.value("x"), in.parameter("weight"),
                                     {.vocabulary = sizes.vocabulary,
                                      .padded_in_softmax = sizes.padded_in_softmax,
-                                     .chunk_tokens = sizes.chunk_tokens});
+                                     .chunk_tokens = sizes.chunk_tokens},
+                                    sizes.bias ? &in.parameter("bias") : nullptr);
     return {{"loss", head.loss}, {"token_losses", {head.token_losses, nullptr}}};
   };
   result.attributes = {{"vocabulary", concat(sizes.vocabulary)},
@@ -102,6 +110,16 @@ const std::vector<std::pair<std::string, Sizes>>& head_sizes() {
        {.tokens = 6, .hidden = 8, .vocabulary = 37, .mask = std::vector<double>(6, 0.0)}},
       {"vocabulary=37,grad_scale",
        {.tokens = 9, .hidden = 8, .vocabulary = 37, .mask = mask_with_zeros(9), .grad_scale = 128}},
+      {"vocabulary=5,bias", {.tokens = 7, .hidden = 3, .vocabulary = 5, .bias = true}},
+      {"vocabulary=130,bias,chunks",
+       {.tokens = 61,
+        .hidden = 24,
+        .vocabulary = 130,
+        .padding = 6,
+        .mask = mask_with_zeros(61),
+        .chunk_tokens = 16,
+        .grad_scale = 8,
+        .bias = true}},
       {"vocabulary=37,extreme", {.tokens = 8, .hidden = 16, .vocabulary = 37, .scale = 16}},
       {"vocabulary=5003", {.tokens = 4, .hidden = 16, .vocabulary = 5003, .padding = 117}},
   };
@@ -116,7 +134,7 @@ std::vector<OpCase> head_cases() {
   return cases;
 }
 
-// logits = x weight^T, columns at or past the attribute "vocabulary" -inf.
+// logits = x weight^T + bias, columns at or past the attribute "vocabulary" -inf.
 std::vector<OpCase> logits_cases() {
   std::vector<OpCase> cases;
   for (const auto& [tokens, vocabulary, columns] :
@@ -125,12 +143,15 @@ std::vector<OpCase> logits_cases() {
                 .seed_outputs = false,
                 .finite_differences = false};
     each.inputs = {{.name = "x", .role = Role::constant, .shape = {tokens, 16}},
-                   {.name = "weight", .role = Role::constant, .shape = {columns, 16}}};
+                   {.name = "weight", .role = Role::constant, .shape = {columns, 16}},
+                   {.name = "bias", .role = Role::constant, .shape = {columns}}};
     each.forward = [vocabulary](Context& context, Inputs& in) -> Outputs {
       Parameter weight = make_parameter("head", Box::whole(in.tensor("weight").shape()), {}, true);
       weight.value = in.tensor("weight");
+      Parameter bias = make_parameter("bias", Box::whole(in.tensor("bias").shape()), {}, true);
+      bias.value = in.tensor("bias");
       return {{"logits", head_logits(context, {in.tensor("x"), nullptr}, weight,
-                                     {.vocabulary = vocabulary})}};
+                                     {.vocabulary = vocabulary}, &bias)}};
     };
     each.attributes = {{"vocabulary", concat(vocabulary)}};
     cases.push_back(each);
@@ -158,8 +179,13 @@ Results definition(const Sizes& sizes, Inputs& in, Stream& stream) {
                   {"token_losses", std::vector<double>(sizes.tokens)},
                   {"grad.x", std::vector<double>(x.size())},
                   {"grad.weight", std::vector<double>(w.size())}};
+  std::vector<double> bias(static_cast<std::size_t>(columns));
+  if (sizes.bias) {
+    bias = in.parameter("bias").value.to_host<double>(stream);
+    results["grad.bias"].resize(bias.size());
+  }
   for (std::int64_t t = 0; t < sizes.tokens; ++t) {
-    std::vector<double> logits(static_cast<std::size_t>(valid));
+    std::vector<double> logits(bias.begin(), bias.begin() + valid);
     double max = -INFINITY, sum = 0;
     for (std::int64_t c = 0; c < valid; ++c) {
       for (std::int64_t h = 0; h < hidden; ++h) {
@@ -177,6 +203,9 @@ Results definition(const Sizes& sizes, Inputs& in, Stream& stream) {
     for (std::int64_t c = 0; c < valid; ++c) {
       const double grad =
           scale * weight * (std::exp(logits[c] - max) / sum - (c == labels[t] ? 1.0 : 0.0));
+      if (sizes.bias) {
+        results["grad.bias"][c] += grad;
+      }
       for (std::int64_t h = 0; h < hidden; ++h) {
         results["grad.x"][t * hidden + h] += grad * w[c * hidden + h];
         results["grad.weight"][c * hidden + h] += grad * x[t * hidden + h];
@@ -227,13 +256,16 @@ Results split_head(int num_ranks, std::int64_t columns) {
     Stream stream(device);
     Mesh mesh({.tensor = num_ranks}, std::move(world));
     Tape tape(stream);
-    std::vector<double> x(kTokens * kHidden), w(columns * kHidden);
+    std::vector<double> x(kTokens * kHidden), w(columns * kHidden), b;
     std::vector<std::int32_t> labels(kTokens);
     for (std::size_t i = 0; i < x.size(); ++i) {
       x[i] = random_normal(1, i);
     }
     for (std::size_t i = 0; i < w.size(); ++i) {
       w[i] = random_normal(2, i + static_cast<std::size_t>(rank * columns * kHidden));
+    }
+    for (std::int64_t c = rank * columns; c < (rank + 1) * columns; ++c) {
+      b.push_back(random_normal(3, static_cast<std::uint64_t>(c)));
     }
     for (int t = 0; t < kTokens; ++t) {
       labels[t] = (t * 7 + 3) % kVocabulary;
@@ -243,14 +275,18 @@ Results split_head(int num_ranks, std::int64_t columns) {
     Parameter weight = make_parameter("head", Box::whole({columns, kHidden}), {}, true);
     weight.value = Tensor::from_host(stream, w, {columns, kHidden});
     weight.grad = Tensor::empty(stream, DType::fp64, {columns, kHidden});
+    Parameter bias = make_parameter("bias", Box::whole({columns}), {}, true);
+    bias.value = Tensor::from_host(stream, b, {columns});
+    bias.grad = Tensor::empty(stream, DType::fp64, {columns});
     Context context{.stream = stream, .mesh = mesh, .batch = batch, .tape = &tape};
     const Value input = tape.value(Tensor::from_host(stream, x, {kTokens, kHidden}));
-    const HeadLoss head =
-        head_loss(context, input, weight,
-                  {.vocabulary = kVocabulary, .first_token = rank * columns, .chunk_tokens = 4});
+    const HeadLoss head = head_loss(
+        context, input, weight,
+        {.vocabulary = kVocabulary, .first_token = rank * columns, .chunk_tokens = 4}, &bias);
     tape.backward();
     results[rank] = {{"loss", head.loss.data.to_host<double>(stream)},
                      {"token_losses", head.token_losses.to_host<double>(stream)},
+                     {"grad.bias", bias.grad.to_host<double>(stream)},
                      {"grad.x", input.slot->grad.to_host<double>(stream)},
                      {"grad.weight", weight.grad.to_host<double>(stream)}};
   });
@@ -259,10 +295,13 @@ Results split_head(int num_ranks, std::int64_t columns) {
     for (const char* tensor : {"loss", "token_losses", "grad.x"}) {
       EXPECT_EQ(results[rank][tensor], whole[tensor]) << "rank " << rank << " " << tensor;
     }
-    whole["grad.weight"].insert(whole["grad.weight"].end(), results[rank]["grad.weight"].begin(),
-                                results[rank]["grad.weight"].end());
+    for (const char* tensor : {"grad.weight", "grad.bias"}) {
+      const std::vector<double>& part = results[rank][tensor];
+      whole[tensor].insert(whole[tensor].end(), part.begin(), part.end());
+    }
   }
   whole["grad.weight"].resize(kVocabulary * kHidden);
+  whole["grad.bias"].resize(kVocabulary);
   return whole;
 }
 

@@ -4,40 +4,14 @@
 #include <optional>
 #include <utility>
 
+#include "ops/activation/activation.h"
 #include "ops/arithmetic/arithmetic.h"
+#include "parallel/beside.h"
+#include "parallel/grid_layers.h"
 #include "parallel/sequence.h"
 
 namespace bloomery {
 namespace {
-
-// Communication that runs beside computation, on a stream of its own if there is one. The memory
-// that it touches belongs to the compute stream, which must wait() before anybody else uses it.
-class Beside {
- public:
-  explicit Beside(Stream* communication) : communication_(communication) {}
-
-  // Starts when `compute` has done everything so far.
-  void start(Stream& compute, const std::function<void(Stream&)>& call) {
-    if (communication_ == nullptr) {
-      return call(compute);
-    }
-    Event before(compute.device());
-    before.record(compute);
-    communication_->wait(before);
-    call(*communication_);
-    done_.emplace(compute.device());
-    done_->record(*communication_);
-  }
-  void wait(Stream& compute) {
-    if (done_) {
-      compute.wait(*done_);
-    }
-  }
-
- private:
-  Stream* communication_;
-  std::optional<Event> done_;
-};
 
 // The gradient of a column-parallel layer's input: a sum over ranks of what `part` got, of which
 // this rank keeps the tokens that it holds.
@@ -126,41 +100,66 @@ class GatheredInput {
   Tensor held_, all_;  // while it is gathered
 };
 
+// The input of a layer on its grid, where it has one. It is kept as it is: what would make the
+// input again knows no grid.
+struct Rounded {
+  Rounded(Context& context, const Parameter& weight, const Tensor& x) {
+    const GridLayer* const grids = grid_layer(context, weight);
+    if (grids != nullptr && grids->rounds_input()) {
+      numbers = grids->input(context, x);
+    }
+  }
+  explicit operator bool() const { return static_cast<bool>(numbers); }
+  Remake remake() const {
+    return [kept = numbers](Stream&) { return kept; };
+  }
+  Tensor numbers;
+};
+
 std::unique_ptr<Parameter> bias_parameter(bool wanted, const std::string& name, const Box& box) {
   return wanted ? std::make_unique<Parameter>(make_parameter(name + ".bias", box, {}, false))
                 : nullptr;
 }
 
+std::unique_ptr<LowRank> low_rank(const std::optional<LowRankOptions>& options,
+                                  const std::string& name, const Box& weight) {
+  return options ? std::make_unique<LowRank>(name, weight, *options) : nullptr;
+}
+
 }  // namespace
 
-ParallelLinear::ParallelLinear(Cut cut, Parameter weight, std::unique_ptr<Parameter> bias)
-    : cut_(cut), weight_(std::make_unique<Parameter>(std::move(weight))), bias_(std::move(bias)) {}
+ParallelLinear::ParallelLinear(Cut cut, Parameter weight, std::unique_ptr<Parameter> bias,
+                               std::unique_ptr<LowRank> adapter)
+    : cut_(cut),
+      weight_(std::make_unique<Parameter>(std::move(weight))),
+      bias_(std::move(bias)),
+      adapter_(std::move(adapter)) {}
 
 ParallelLinear ParallelLinear::column(const Mesh& mesh, const std::string& name,
                                       const Shape& out_shape, int split_dim, std::int64_t in,
-                                      bool bias, const Init& weight_init) {
+                                      bool bias, const Init& weight_init,
+                                      const std::optional<LowRankOptions>& adapter) {
   const int rank = mesh.coordinate(Axis::tensor), num_ranks = mesh.degree(Axis::tensor);
   check(split_dim >= 0 && split_dim < out_shape.rank() && out_shape[split_dim] % num_ranks == 0,
         name, ": dimension ", split_dim, " of the output ", out_shape, " cannot be divided among ",
         num_ranks, " tensor-parallel ranks: choose --tensor-model-parallel-size that divides it");
   Shape weight_shape = out_shape;
   weight_shape.append(in);
-  return {
-      Cut::outputs,
-      make_parameter(name + ".weight", Box::whole(weight_shape).split(split_dim, rank, num_ranks),
-                     weight_init, true),
-      bias_parameter(bias, name, Box::whole(out_shape).split(split_dim, rank, num_ranks))};
+  const Box box = Box::whole(weight_shape).split(split_dim, rank, num_ranks);
+  return {Cut::outputs, make_parameter(name + ".weight", box, weight_init, true),
+          bias_parameter(bias, name, Box::whole(out_shape).split(split_dim, rank, num_ranks)),
+          low_rank(adapter, name, box)};
 }
 
 ParallelLinear ParallelLinear::row(const Mesh& mesh, const std::string& name, std::int64_t out,
-                                   std::int64_t in, bool bias, const Init& weight_init) {
+                                   std::int64_t in, bool bias, const Init& weight_init,
+                                   const std::optional<LowRankOptions>& adapter) {
   const int rank = mesh.coordinate(Axis::tensor), num_ranks = mesh.degree(Axis::tensor);
   check(in % num_ranks == 0, name, ": ", in, " input features cannot be divided among ", num_ranks,
         " tensor-parallel ranks: choose --tensor-model-parallel-size that divides them");
-  return {Cut::inputs,
-          make_parameter(name + ".weight", Box::whole({out, in}).split(1, rank, num_ranks),
-                         weight_init, true),
-          bias_parameter(bias, name, Box::whole({out}))};
+  const Box box = Box::whole({out, in}).split(1, rank, num_ranks);
+  return {Cut::inputs, make_parameter(name + ".weight", box, weight_init, true),
+          bias_parameter(bias, name, Box::whole({out})), low_rank(adapter, name, box)};
 }
 
 Value ParallelLinear::operator()(Context& context, const LinearInput& x, Activation activation,
@@ -183,36 +182,63 @@ Value ParallelLinear::column_parallel(Context& context, const LinearInput& input
   if (context.mesh.divides_tokens()) {
     gathered = std::make_shared<GatheredInput>(context, input);
   }
-  const Value part = context.wrap(gathered ? gathered->gather(x.data, context.stream) : x.data);
-  Remake remake = input.remake;
+  const Tensor all = gathered ? gathered->gather(x.data, context.stream) : x.data;
+  const Rounded rounded(context, *weight_, all);
+  const Value part = context.wrap(rounded ? rounded.numbers : all);
+  Remake remake = rounded ? rounded.remake() : input.remake;
   if (context.tape != nullptr) {
     const auto gradient = std::make_shared<InputGradient>(context, x.slot, part.slot);
     context.tape->record({.op = "sum_input_gradient",
                           .input_gradient = [gradient](Tape& tape) { gradient->finish(tape); },
                           .shape = x.shape()});
     options.after_input_gradient = [gradient](Tape& tape) { gradient->start(tape); };
-    if (gathered) {
-      options.before_input_gradient = [gathered](Tape& tape) {
-        if (tape.deferred == nullptr) {
-          gathered->start(tape.stream());
-        }
-      };
+    if (gathered && !rounded) {
+      if (!weight_->frozen) {
+        options.before_input_gradient = [gathered](Tape& tape) {
+          if (tape.deferred == nullptr) {
+            gathered->start(tape.stream());
+          }
+        };
+      }
       remake = [gathered](Stream& stream) { return gathered->take(stream); };
     }
   }
-  return linear(context, {part, std::move(remake)}, *weight_, bias_.get(), options);
+  return adapted(context, {part, std::move(remake)}, options);
+}
+
+// In backward the product beside comes first, so that the gradient of x is complete where the layer
+// itself has added its part.
+Value ParallelLinear::adapted(Context& context, const LinearInput& x, LinearOptions options) const {
+  if (GridLayer* const grids = grid_layer(context, *weight_)) {
+    options.weight = grids->weight(context);
+  }
+  if (!adapter_) {
+    return linear(context, x, *weight_, bias_.get(), options);
+  }
+  const Activation left = std::exchange(options.activation, Activation::none);
+  check(options.apply_activation && x.activation == Activation::none, weight_->name,
+        ": beside a low-rank product activations are applied where they are made");
+  const Value y = linear(context, x, *weight_, bias_.get(), options);
+  adapter_->add(context, x, y);
+  return left == Activation::none ? y : activation(context, y, left);
 }
 
 Value ParallelLinear::row_parallel(Context& context, const LinearInput& x) const {
   const bool first = context.mesh.coordinate(Axis::tensor) == 0;
-  return sum_to_held_tokens(context,
-                            linear(context, x, *weight_, bias_.get(), {.add_bias = first}));
+  const Rounded rounded(context, *weight_, x.value.data);
+  // The gradient of rounded numbers is that of the numbers: one slot for both.
+  const LinearInput input =
+      rounded ? LinearInput({rounded.numbers, x.value.slot}, rounded.remake()) : x;
+  return sum_to_held_tokens(context, adapted(context, input, {.add_bias = first}));
 }
 
 void ParallelLinear::collect(ParameterList& parameters) const {
   parameters.push_back(weight_.get());
   if (bias_) {
     parameters.push_back(bias_.get());
+  }
+  if (adapter_) {
+    adapter_->collect(parameters);
   }
 }
 

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "autograd/context.h"
 #include "comm/mesh.h"
 #include "ops/linear/linear.h"
+#include "parallel/low_rank.h"
 
 namespace bloomery {
 
@@ -19,15 +21,18 @@ class ParallelLinear {
   // the product, and again for the weight gradient instead of being kept.
   // The whole weight is [out_shape.., in], of which dimension `split_dim` is cut; so is the bias
   // [out_shape..]. Parameters "<name>.weight" and, if wanted, "<name>.bias", which starts at zero.
+  // With `adapter` a low-rank product stands beside it.
   static ParallelLinear column(const Mesh& mesh, const std::string& name, const Shape& out_shape,
-                               int split_dim, std::int64_t in, bool bias, const Init& weight_init);
+                               int split_dim, std::int64_t in, bool bias, const Init& weight_init,
+                               const std::optional<LowRankOptions>& adapter = {});
 
   // Input features are cut: x has this rank's features of all tokens, y is a sum over ranks for the
   // tokens held here.
   // The whole weight is [out, in], of which `in` is cut. Every rank holds the whole bias [out]; the
   // first adds it to its part of the sum, all compute the same gradient.
   static ParallelLinear row(const Mesh& mesh, const std::string& name, std::int64_t out,
-                            std::int64_t in, bool bias, const Init& weight_init);
+                            std::int64_t in, bool bias, const Init& weight_init,
+                            const std::optional<LowRankOptions>& adapter = {});
 
   // x [tokens, features in] to [tokens, features out]. The activation can follow a
   // column-parallel product only; it may be left to the next layer (LinearOptions).
@@ -37,13 +42,16 @@ class ParallelLinear {
 
  private:
   enum class Cut : std::uint8_t { outputs, inputs };
-  ParallelLinear(Cut cut, Parameter weight, std::unique_ptr<Parameter> bias);
+  ParallelLinear(Cut cut, Parameter weight, std::unique_ptr<Parameter> bias,
+                 std::unique_ptr<LowRank> adapter);
 
   Value column_parallel(Context& context, const LinearInput& x, LinearOptions options) const;
+  Value adapted(Context& context, const LinearInput& x, LinearOptions options) const;
   Value row_parallel(Context& context, const LinearInput& x) const;
 
   Cut cut_;
   std::unique_ptr<Parameter> weight_, bias_;
+  std::unique_ptr<LowRank> adapter_;  // or null
 };
 
 }  // namespace bloomery

@@ -42,7 +42,7 @@ using Move = Tensor (*)(Communicator&, const Tensor&, std::int64_t, Stream&);
 // A permutation over ranks: its gradient goes the way back.
 Value moved(Context& context, const Value& x, const char* op, Move there, Move back) {
   const OpScope scope(context.stream, op);
-  Communicator& ranks = context.mesh.axis(Axis::context);
+  Communicator& ranks = context.mesh.axis(Axis::ulysses);
   const std::int64_t sequences = context.batch.num_sequences;
   Value y = context.wrap(there(ranks, x.data, sequences, context.stream));
   if (context.tape != nullptr && x.wants_grad()) {
@@ -61,46 +61,7 @@ Value moved(Context& context, const Value& x, const char* op, Move there, Move b
   return y;
 }
 
-// Elements [begin, begin + part) of every row of `length`; null of null.
-Tensor columns(const Tensor& rows, std::int64_t length, std::int64_t begin, std::int64_t part,
-               Stream& stream) {
-  if (!rows) {
-    return {};
-  }
-  const std::int64_t count = rows.numel() / length;
-  Tensor result = Tensor::empty(stream, rows.dtype(), {count * part});
-  for (std::int64_t row = 0; row < count; ++row) {
-    const Tensor from = rows.range(row * length + begin, {part});
-    stream.copy(result.range(row * part, {part}).data(), from.data(), from.bytes());
-  }
-  return result;
-}
-
 }  // namespace
-
-Batch part_of_sequences(Batch batch, const Mesh& mesh, Stream& stream) {
-  const int ranks = mesh.degree(Axis::context);
-  if (ranks == 1) {
-    return batch;
-  }
-  check(batch.length % ranks == 0, "sequences of ", batch.length,
-        " tokens cannot be divided among ", ranks, " sequence-parallel ranks");
-  check(!batch.encoder && !batch.output_rows,
-        "sequences of an encoder, or of which some rows are asked for, cannot be divided");
-  Batch part = batch;
-  part.length = batch.length / ranks;
-  const std::int64_t begin = part.length * mesh.coordinate(Axis::context);
-  for (Tensor Batch::*const field : {&Batch::tokens, &Batch::labels, &Batch::loss_mask,
-                                     &Batch::positions, &Batch::token_types, &Batch::places}) {
-    part.*field = columns(batch.*field, batch.length, begin, part.length, stream);
-  }
-  if (batch.samples.numel() != batch.num_sequences) {
-    part.samples = columns(batch.samples, batch.length, begin, part.length, stream);
-  }
-  part.key_begin = part.key_end = {};  // attention reads those of the whole
-  part.whole = std::make_shared<const Batch>(std::move(batch));
-  return part;
-}
 
 Value heads_of_whole_sequences(Context& context, const Value& x) {
   return moved(context, x, "heads_of_whole_sequences", to_heads, to_tokens);

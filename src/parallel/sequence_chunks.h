@@ -1,0 +1,34 @@
+// Long sequences in chunks: a layer computes so many tokens of a sequence at a time, so that what
+// is wide (queries, keys and values, the inside of an MLP, what the backward pass needs of both)
+// exists for one chunk only. Between layers whole sequences pass, as ever.
+#pragma once
+
+#include <optional>
+
+#include "autograd/context.h"
+#include "parallel/sequence_parts.h"
+#include "parallel/waiting_tensors.h"
+
+namespace bloomery {
+
+// How this rank's passes are divided. A service of the device.
+struct SequenceChunks {
+  explicit SequenceChunks(Device&) {}
+
+  std::int64_t length = 0;  // tokens of a whole sequence in a chunk; 0: sequences are not divided
+  // Where keys and values of chunks wait, and their gradients; null: on the device.
+  std::unique_ptr<HostShelf> shelf;
+
+  bool apply(const Context& context) const { return length > 0 && context.cache == nullptr; }
+};
+
+// Of sequences of `length` tokens in all, what a rank holds of each chunk: of `ranks` that divide a
+// chunk in parts of equal length, this one. In the order of the sequence.
+Pieces chunk_pieces(std::int64_t length, std::int64_t chunk, int rank, int ranks);
+
+// A piece of a sequence of the batch, as a batch of its own that reads the same memory. Where the
+// batch holds parts of sequences, of each chunk one, `piece` is among those held here, and the
+// chunk is the piece's whole.
+Batch piece_of(const Batch& batch, std::int64_t sequence, const Piece& piece);
+
+}  // namespace bloomery
