@@ -64,10 +64,11 @@ class SpillFile : public BufferedBytes {
       body(std::span<const T>(piece));
     }
   }
+  // Of what was flushed.
+  void read(std::uint64_t offset, std::span<std::byte> to) const;
 
  private:
   void put(std::span<const std::byte> bytes) override;
-  void read(std::uint64_t offset, std::span<std::byte> to) const;
 
   std::filesystem::path path_;
   int descriptor_ = -1;

@@ -70,6 +70,37 @@ TEST(LoadTokenizer, AFolderNamesItsSpecialTokens) {
   expect_problem({.path = path}, "tokenizer_config.json is not a JSON object");
 }
 
+std::vector<TokenId> encoded(const Tokenizer& tokenizer, std::string_view text) {
+  std::vector<TokenId> ids;
+  tokenizer.make_encoder()->encode(text, ids);
+  return ids;
+}
+
+TEST(LoadTokenizer, AFolderAddsTokens) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("tokenizer.json", kJson).parent_path().string();
+  folder.file("special_tokens_map.json", R"({"additional_special_tokens": ["<tool>", "<end>"]})");
+  folder.file("added_tokens.json", R"({"<b>": 6, "<a>": 5})");
+  const auto tokenizer = load_tokenizer({.path = path});
+  EXPECT_EQ(encoded(*tokenizer, "<a><tool><b><end>ab"), (std::vector<TokenId>{5, 7, 6, 3, 2}));
+  folder.file("added_tokens.json", R"({"<b>": "x"})");
+  expect_problem({.path = path}, "is no number");
+}
+
+TEST(LoadTokenizer, AFolderOfVocabularyAndSettings) {
+  const TemporaryFolder words, bytes;
+  const std::string bert =
+      words.file("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n##b\nA\n").parent_path().string();
+  EXPECT_EQ(encoded(*load_tokenizer({.path = bert}), "Ab"), (std::vector<TokenId>{6, 5}));
+  words.file("tokenizer_config.json", R"({"do_lower_case": true})");
+  EXPECT_EQ(encoded(*load_tokenizer({.path = bert}), "Ab[SEP]"), (std::vector<TokenId>{4, 5, 3}));
+  bytes.file("vocab.json", R"({"a": 0, "b": 1, "ab": 2, "<|endoftext|>": 3})");
+  const std::string gpt2 = bytes.file("merges.txt", "#version: 0.2\na b\n").parent_path().string();
+  const auto tokenizer = load_tokenizer({.path = gpt2});
+  EXPECT_EQ(encoded(*tokenizer, "ab<|endoftext|>ba"), (std::vector<TokenId>{2, 3, 1, 0}));
+  EXPECT_EQ(tokenizer->special().bos, 3);
+}
+
 TEST(LoadTokenizer, MegatronsTypesWithTheirFiles) {
   const TemporaryFolder folder;
   const std::string vocab = folder.file("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n").string();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 namespace bloomery {
 namespace {
@@ -69,10 +70,28 @@ Compression recognise_compression(std::string_view head) {
   return Compression::none;
 }
 
+namespace {
+
+// Whether more bytes may show a magic number, of which `head` has the beginning.
+bool may_be_compressed(std::string_view head) {
+  constexpr std::string_view kXz("\xFD\x37zXZ\0", 6);
+  const auto begins = [&](std::string_view magic) { return magic.starts_with(head); };
+  const bool skippable =
+      (head[0] & '\xF0') == '\x50' && std::string_view("\x2A\x4D\x18").starts_with(head.substr(1));
+  return begins("\x1F\x8B") || begins(kXz) || begins("\x28\xB5\x2F\xFD") || skippable;
+}
+
+}  // namespace
+
 std::unique_ptr<ByteSource> decompressed(std::unique_ptr<FileSource> from) {
-  constexpr std::size_t kMagicBytes = 6;
   auto input = std::make_unique<CompressedInput>(std::move(from));
-  switch (recognise_compression(input->look_ahead(kMagicBytes))) {
+  std::size_t seen = 0;
+  std::string_view head;
+  do {  // one byte after another: a pipe may wait for the answer to its first short line
+    ++seen;
+    head = input->look_ahead(seen).substr(0, seen);
+  } while (head.size() == seen && may_be_compressed(head));
+  switch (recognise_compression(head)) {
     case Compression::gzip:
       return gunzip(std::move(input));
     case Compression::xz:
@@ -83,6 +102,19 @@ std::unique_ptr<ByteSource> decompressed(std::unique_ptr<FileSource> from) {
       break;
   }
   return std::make_unique<Plain>(std::move(input));
+}
+
+std::string read_decompressed(const std::string& path) {
+  const std::unique_ptr<ByteSource> source = decompressed(std::make_unique<FileSource>(path));
+  std::string bytes;
+  std::vector<char> buffer(1 << 16);
+  while (const std::size_t count = source->read(buffer)) {
+    bytes.append(buffer.data(), count);
+  }
+  if (bytes.starts_with("\xEF\xBB\xBF")) {
+    bytes.erase(0, 3);
+  }
+  return bytes;
 }
 
 }  // namespace bloomery

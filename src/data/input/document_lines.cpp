@@ -21,6 +21,8 @@ void DocumentLines::note_length(std::uint64_t bytes) {
 void DocumentLines::read(std::string_view line, LineFormat format) {
   line_.fault.clear();
   line_.texts.clear();
+  line_.tokens.clear();
+  line_.raw = line;
   if (line.size() > max_line_bytes_) {
     note_length(line.size());
   } else if (format == LineFormat::text) {
@@ -33,7 +35,10 @@ void DocumentLines::read(std::string_view line, LineFormat format) {
   } else if (!parser_.parse(line)) {
     line_.fault = parser_.fault();
   } else {
-    for (std::size_t key = 0; key < keys_.size(); ++key) line_.texts.push_back(parser_.text(key));
+    for (std::size_t key = 0; key < keys_.size(); ++key) {
+      line_.texts.push_back(parser_.text(key));
+      line_.tokens.push_back(parser_.token(key));
+    }
   }
 }
 
@@ -41,16 +46,21 @@ void DocumentLines::for_each(const LineChunk& chunk,
                              const std::function<void(const DocumentLine&)>& visit) {
   if (chunk.overlong_bytes > 0) {
     line_.offset = chunk.offset;
+    line_.number = chunk.first_line;
+    line_.raw = {};
     line_.texts.clear();
+    line_.tokens.clear();
     note_length(chunk.overlong_bytes);
     visit(line_);
     return;
   }
   const std::string_view text = chunk.bytes();
+  std::uint64_t number = chunk.first_line;
   for (std::size_t at = 0; at < text.size();) {
     line_.offset = chunk.offset + at;
     const std::string_view line = next_line(text, at);
     if (is_blank(line)) continue;
+    line_.number = number++;
     read(line, chunk.format);
     visit(line_);
   }

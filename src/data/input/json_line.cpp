@@ -106,7 +106,11 @@ bool JsonLineParser::parse_member() {
     return peek() == '"' ? skip_string() : skip_value();
   }
   value->kind = peek() == '"' ? Kind::text : Kind::other;
-  return value->kind == Kind::text ? parse_string(value->text, value->unescaped) : skip_value();
+  if (value->kind == Kind::other) return skip_value();
+  const std::size_t begin = at_;
+  const bool good = parse_string(value->text, value->unescaped);
+  value->token = line_.substr(begin, at_ - begin);
+  return good;
 }
 
 JsonLineParser::Value* JsonLineParser::wanted(std::string_view key) {

@@ -26,6 +26,8 @@ class JsonLineParser {
 
   // Of a good line; valid until the next parse.
   std::string_view text(std::size_t key) const { return values_[key].text; }
+  // Where that text stands in the line, its quotes included.
+  std::string_view token(std::size_t key) const { return values_[key].token; }
   // Of a bad line: what is wrong, and at which byte of it where that says more.
   const std::string& fault() const { return fault_; }
 
@@ -33,7 +35,7 @@ class JsonLineParser {
   enum class Kind { absent, text, other };
   struct Value {
     Kind kind = Kind::absent;
-    std::string_view text;
+    std::string_view text, token;
     std::string unescaped;
   };
 

@@ -8,6 +8,7 @@
 namespace bloomery {
 namespace {
 
+constexpr std::size_t npos = std::string_view::npos;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 // One more than the position of the last newline; 0 without one.
@@ -34,12 +35,34 @@ bool LineReader::open_next_file() {
   raw->stop_when(stop_);
   raw_ = raw.get();
   source_ = decompressed(std::move(raw));
-  offset_ = 0;
+  offset_ = line_ = 0;
   first_ = true;
   ended_ = false;
   format_ = options_.format;
   rest_.clear();
+  if (file_ == 1 && options_.begin > 0) skip_to_begin();
   return true;
+}
+
+void LineReader::skip_to_begin() {
+  std::vector<char> skipped(std::min<std::uint64_t>(options_.chunk_bytes, options_.begin));
+  while (offset_ < options_.begin) {
+    const std::size_t wanted = std::min<std::uint64_t>(skipped.size(), options_.begin - offset_);
+    const std::size_t count = source_->read({skipped.data(), wanted});
+    check(count > 0, shown_name(files_[0]), " ends before byte ", options_.begin,
+          ", where its reading stopped last time; it is another file now");
+    offset_ += count;
+  }
+  line_ = options_.first_line;
+  first_ = false;
+}
+
+void LineReader::count_lines(LineChunk& chunk) {
+  chunk.first_line = line_;
+  if (!options_.number_lines) return;
+  if (chunk.overlong_bytes > 0) ++line_;
+  const std::string_view text = chunk.bytes();
+  for (std::size_t at = 0; at < text.size();) line_ += is_blank(next_line(text, at)) ? 0 : 1;
 }
 
 // Gives the chunk a buffer of the usual size, whatever long line it held before, and the rest of
@@ -47,7 +70,7 @@ bool LineReader::open_next_file() {
 void LineReader::prepare(LineChunk& chunk) const {
   const std::size_t size = std::max(options_.chunk_bytes, rest_.size() + options_.chunk_bytes / 2);
   if (chunk.buffer.capacity() > 2 * size) {
-    chunk.buffer = {};
+    chunk.buffer = std::vector<char>();  // {} would keep the memory
   }
   chunk.buffer.resize(size);
   std::ranges::copy(rest_, chunk.buffer.begin());
@@ -62,6 +85,7 @@ std::size_t LineReader::fill(LineChunk& chunk) {
         source_->read({chunk.buffer.data() + chunk.used, chunk.buffer.size() - chunk.used});
     ended_ = count == 0;
     chunk.used += count;
+    if (options_.at_once && chunk.bytes().substr(chunk.used - count).find('\n') != npos) break;
   }
   if (first_ && offset_ == 0 && chunk.bytes().starts_with(kByteOrderMark)) {
     chunk.used -= kByteOrderMark.size();
@@ -72,7 +96,7 @@ std::size_t LineReader::fill(LineChunk& chunk) {
 }
 
 // The chunk holds the beginning of a line over the limit: reads on to the end of that line.
-bool LineReader::skip_long_line(LineChunk& chunk) {
+void LineReader::skip_long_line(LineChunk& chunk) {
   std::uint64_t length = chunk.used;
   chunk.used = 0;
   rest_.clear();
@@ -90,7 +114,6 @@ bool LineReader::skip_long_line(LineChunk& chunk) {
   }
   chunk.used = 0;
   chunk.overlong_bytes = length;
-  return true;
 }
 
 bool LineReader::next(LineChunk& chunk) {
@@ -104,7 +127,7 @@ bool LineReader::next(LineChunk& chunk) {
       source_ = nullptr;
       continue;
     }
-    chunk.file = file_ - 1;
+    chunk.file = options_.first_file + file_ - 1;
     chunk.first_of_file = first_;
     first_ = false;
     std::size_t whole = ended_ ? chunk.used : end_of_last_line(chunk.bytes());
@@ -119,14 +142,17 @@ bool LineReader::next(LineChunk& chunk) {
     chunk.input_position = bytes_of_finished_files_ + raw_->position();
     chunk.format = format_;
     if (whole == 0) {
-      return skip_long_line(chunk);
+      skip_long_line(chunk);
+      count_lines(chunk);
+      return true;
     }
     rest_.assign(chunk.buffer.begin() + static_cast<std::ptrdiff_t>(whole),
                  chunk.buffer.begin() + static_cast<std::ptrdiff_t>(chunk.used));
     chunk.used = whole;
     offset_ += whole;
+    count_lines(chunk);
     if (format_ == LineFormat::automatic) {
-      chunk.format = format_ = recognise_format(files_[chunk.file], chunk.bytes());
+      chunk.format = format_ = recognise_format(files_[file_ - 1], chunk.bytes());
     }
     return true;
   }

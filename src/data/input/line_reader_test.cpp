@@ -202,5 +202,40 @@ TEST(LineFormat, Lines) {
   EXPECT_FALSE(is_blank(" x"));
 }
 
+TEST(LineReader, BeginsAtALineOfTheFirstFile) {
+  const Folder folder;
+  const std::vector<std::string> files = {folder.write("a.gz", gzip("one\ntwo\nthree\n")),
+                                          folder.write("b", "four\n")};
+  LineReader reader(files, {.format = LineFormat::text, .first_file = 7, .begin = 4});
+  LineChunk chunk;
+  ASSERT_TRUE(reader.next(chunk));
+  EXPECT_EQ(chunk.bytes(), "two\nthree\n");
+  EXPECT_EQ(chunk.offset, 4);
+  EXPECT_EQ(chunk.file, 7);
+  EXPECT_FALSE(chunk.first_of_file);
+  ASSERT_TRUE(reader.next(chunk));
+  EXPECT_EQ(chunk.bytes(), "four\n");
+  EXPECT_EQ(chunk.file, 8);
+  LineReader behind(files, {.begin = 100});
+  EXPECT_THROW(behind.next(chunk), Error);
+}
+
+// A pipe that has said one short line, and no more, gets it out.
+TEST(LineReader, LinesOfAPipeAtOnce) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(write(ends[1], "[1]\n2", 5), 5);
+  LineReader reader({"/dev/fd/" + std::to_string(ends[0])}, {.at_once = true});
+  LineChunk chunk;
+  ASSERT_TRUE(reader.next(chunk));
+  EXPECT_EQ(chunk.bytes(), "[1]\n");
+  ASSERT_EQ(write(ends[1], "3\n", 2), 2);
+  ASSERT_TRUE(reader.next(chunk));
+  EXPECT_EQ(chunk.bytes(), "23\n");
+  close(ends[1]);
+  EXPECT_FALSE(reader.next(chunk));
+  close(ends[0]);
+}
+
 }  // namespace
 }  // namespace bloomery

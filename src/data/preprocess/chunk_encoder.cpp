@@ -8,14 +8,14 @@ void EncodedChunk::clear() {
   constexpr std::size_t kLargestKept = 8 << 20;  // so that a long document holds no memory for ever
   for (EncodedBatch& batch : batches) {
     if (batch.tokens.capacity() > kLargestKept) {
-      batch.tokens = {};
+      batch.tokens = decltype(batch.tokens)();  // {} would keep the memory
     }
     batch.tokens.clear();
     batch.lengths.clear();
     batch.document_sequences.clear();
   }
-  lines = empty_texts = bad_lines = 0;
-  first_bad_lines.clear();
+  empty_texts = 0;
+  static_cast<LineCounts&>(*this) = {};
 }
 
 ChunkEncoder::ChunkEncoder(const Tokenizer& tokenizer, const ChunkEncoderOptions& options,
@@ -27,8 +27,6 @@ ChunkEncoder::ChunkEncoder(const Tokenizer& tokenizer, const ChunkEncoderOptions
 void ChunkEncoder::encode(const LineChunk& chunk, EncodedChunk& out) {
   out.batches.resize(num_keys_);
   out.clear();
-  out.input_position = chunk.input_position;
-  out.bytes = chunk.used + chunk.overlong_bytes;
   lines_.for_each(chunk, [&](const DocumentLine& line) {
     out.add(chunk, line);
     for (std::size_t key = 0; key < line.texts.size(); ++key) {

@@ -13,8 +13,6 @@ namespace bloomery {
 struct EncodedChunk : LineCounts {
   std::vector<EncodedBatch> batches;  // of each key
   std::int64_t empty_texts = 0;       // that gave no document
-  std::uint64_t bytes = 0;            // of text read, newlines included
-  std::uint64_t input_position = 0;   // as in LineChunk
 
   void clear();
 };

@@ -37,7 +37,7 @@ void DocumentEncoder::append_tokens(EncodedBatch& batch) const {
 bool DocumentEncoder::encode(std::string_view text, EncodedBatch& batch) {
   constexpr std::size_t kLargestKept = 1 << 22;  // a long document does not hold memory for ever
   if (ids_.capacity() > kLargestKept) {
-    ids_ = {};
+    ids_ = std::vector<TokenId>();  // {} would keep the memory
   }
   ids_.clear();
   ends_.clear();

@@ -6,17 +6,14 @@
 
 #include "base/error.h"
 #include "base/number_text.h"
-#include "base/thread_pool.h"
-#include "data/input/byte_source.h"
 #include "data/input/input_files.h"
-#include "data/preprocess/pipeline.h"
-#include "data/preprocess/progress.h"
+#include "data/lines/line_run.h"
+#include "data/preprocess/chunk_encoder.h"
+#include "data/preprocess/partitions.h"
 
 namespace bloomery {
 namespace {
 
-// One thread reads, and cannot feed more than about this many.
-constexpr int kMostWorkers = 64;
 constexpr std::size_t kIndexBytesOfSequence = 12;  // a length and an offset
 
 void check_output_folder(const PreprocessOptions& options) {
@@ -28,56 +25,81 @@ void check_output_folder(const PreprocessOptions& options) {
 
 class Run {
  public:
-  Run(const PreprocessOptions& options, TokenType type, const PreprocessCaller& caller,
-      std::vector<std::string> files)
-      : options_(options),
-        files_(std::move(files)),
-        total_bytes_(total_bytes(files_)),
-        progress_(caller.messages, {caller.terminal, options.log_interval, total_bytes_}) {
+  Run(const PreprocessOptions& options, TokenType type, const LineCaller& caller)
+      : options_(options), lines_(options, caller, input_files(options.input)) {
+    const std::vector<std::string>& files = lines_.files();
+    const std::vector<std::size_t> starts = partition_starts(files, options.partitions);
+    for (std::size_t i = 0; i < starts.size(); ++i) {
+      const std::size_t end = i + 1 < starts.size() ? starts[i + 1] : files.size();
+      LineReaderOptions how = lines_.reader_options();
+      how.first_file = starts[i];
+      readers_.push_back(std::make_unique<LineReader>(
+          std::vector(files.begin() + static_cast<std::ptrdiff_t>(starts[i]),
+                      files.begin() + static_cast<std::ptrdiff_t>(end)),
+          how, lines_.stop()));
+    }
     summary_.type = type;
     for (const std::string& key : options.json_keys) {
       summary_.outputs.push_back({corpus_prefix(options, key)});
-      writers_.push_back(std::make_unique<IndexedWriter>(summary_.outputs.back().prefix, type,
-                                                         options.dataset_impl));
+      writers_.push_back(std::make_unique<PartitionedWriter>(
+          summary_.outputs.back().prefix, type, options.dataset_impl, readers_.size()));
     }
   }
 
-  const std::vector<std::string>& files() const { return files_; }
-  PreprocessProgress& progress() { return progress_; }
+  PreprocessSummary encode(const Tokenizer& tokenizer, const EncodeOptions& encode) {
+    const ChunkEncoderOptions how{
+        .keys = options_.json_keys,
+        .document = {options_.split_sentences, options_.keep_newlines, options_.append_eod, encode},
+        .max_line_bytes = static_cast<std::size_t>(options_.max_document_bytes)};
+    std::vector<ChunkSource*> streams;
+    for (const auto& reader : readers_) streams.push_back(reader.get());
+    const bool complete = lines_.run<EncodedChunk>(
+        streams,
+        [&](std::size_t) {
+          return [encoder = std::make_shared<ChunkEncoder>(tokenizer, how, summary_.type)](
+                     const LineChunk& chunk, EncodedChunk& out) { encoder->encode(chunk, out); };
+        },
+        [&](std::size_t partition, const LineChunk&, const EncodedChunk& chunk) {
+          take(partition, chunk);
+        },
+        {}, static_cast<int>(streams.size()));
+    return finish(complete);
+  }
 
-  void take(const EncodedChunk& chunk) {
-    report_bad_lines(chunk);
-    summary_.lines += chunk.lines;
+ private:
+  void take(std::size_t partition, const EncodedChunk& chunk) {
     summary_.empty_texts += chunk.empty_texts;
-    summary_.bytes += chunk.bytes;
-    position_ = chunk.input_position;
     for (const EncodedBatch& batch : chunk.batches) {
       output_bytes_ += batch.tokens.size() + kIndexBytesOfSequence * batch.lengths.size() +
                        sizeof(std::int64_t) * batch.document_sequences.size();
     }
     writing([&] {
       for (std::size_t key = 0; key < writers_.size(); ++key) {
-        writers_[key]->append(chunk.batches[key]);
+        writers_[key]->partition(partition).append(chunk.batches[key]);
       }
     });
-    progress_.advance(chunk.lines, chunk.bytes, chunk.input_position);
   }
 
   PreprocessSummary finish(bool complete) {
-    progress_.finish();
+    lines_.progress().finish();
+    summary_.lines = lines_.totals().lines;
+    summary_.bad_lines = lines_.totals().bad_lines;
+    summary_.bytes = lines_.totals().bytes;
     summary_.interrupted = !complete;
     if (complete) {
       check_something_was_read();
       for (std::size_t key = 0; key < writers_.size(); ++key) {
-        summary_.outputs[key].documents = writers_[key]->num_documents();
-        summary_.outputs[key].tokens = writers_[key]->num_tokens();
-        writing([&] { writers_[key]->commit(); });
+        writing([&] {
+          IndexedWriter& writer = writers_[key]->joined();
+          summary_.outputs[key].documents = writer.num_documents();
+          summary_.outputs[key].tokens = writer.num_tokens();
+          writer.commit();
+        });
       }
     }
     return summary_;
   }
 
- private:
   // A failure to write is a matter of this machine; how much the whole input will need helps to
   // find another place.
   template <class Body>
@@ -87,11 +109,9 @@ class Run {
     } catch (const Error&) {
       throw;
     } catch (const std::runtime_error& error) {
-      if (total_bytes_ == 0 || position_ == 0) {
-        throw;
-      }
-      const double share = static_cast<double>(position_) / static_cast<double>(total_bytes_);
-      const double bytes = static_cast<double>(output_bytes_) / std::min(1.0, share);
+      const double share = lines_.share();
+      if (share == 0) throw;
+      const double bytes = static_cast<double>(output_bytes_) / share;
       throw std::runtime_error(concat(error.what(), "; the corpora of all input need about ",
                                       static_cast<std::uint64_t>(bytes), " bytes (",
                                       size_text(bytes), ")"));
@@ -99,61 +119,30 @@ class Run {
   }
 
   void check_something_was_read() const {
-    check(std::ranges::any_of(writers_, [](const auto& w) { return w->num_documents() > 0; }),
+    check(std::ranges::any_of(writers_, [](const auto& w) { return !w->empty(); }),
           "no document in the input (", summary_.bad_lines, " bad lines, ", summary_.empty_texts,
           " empty texts); nothing was written. A document is a line of text, or of JSON with ",
           "--json-keys in it");
   }
 
-  void report_bad_lines(const EncodedChunk& chunk) {
-    for (const BadLine& line : chunk.first_bad_lines) {
-      const std::string text = line.text(files_);
-      check(!options_.strict, text, "; --strict stops here, nothing was written");
-      if (reported_++ < kBadLinesReported) {
-        progress_.message("bad line: " + text);
-      }
-    }
-    summary_.bad_lines += chunk.bad_lines;
-  }
-
   const PreprocessOptions& options_;
-  const std::vector<std::string> files_;
-  const std::uint64_t total_bytes_;
-  PreprocessProgress progress_;
-  std::vector<std::unique_ptr<IndexedWriter>> writers_;
+  LineRun lines_;
+  std::vector<std::unique_ptr<LineReader>> readers_;         // of each partition
+  std::vector<std::unique_ptr<PartitionedWriter>> writers_;  // of each key
   PreprocessSummary summary_;
-  std::uint64_t position_ = 0;      // in the input
   std::uint64_t output_bytes_ = 0;  // that this much of the input needs
-  std::size_t reported_ = 0;
 };
 
 }  // namespace
 
 PreprocessSummary preprocess(const PreprocessOptions& options, const EncodeOptions& encode,
-                             const Tokenizer& tokenizer, const PreprocessCaller& caller) {
+                             const Tokenizer& tokenizer, const LineCaller& caller) {
   check_output_folder(options);
   // Megatron writes the older formats as i32 always.
   const TokenType type = options.dataset_impl == CorpusFormat::mmap
                              ? token_type_for(tokenizer.vocab_size())
                              : TokenType::i32;
-  PipelineOptions pipeline;
-  pipeline.files = input_files(options.input);
-  pipeline.format = options.input_format;
-  pipeline.encode = {
-      .keys = options.json_keys,
-      .document = {options.split_sentences, options.keep_newlines, options.append_eod, encode},
-      .max_line_bytes = static_cast<std::size_t>(options.max_document_bytes)};
-  pipeline.type = type;
-  const int cores = usable_cores();
-  pipeline.workers = std::min({options.workers > 0 ? options.workers : cores, cores, kMostWorkers});
-
-  Run run(options, type, caller, pipeline.files);
-  const bool complete = run_pipeline(
-      tokenizer, pipeline,
-      {.take = [&](const EncodedChunk& chunk) { run.take(chunk); },
-       .opened = [&](const std::string& file) { run.progress().opened(shown_name(file)); },
-       .go_on = caller.go_on});
-  return run.finish(complete);
+  return Run(options, type, caller).encode(tokenizer, encode);
 }
 
 }  // namespace bloomery

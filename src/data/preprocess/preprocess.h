@@ -3,34 +3,23 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <ostream>
 #include <string>
 #include <vector>
 
 #include "data/indexed_corpus.h"
-#include "data/input/line_format.h"
+#include "data/lines/line_options.h"
 #include "tokenizer/tokenizer.h"
 
 namespace bloomery {
 
-class OptionTable;
-
-struct PreprocessOptions {
-  std::vector<std::string> input;
-  LineFormat input_format = LineFormat::automatic;
-  std::vector<std::string> json_keys = {"text"};
-  std::int64_t max_document_bytes = 32 << 20;
-  bool strict = false;
-
+struct PreprocessOptions : LineOptions {
   bool split_sentences = false, keep_newlines = false, append_eod = false;
   bool add_special_tokens = false, no_parse_special = false;
 
   std::string output_prefix;
   bool overwrite = false;  // the command asks before it replaces a corpus
   CorpusFormat dataset_impl = CorpusFormat::mmap;
-  int workers = 0, partitions = 1;
-  std::int64_t log_interval = 1000;
+  int partitions = 1;
 };
 
 void describe(OptionTable& table, PreprocessOptions& options);
@@ -58,14 +47,8 @@ std::string corpus_prefix(const PreprocessOptions& options, const std::string& k
 // How a tokenizer of Megatron's `tokenizer_type` (empty: none given) is applied to a text.
 EncodeOptions encode_options(const PreprocessOptions& options, const std::string& tokenizer_type);
 
-struct PreprocessCaller {
-  std::ostream& messages;
-  bool terminal = false;        // messages go to a terminal
-  std::function<bool()> go_on;  // false ends the run, with nothing written
-};
-
 // Writes the corpora, or throws and leaves nothing under their names.
 PreprocessSummary preprocess(const PreprocessOptions& options, const EncodeOptions& encode,
-                             const Tokenizer& tokenizer, const PreprocessCaller& caller);
+                             const Tokenizer& tokenizer, const LineCaller& caller);
 
 }  // namespace bloomery

@@ -8,26 +8,6 @@
 namespace bloomery {
 namespace {
 
-void describe_input(OptionTable& t, PreprocessOptions& o) {
-  t.section("input");
-  t.add("input", o.input,
-        "Files and patterns ('data/*.jsonl.gz'), in this order; - is standard input. gzip, xz and "
-        "zstd are recognised by content.")
-      .required();
-  t.add(
-      "input-format", o.input_format,
-      "What a line is: a JSON object or a document as it is; auto goes by name and content.",
-      {{"auto", LineFormat::automatic}, {"jsonl", LineFormat::jsonl}, {"text", LineFormat::text}});
-  t.add("json-keys", o.json_keys,
-        "Keys whose strings become documents, each in a corpus of its own.")
-      .alias("json-key");
-  t.add("max-document-bytes", o.max_document_bytes,
-        "A longer line counts as bad. Memory grows with this by about twelve times.",
-        between(1, 1 << 30))
-      .alias("max-document-length");
-  t.add("strict", o.strict, "Stop at the first bad line instead of counting it.");
-}
-
 void describe_documents(OptionTable& t, PreprocessOptions& o) {
   t.section("documents");
   t.add("split-sentences", o.split_sentences, "One sequence for each sentence.");
@@ -52,11 +32,11 @@ void describe_output(OptionTable& t, PreprocessOptions& o) {
          {"cached", CorpusFormat::cached},
          {"lazy", CorpusFormat::lazy}});
   t.section("running");
-  t.add("workers", o.workers, "Threads that encode; 0 takes all cores, more is never used.",
-        between(0, 1 << 16));
-  t.add("partitions", o.partitions, "Accepted: the output is in input order with any number.",
-        at_least(1));
-  t.add("log-interval", o.log_interval, "Documents between progress lines.", at_least(1));
+  describe_workers(t, o);
+  t.add("partitions", o.partitions,
+        "So many runs of the input files are read and decompressed at the same time. The output is "
+        "the same with any number; what comes from all but the first is on disk twice for a while.",
+        between(1, 1024));
   t.ignore("lang", "the sentence rules are the same for all languages");
   t.ignore("seq-length", "documents are stored whole");
   t.ignore("trust-remote-code", "no code of others is run");
@@ -65,7 +45,8 @@ void describe_output(OptionTable& t, PreprocessOptions& o) {
 }  // namespace
 
 void describe(OptionTable& table, PreprocessOptions& options) {
-  describe_input(table, options);
+  describe_lines(table, options,
+                 "Keys whose strings become documents, each in a corpus of its own.");
   describe_documents(table, options);
   describe_output(table, options);
 }

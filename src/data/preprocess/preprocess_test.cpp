@@ -16,7 +16,7 @@
 #include "base/file.h"
 #include "base/temporary_folder.h"
 #include "config/option_table.h"
-#include "data/preprocess/pipeline.h"
+#include "data/preprocess/partitions.h"
 #include "harness/shared_data.h"
 #include "tokenizer/bpe/gpt2.h"
 #include "tokenizer/null_tokenizer.h"
@@ -256,37 +256,53 @@ TEST_F(PreprocessTest, FullDiskSaysWhatIsNeeded) {
   EXPECT_EQ(names(), std::vector<std::string>{"in.jsonl"});
 }
 
-// Many chunks and many files: the order is the input's whatever the number of workers.
-TEST_F(PreprocessTest, OrderDoesNotDependOnWorkers) {
+// Many chunks and many files, packed and not: the order is the input's whatever the number of
+// workers and of partitions.
+TEST_F(PreprocessTest, OrderDoesNotDependOnWorkersOrPartitions) {
   std::mt19937 random(5);
-  PipelineOptions pipeline;
   std::string expected;
   for (int file = 0; file < 5; ++file) {
     std::string lines;
     while (lines.size() < 3000000) {
       const std::string text(random() % 5000 + 1, static_cast<char>('a' + random() % 26));
-      expected += text;
+      expected += text + "/|";
       lines += "{\"text\": \"" + text + "\"}\n";
     }
-    pipeline.files.push_back(write("in" + std::to_string(file) + ".jsonl", lines));
+    options_.input.push_back(write("in" + std::to_string(file) + ".jsonl", lines));
   }
-  const ByteTokenizer tokenizer;
-  for (const int workers : {1, 2, 3, 8}) {
-    pipeline.workers = workers;
-    std::string got;
-    std::vector<std::string> opened;
-    run_pipeline(tokenizer, pipeline,
-                 {.take =
-                      [&](const EncodedChunk& chunk) {
-                        for (std::size_t i = 0; i < chunk.batches[0].tokens.size(); i += 2) {
-                          got += static_cast<char>(chunk.batches[0].tokens[i]);
-                        }
-                      },
-                  .opened = [&](const std::string& file) { opened.push_back(file); },
-                  .go_on = [] { return true; }});
-    EXPECT_TRUE(got == expected) << workers << " workers";
-    EXPECT_EQ(opened, pipeline.files);
+  for (const auto& [workers, partitions] : {std::pair{1, 1}, {2, 1}, {2, 2}, {1, 5}, {2, 64}}) {
+    options_.workers = workers;
+    options_.partitions = partitions;
+    const PreprocessSummary summary = run();
+    EXPECT_TRUE(contents("out_text_document") == expected) << workers << ", " << partitions;
+    const IndexedCorpus corpus(folder_ / "out_text_document");
+    EXPECT_EQ(summary.outputs[0].documents, corpus.num_documents());
+    EXPECT_EQ(names().size(), 7);  // no part remains
+    for (const std::string& file : options_.input) {
+      EXPECT_NE(messages_.str().find("Opening " + file), std::string::npos);
+    }
   }
+}
+
+TEST_F(PreprocessTest, APartitionThatFailsLeavesNothing) {
+  options_.input = {write("a.jsonl", "{\"text\":\"a\"}\n"),
+                    write("b.jsonl", "{\"text\":\"b\"}\nbad\n")};
+  options_.partitions = 2;
+  options_.strict = true;
+  EXPECT_THROW(run(), Error);
+  EXPECT_EQ(names(), (std::vector<std::string>{"a.jsonl", "b.jsonl"}));
+}
+
+TEST(Partitions, AreContiguousAndNotEmpty) {
+  const TemporaryFolder folder;
+  std::vector<std::string> files;
+  for (const std::size_t size : {10, 1000, 10, 10, 900, 10}) {
+    files.push_back(folder.file("f" + std::to_string(files.size()), std::string(size, 'x')));
+  }
+  EXPECT_EQ(partition_starts(files, 1), (std::vector<std::size_t>{0}));
+  EXPECT_EQ(partition_starts(files, 2), (std::vector<std::size_t>{0, 2}));
+  EXPECT_EQ(partition_starts(files, 100), (std::vector<std::size_t>{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(partition_starts({"-"}, 3), (std::vector<std::size_t>{0}));
 }
 
 // The corpus that Megatron made from these documents.

@@ -23,9 +23,11 @@ void describe_corpora(OptionTable& t, DataOptions& o) {
   t.add("valid-data-path", o.valid_data_path, "Corpora of validation alone.");
   t.add("test-data-path", o.test_data_path, "Corpora of the test alone.");
   t.add("split", o.split, "Proportions of documents for training, validation and test.");
-  t.add("seq-length", o.seq_length, "Tokens per sequence.", at_least(1))
-      .alias("encoder-seq-length")
-      .required();
+  OptionRow& length = t.add("seq-length", o.seq_length, "Tokens per sequence.", at_least(1))
+                          .alias("encoder-seq-length");
+  if (o.seq_length == 0) {
+    length.required();
+  }
   t.add("data-cache-path", o.data_cache_path,
         "Folder for index files; without it they go to index-cache beside the data.");
   t.add("data-impl", o.data_impl, "Format of the corpora; infer looks at the file.",

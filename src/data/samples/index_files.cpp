@@ -3,13 +3,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/file_lock.h"
 #include "base/md5.h"
 #include "base/temporary_folder.h"
+#include "base/user_cache.h"
 
 namespace bloomery {
 namespace {
@@ -166,16 +166,6 @@ class Place {
   const Log& log_;
 };
 
-// $XDG_CACHE_HOME or ~/.cache; empty when neither is known.
-fs::path user_cache() {
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache == '/') {
-    return fs::path(cache) / "bloomery" / "index";
-  }
-  const char* home = std::getenv("HOME");
-  return home == nullptr || *home != '/' ? fs::path()
-                                         : fs::path(home) / ".cache" / "bloomery" / "index";
-}
-
 }  // namespace
 
 fs::path with_suffix(const fs::path& stem, const std::string& suffix) {
@@ -185,10 +175,11 @@ fs::path with_suffix(const fs::path& stem, const std::string& suffix) {
 
 std::vector<fs::path> index_places(const fs::path& beside, const std::string& cache_folder) {
   std::vector<fs::path> places{beside.empty() ? "." : beside};
-  for (const fs::path& further : {fs::path(cache_folder), user_cache()}) {
-    if (!further.empty()) {
-      places.push_back(further);
-    }
+  if (!cache_folder.empty()) {
+    places.emplace_back(cache_folder);
+  }
+  if (const fs::path cache = user_cache(); !cache.empty()) {
+    places.push_back(cache / "index");
   }
   return places;
 }

@@ -47,18 +47,22 @@ LanguageModelDataset::LanguageModelDataset(std::unique_ptr<Dataset> texts,
 void LanguageModelDataset::read(std::int64_t k, const Sample& out) const {
   HostBatch memory(DeviceKind::cpu, texts_->fields(), 1);
   texts_->read(k, Sample(memory, 0));
-  const std::span<const TokenId> text = memory.array<TokenId>("tokens");
-  std::ranges::copy(text.first(length_), out.array<TokenId>("tokens").begin());
-  std::ranges::copy(text.last(length_), out.array<TokenId>("labels").begin());
-  if (fields_.size() == 2) {
+  write_text(memory.array<TokenId>("tokens"), rules_, out);
+}
+
+void write_text(std::span<const TokenId> text, const DocumentRules& rules, const Sample& out) {
+  const std::size_t length = text.size() - 1;
+  std::ranges::copy(text.first(length), out.array<TokenId>("tokens").begin());
+  std::ranges::copy(text.last(length), out.array<TokenId>("labels").begin());
+  const auto positions = array_if<std::int32_t>(rules.reset_position_ids, out, "positions");
+  const auto key_begin = array_if<std::int32_t>(rules.reset_attention_mask, out, "key_begin");
+  const auto loss_mask = array_if<float>(rules.eod_mask_loss, out, "loss_mask");
+  if (positions.empty() && key_begin.empty() && loss_mask.empty()) {
     return;
   }
-  const auto positions = array_if<std::int32_t>(rules_.reset_position_ids, out, "positions");
-  const auto key_begin = array_if<std::int32_t>(rules_.reset_attention_mask, out, "key_begin");
-  const auto loss_mask = array_if<float>(rules_.eod_mask_loss, out, "loss_mask");
   std::int32_t document = 0;  // where the current document starts
-  for (std::int32_t i = 0; i < length_; ++i) {
-    const bool is_end = text[i] == *rules_.eod;
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(length); ++i) {
+    const bool is_end = text[i] == *rules.eod;
     if (!positions.empty()) {
       positions[i] = i - document;
     }

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "data/samples/data_options.h"
 #include "data/samples/dataset.h"
@@ -22,6 +23,9 @@ DocumentRules document_rules(const DataOptions& options, std::optional<TokenId> 
 // tokens and labels, and by the rules positions (restarting at 0), key_begin (the first key that a
 // query may see) and loss_mask; what is absent follows from the place in the sequence.
 SampleFields language_model_fields(std::int64_t length, const DocumentRules& rules);
+
+// Writes these arrays of a text, which is one token longer than they are.
+void write_text(std::span<const TokenId> text, const DocumentRules& rules, const Sample& out);
 
 class LanguageModelDataset : public Dataset {
  public:

@@ -7,12 +7,10 @@
 
 #include "base/error.h"
 #include "data/indexed_corpus.h"
+#include "data/samples/shuffled_rows.h"
 
 namespace bloomery {
 namespace {
-
-// A document with a longer sentence is left out, unless it is its only one.
-constexpr std::int32_t kLongestSentence = 512;
 
 // Target lengths: mostly the maximum, now and then a shorter one.
 class Targets {
@@ -50,7 +48,7 @@ class MappingBuilder {
             options_.min_sentences == 1 ? " sentence" : " sentences", " of at most ",
             kLongestSentence, " tokens; was the corpus made with --split-sentences?");
     }
-    shuffle();
+    shuffle_rows(rows_, options_.seed);
     return std::move(rows_);
   }
 
@@ -87,24 +85,6 @@ class MappingBuilder {
         tokens = 0;
         target = targets_.next();
       }
-    }
-  }
-
-  // Partners are drawn some way ahead of their use, so that their memory is there in time.
-  void shuffle() {
-    constexpr std::int64_t kAhead = 512;
-    std::mt19937_64 words(static_cast<std::uint64_t>(options_.seed + 1));
-    std::array<std::int64_t, kAhead> partners;
-    for (auto last = static_cast<std::int64_t>(rows_.size()) - 1; last > 0;) {
-      const std::int64_t count = std::min(kAhead, last);
-      for (std::int64_t k = 0; k < count; ++k) {
-        partners[k] = static_cast<std::int64_t>(words() % static_cast<std::uint64_t>(last - k + 1));
-        __builtin_prefetch(&rows_[partners[k]], 1);
-      }
-      for (std::int64_t k = 0; k < count; ++k) {
-        std::swap(rows_[last - k], rows_[partners[k]]);
-      }
-      last -= count;
     }
   }
 

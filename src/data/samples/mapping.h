@@ -17,6 +17,9 @@ class IndexedCorpus;
 inline constexpr std::int64_t kAnyEpochs = INT32_MAX - 1;
 inline constexpr std::int64_t kAnySamples = INT64_MAX - 1;
 
+// A document with a longer sentence is left out; of BERT and T5 unless it is its only one.
+inline constexpr std::int32_t kLongestSentence = 512;
+
 struct MappingOptions {
   std::int64_t num_epochs = kAnyEpochs;
   std::int64_t max_samples = kAnySamples;

@@ -1,4 +1,4 @@
-// BERT and T5 samples against those of Megatron-DeepSpeed's own code
+// BERT, T5 and ICT samples against those of Megatron-DeepSpeed's own code
 // (tools/golden/megatron_samples.py).
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "base/md5.h"
 #include "base/temporary_folder.h"
-#include "data/samples/sentence_dataset.h"
+#include "data/samples/ict_dataset.h"
 #include "harness/shared_data.h"
 
 namespace bloomery {
@@ -30,6 +30,19 @@ MaskingVocabulary vocabulary() {
   made.sentinels.resize(20);
   std::iota(made.sentinels.begin(), made.sentinels.end(), 10);
   return made;
+}
+
+void write_titles(const std::string& prefix) {
+  IndexedWriter writer(prefix, TokenType::u16);
+  for (int d = 0; d < 60; ++d) {
+    Ids tokens(static_cast<std::size_t>(d % 9));
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      tokens[i] = static_cast<TokenId>(40 + (d * 13 + i) % 250);
+    }
+    writer.add_sequence(tokens);
+    writer.end_document();
+  }
+  writer.commit();
 }
 
 void write_corpus(const std::string& prefix) {
@@ -60,6 +73,20 @@ std::vector<std::int64_t> numbers(const HostBatch& sample, const char* name) {
 // The arrays under Megatron's names, in the order of the golden file.
 using Arrays = std::vector<std::pair<std::string, std::vector<std::int64_t>>>;
 
+std::vector<std::int64_t> mask_of(const HostBatch& sample, const char* lengths) {
+  std::vector<std::int64_t> mask(64, 0);
+  std::fill_n(mask.begin(), numbers(sample, lengths)[0], 1);
+  return mask;
+}
+
+Arrays ict_arrays(const HostBatch& sample, const BlockRow<std::int64_t>& block) {
+  return {{"query_tokens", numbers(sample, "tokens")},
+          {"query_pad_mask", mask_of(sample, "lengths")},
+          {"context_tokens", numbers(sample, "encoder_tokens")},
+          {"context_pad_mask", mask_of(sample, "encoder_lengths")},
+          {"block_data", {block.begin(), block.end()}}};
+}
+
 Arrays arrays_of(const HostBatch& sample, const std::string& kind) {
   if (kind == "t5") {
     return {{"text_enc", numbers(sample, "encoder_tokens")},
@@ -67,11 +94,10 @@ Arrays arrays_of(const HostBatch& sample, const std::string& kind) {
             {"labels", numbers(sample, "labels")},
             {"loss_mask", numbers(sample, "loss_mask")}};
   }
-  std::vector<std::int64_t> padding_mask(64, 0);
-  std::fill_n(padding_mask.begin(), numbers(sample, "lengths")[0], 1);
-  return {{"text", numbers(sample, "tokens")},   {"types", numbers(sample, "token_types")},
-          {"labels", numbers(sample, "labels")}, {"loss_mask", numbers(sample, "loss_mask")},
-          {"padding_mask", padding_mask},        {"is_random", numbers(sample, "is_random")}};
+  return {
+      {"text", numbers(sample, "tokens")},          {"types", numbers(sample, "token_types")},
+      {"labels", numbers(sample, "labels")},        {"loss_mask", numbers(sample, "loss_mask")},
+      {"padding_mask", mask_of(sample, "lengths")}, {"is_random", numbers(sample, "is_random")}};
 }
 
 void expect_split(const Dataset& dataset, const std::string& kind, const nlohmann::json& expected) {
@@ -80,7 +106,9 @@ void expect_split(const Dataset& dataset, const std::string& kind, const nlohman
   std::string text;
   for (std::int64_t k = 0; k < dataset.size(); ++k) {
     dataset.read(k, Sample(sample, 0));
-    for (const auto& [name, values] : arrays_of(sample, kind)) {
+    const auto* ict = dynamic_cast<const IctDataset*>(&dataset);
+    for (const auto& [name, values] :
+         ict != nullptr ? ict_arrays(sample, ict->block(k)) : arrays_of(sample, kind)) {
       for (std::size_t i = 0; i < values.size(); ++i) {
         text += (i > 0 ? " " : "") + std::to_string(values[i]);
       }
@@ -116,8 +144,14 @@ TEST(MegatronSamples, AreOurs) {
     options.short_seq_prob = expected["short"];
     options.seed = expected["seed"];
     options.bert_no_binary_head = !expected["binary_head"].get<bool>();
-    const auto make =
-        kind == "bert" ? bert_samples(options, vocabulary()) : t5_samples(options, vocabulary());
+    write_titles(data.data_path[0] + "_titles");
+    options.blocks = {.titles = {data.data_path[0] + "_titles"},
+                      .query_in_block_prob = expected["in_block"],
+                      .one_sentence = expected["one_sentence"],
+                      .titles_from_start = true};
+    const auto make = kind == "bert" ? bert_samples(options, vocabulary())
+                      : kind == "t5" ? t5_samples(options, vocabulary())
+                                     : ict_samples(options, vocabulary(), data);
     DatasetBuilder builder(data, make, Log(0, 1, LogLevel::error));
     for (const Split split : kSplits) {
       const auto i = static_cast<std::size_t>(split);

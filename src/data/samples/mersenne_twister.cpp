@@ -1,5 +1,7 @@
 #include "data/samples/mersenne_twister.h"
 
+#include <algorithm>
+
 namespace bloomery {
 namespace {
 
@@ -17,6 +19,32 @@ MersenneTwister::MersenneTwister(std::uint32_t seed) {
     state_[i] = seed;
     seed = 1812433253u * (seed ^ (seed >> 30)) + static_cast<std::uint32_t>(i) + 1;
   }
+}
+
+MersenneTwister MersenneTwister::from_key(std::span<const std::uint32_t> key) {
+  MersenneTwister words(19650218u);
+  auto& s = words.state_;
+  const auto mixed = [&](std::size_t i, std::uint32_t factor) {
+    return s[i] ^ ((s[i - 1] ^ (s[i - 1] >> 30)) * factor);
+  };
+  std::size_t i = 1;
+  const auto advance = [&] {
+    if (++i == kBlock) {
+      s[0] = s[kBlock - 1];
+      i = 1;
+    }
+  };
+  for (std::size_t k = 0; k < std::max(kBlock, key.size()); ++k) {
+    const std::size_t j = k % key.size();
+    s[i] = mixed(i, 1664525u) + key[j] + static_cast<std::uint32_t>(j);
+    advance();
+  }
+  for (std::size_t k = 0; k + 1 < kBlock; ++k) {
+    s[i] = mixed(i, 1566083941u) - static_cast<std::uint32_t>(i);
+    advance();
+  }
+  s[0] = 0x80000000u;
+  return words;
 }
 
 void MersenneTwister::refill() {

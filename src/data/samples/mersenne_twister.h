@@ -12,6 +12,8 @@ namespace bloomery {
 class MersenneTwister {
  public:
   explicit MersenneTwister(std::uint32_t seed);
+  // Seeded by several numbers, as Python's Random is.
+  static MersenneTwister from_key(std::span<const std::uint32_t> key);
 
   std::uint32_t next() {
     if (used_ == kBlock) {

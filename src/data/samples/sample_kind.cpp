@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "data/samples/gpt_dataset.h"
+#include "data/samples/ict_dataset.h"
 #include "data/samples/padded_dataset.h"
 
 namespace bloomery {
@@ -36,24 +37,34 @@ SentenceSampleOptions sentence_options(const SampleOptions& o) {
   return options;
 }
 
+MakeDataset padded(MakeDataset make) {
+  return wrapped(std::move(make), [](std::unique_ptr<Dataset> samples) {
+    return std::make_unique<PaddedDataset>(std::move(samples));
+  });
+}
+
 using MakeSamples = MakeDataset (*)(const SentenceSampleOptions&, const MaskingVocabulary&);
 template <MakeSamples kMake>
 MakeDataset make_masked(const SampleOptions& o, const Tokenizer& tokenizer) {
-  return wrapped(kMake(sentence_options(o), masking_vocabulary(tokenizer, o.vocab_extra_ids)),
-                 [](std::unique_ptr<Dataset> samples) {
-                   return std::make_unique<PaddedDataset>(std::move(samples));
-                 });
+  return padded(kMake(sentence_options(o), masking_vocabulary(tokenizer, o.vocab_extra_ids)));
+}
+
+MakeDataset make_ict(const SampleOptions& o, const Tokenizer& tokenizer) {
+  return padded(
+      ict_samples(sentence_options(o), masking_vocabulary(tokenizer, o.vocab_extra_ids), o.data));
 }
 
 template <SampleFields (*kFields)(const SentenceSampleOptions&)>
-SampleFields masked_fields(const SampleOptions& o) {
+SampleFields sentence_fields(const SampleOptions& o) {
   return padded_fields(kFields(sentence_options(o)));
 }
 
 constexpr SampleKind kKinds[] = {
-    {"gpt", false, gpt_fields, make_gpt},
-    {"bert", true, masked_fields<bert_fields>, make_masked<bert_samples>},
-    {"t5", true, masked_fields<t5_fields>, make_masked<t5_samples>},
+    {"gpt", false, nullptr, gpt_fields, make_gpt},
+    {"bert", true, describe_sentence_samples, sentence_fields<bert_fields>,
+     make_masked<bert_samples>},
+    {"t5", true, describe_sentence_samples, sentence_fields<t5_fields>, make_masked<t5_samples>},
+    {"ict", true, describe_block_samples, sentence_fields<ict_fields>, make_ict},
 };
 
 }  // namespace
@@ -64,7 +75,7 @@ const SampleKind& find_sample_kind(std::string_view name) {
       return kind;
     }
   }
-  throw Error(concat("there is no kind of sample '", name, "': give gpt, bert or t5"));
+  throw Error(concat("there is no kind of sample '", name, "': give gpt, bert, t5 or ict"));
 }
 
 }  // namespace bloomery

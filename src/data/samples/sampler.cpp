@@ -17,16 +17,22 @@ Sampler::Sampler(const SamplerOptions& options) : options_(options) {
 }
 
 bool Sampler::has(std::int64_t consumed) const {
-  return options_.type == LoaderType::cyclic ||
+  return options_.type == LoaderType::cyclic || options_.curriculum ||
          options_.total_samples - consumed >= options_.block();
 }
 
 std::vector<std::int64_t> Sampler::samples(std::int64_t consumed) const {
-  const auto& [type, total, micro, rank, ranks, sharding] = options_;
+  const auto& [type, total, micro, rank, ranks, sharding, curriculum] = options_;
   const std::int64_t block = options_.block();
   check(consumed >= 0 && has(consumed), "no micro-batches are left after ", consumed, " of ", total,
         " samples");
   std::vector<std::int64_t> chosen(micro);
+  if (curriculum) {
+    const std::int64_t batch = curriculum->global_batch();
+    const auto samples = curriculum->batch(consumed / batch);
+    const auto first = samples->begin() + consumed % batch + rank * micro;
+    return {first, first + micro};
+  }
   if (type == LoaderType::single) {
     for (std::int64_t i = 0; i < micro; ++i) {
       chosen[i] = consumed + rank * micro + i;

@@ -1,5 +1,5 @@
 // Which samples a data-parallel rank takes after so many were consumed: a pure function, so that
-// resuming needs one number. Orders are those of Megatron's two samplers.
+// resuming needs one number. Orders are those of Megatron's two samplers, and DeepSpeed's.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <mutex>
 #include <vector>
 
+#include "data/curriculum/batches.h"
 #include "data/samples/data_options.h"
 
 namespace bloomery {
@@ -18,6 +19,8 @@ struct SamplerOptions {
   std::int64_t micro_batch_size = 1;
   std::int64_t data_parallel_rank = 0, data_parallel_size = 1;
   bool data_sharding = true;  // of the cyclic order
+  // Chooses the samples instead of `type`, which then does not count.
+  std::shared_ptr<const CurriculumOrder> curriculum;
 
   std::int64_t block() const { return micro_batch_size * data_parallel_size; }
 };
@@ -30,7 +33,7 @@ class Sampler {
   const SamplerOptions& options() const { return options_; }
 
   // Whether a whole micro-batch for every rank is left after `consumed` samples: always in the
-  // cyclic order.
+  // cyclic order, and of a curriculum.
   bool has(std::int64_t consumed) const;
   // Samples of this rank's micro-batch when all ranks together have consumed so many. In the cyclic
   // order `consumed` must lie between two blocks of micro-batches, else it is an Error, as is

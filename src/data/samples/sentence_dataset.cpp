@@ -62,7 +62,6 @@ void describe_sentence_samples(OptionTable& t, SentenceSampleOptions& o) {
   t.add("mask-prob", o.mask_prob, "Share of the tokens that are hidden.", between(0, 1));
   t.add("short-seq-prob", o.short_seq_prob, "Share of the samples that are shorter than the most.",
         between(0, 1));
-  t.add("bert-no-binary-head", o.bert_no_binary_head, "BERT samples of one segment.");
 }
 
 SentenceDataset::SentenceDataset(const char* kind, std::shared_ptr<const IndexedCorpus> corpus,

@@ -11,14 +11,23 @@ namespace bloomery {
 
 class OptionTable;
 
+// Of ICT's samples (ict_dataset.h).
+struct BlockSampleOptions {
+  std::vector<std::string> titles;  // prefixes of corpora with a title for each document
+  double query_in_block_prob = 0.1;
+  bool one_sentence = false;       // documents of one sentence are used, too
+  bool titles_from_start = false;  // of every split: those of the corpus's first documents
+};
+
 struct SentenceSampleOptions {
   std::int64_t seq_length = 0;          // of the encoder
   std::int64_t decoder_seq_length = 0;  // of T5
   double mask_prob = 0.15, short_seq_prob = 0.1;
   bool bert_no_binary_head = false;
   std::int64_t seed = 1234;
+  BlockSampleOptions blocks;
 };
-// --decoder-seq-length, --mask-prob, --short-seq-prob, --bert-no-binary-head.
+// --decoder-seq-length, --mask-prob, --short-seq-prob.
 void describe_sentence_samples(OptionTable& table, SentenceSampleOptions& options);
 
 // Samples are functions of (options, k).

@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "base/log.h"
-#include "data/npy.h"
 #include "data/samples/datasets.h"
 #include "data/samples/mapping.h"
+#include "data/samples/mapping_file.h"
 
 namespace bloomery {
 
@@ -17,12 +17,12 @@ class SentenceMapping {
   SentenceMapping(const IndexedCorpus& corpus, const CorpusRequest& request,
                   const SplitRange& documents, const MappingOptions& options, const Log& log);
 
-  std::int64_t size() const { return file_->shape()[0]; }
+  std::int64_t size() const { return file_->size(); }
   MappingRow<std::int64_t> row(std::int64_t k) const;
 
  private:
   SplitRange sentences_;
-  std::unique_ptr<NpyFile> file_;
+  std::unique_ptr<MappingFile> file_;
 };
 
 }  // namespace bloomery

@@ -6,30 +6,19 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <ostream>
-#include <string>
-#include <vector>
 
-#include "data/input/line_format.h"
+#include "data/lines/line_options.h"
 #include "tokenizer/train/word_counts.h"
 
 namespace bloomery {
 
-class OptionTable;
+struct WordInputOptions : LineOptions {
+  WordInputOptions() { log_interval = 100'000; }
 
-struct WordInputOptions {
-  std::vector<std::string> input;
-  LineFormat input_format = LineFormat::automatic;
-  std::vector<std::string> json_keys = {"text"};
-  std::int64_t max_document_bytes = 32 << 20;
-  bool strict = false;
   // Only the beginning of the input: whole lines up to so many bytes, decompressed, and so many
   // lines that are not blank; 0: all.
   std::int64_t limit_bytes = 0, limit_documents = 0;
   std::int64_t max_words = 10'000'000;
-  int workers = 0;
-  std::int64_t log_interval = 100'000;
 };
 
 void describe(OptionTable& table, WordInputOptions& options);
@@ -45,17 +34,11 @@ struct WordInputSummary {
   bool interrupted = false;
 };
 
-struct WordInputCaller {
-  std::ostream& messages;
-  bool terminal = false;
-  std::function<bool()> go_on;  // asked ten times a second or more; false ends the run
-};
-
 // The counts are the same for every number of workers. After every kBytesBetweenCuts of input the
 // rarest words are forgotten if there are more than max_words: memory is bounded, by about 60 bytes
 // a word here and 200 more while merges are learnt.
 WordInputSummary count_words(const WordInputOptions& options, SplitPattern pattern,
-                             const WordInputCaller& caller);
+                             const LineCaller& caller);
 
 inline constexpr std::uint64_t kBytesBetweenCuts = 256 << 20;
 

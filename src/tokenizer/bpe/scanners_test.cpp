@@ -62,7 +62,8 @@ TEST(Scanners, NoTextTakesQuadraticTime) {
 
 TEST(KnownPattern, RecognisesTheExpressionsOfTheReferences) {
   for (const auto& [name, regex] : golden()["patterns"].items()) {
-    EXPECT_EQ(known_pattern(regex.get<std::string>()), pattern_named(name)) << name;
+    EXPECT_EQ(known_pattern(regex.get<std::string>(), regex::Dialect::rust), pattern_named(name))
+        << name;
   }
 }
 

@@ -75,9 +75,12 @@ std::vector<std::string> pattern_names() {
   return names;
 }
 
-std::optional<SplitPattern> known_pattern(std::string_view regex) {
+std::optional<SplitPattern> known_pattern(std::string_view regex, regex::Dialect dialect) {
   constexpr std::size_t kLongest = 1000;  // no known one is, in any spelling
   if (regex.size() > kLongest) return std::nullopt;
+  // To Oniguruma {1,3}+ repeats {1,3}, and $ is the end of a line.
+  const auto has = [&](std::string_view part) { return regex.find(part) != regex.npos; };
+  if (dialect == regex::Dialect::oniguruma && (has("3}+") || has("\\s+$"))) return std::nullopt;
   std::string plain(regex);
   for (const auto& [from, to] : kSpellings) {
     plain = replaced(plain, from, to);

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tokenizer/regex/syntax.h"
+
 namespace bloomery {
 
 enum class SplitPattern {
@@ -27,7 +29,8 @@ std::vector<std::string> pattern_names();
 
 // The pattern that this regular expression describes, in any of the spellings that are in use
 // (possessive or not, 's|'t or [st], and so on); nothing when it is none of the patterns above.
-std::optional<SplitPattern> known_pattern(std::string_view regex);
+std::optional<SplitPattern> known_pattern(std::string_view regex,
+                                          regex::Dialect dialect = regex::Dialect::oniguruma);
 
 // The end of the piece that starts at text[at]; `at` must be a character's start inside the text,
 // which must be valid UTF-8. For loops that must be fast, see with_scanner in bpe/scanners.h.

@@ -101,7 +101,7 @@ SplitPattern chosen_pattern(const std::string& file, const std::string& name, st
   }
   if (!name.empty()) {
     std::optional<SplitPattern> pattern = pattern_named(name);
-    if (!pattern) pattern = known_pattern(name);
+    if (!pattern) pattern = known_pattern(name, regex::Dialect::rust);
     check(pattern.has_value(), "--pattern '", name, "' is not known; give one of ", names,
           " or the regular expression of one of them");
     return *pattern;

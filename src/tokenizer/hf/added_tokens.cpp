@@ -49,7 +49,7 @@ void AddedTokenMatcher::add(std::string_view pattern, std::size_t token) {
     if (added) nodes_.push_back(kNothing);
     node = edge->second;
   }
-  nodes_[node] = static_cast<std::uint32_t>(token);
+  if (nodes_[node] == kNothing) nodes_[node] = static_cast<std::uint32_t>(token);
   const unsigned char first = byte_at(pattern, 0);
   if (std::find(first_bytes_.begin(), first_bytes_.end(), first) == first_bytes_.end()) {
     first_bytes_.push_back(first);

@@ -31,6 +31,7 @@ struct AddedToken {
 // Finds the tokens of a set in a text: the leftmost, and the longest of those.
 class AddedTokenMatcher {
  public:
+  // Of tokens with one pattern the first that was added is found.
   void add(std::string_view pattern, std::size_t token);
   bool empty() const { return nodes_.size() == 1; }
 

@@ -1,7 +1,7 @@
 #include "tokenizer/hf/char_classes.h"
 
-#include "tokenizer/hf/char_bits.h"
 #include "tokenizer/hf/char_class_tables.h"
+#include "tokenizer/unicode/char_bits.h"
 #include "tokenizer/unicode/classes.h"
 
 namespace bloomery::hf {

@@ -193,16 +193,9 @@ class Replace : public Decoder {
   }
   void apply(Tokens& tokens) const override {
     for (std::string& token : tokens) {
-      Match match = pattern_->find(token, 0);
-      if (match.begin == token.size()) continue;
-      std::string result;
-      std::size_t done = 0;
-      for (; match.begin < token.size(); match = pattern_->find(token, match.end)) {
-        result.append(token, done, match.begin - done);
-        result += content_;
-        done = match.end;
+      if (std::optional<std::string> result = pattern_->replaced(token, content_)) {
+        token = *std::move(result);
       }
-      token = result.append(token, done);
     }
   }
 

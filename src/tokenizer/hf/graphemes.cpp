@@ -1,7 +1,7 @@
 #include "tokenizer/hf/graphemes.h"
 
-#include "tokenizer/hf/char_bits.h"
 #include "tokenizer/hf/char_class_tables.h"
+#include "tokenizer/unicode/char_bits.h"
 #include "tokenizer/utf8.h"
 
 namespace bloomery::hf {

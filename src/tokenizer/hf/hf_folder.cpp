@@ -3,55 +3,120 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "tokenizer/bpe/gpt2.h"
+#include "tokenizer/hf/folder_notes.h"
 #include "tokenizer/hf/hf_tokenizer.h"
 #include "tokenizer/sentencepiece/sentencepiece.h"
-#include "tokenizer/wordpiece/wordpiece.h"
+#include "tokenizer/utf8.h"
 
 namespace bloomery {
 namespace {
 
 namespace fs = std::filesystem;
+using nlohmann::json;
 
-// "</s>" or {"content": "</s>", ...}
-std::string token_content(const nlohmann::json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_object() && value.contains("content") && value["content"].is_string()) {
-    return value["content"].get<std::string>();
+struct Notes {
+  json config, added;
+  SpecialTokenNames names;
+};
+
+template <class Visit>
+void each_line(std::string_view text, const Visit& visit) {
+  while (!text.empty()) {
+    std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    visit(line);
   }
-  return {};
 }
 
-void read_names(const fs::path& path, SpecialTokenNames& names) {
-  if (!fs::exists(path)) return;
-  const nlohmann::json root = nlohmann::json::parse(read_file(path), nullptr, false);
-  check(root.is_object(), path.string(), " is not a JSON object");
-  const std::pair<const char*, std::string*> fields[] = {
-      {"bos_token", &names.bos},  {"eos_token", &names.eos}, {"pad_token", &names.pad},
-      {"unk_token", &names.unk},  {"cls_token", &names.cls}, {"sep_token", &names.sep},
-      {"mask_token", &names.mask}};
-  for (const auto& [field, name] : fields) {
-    if (root.contains(field) && name->empty()) *name = token_content(root[field]);
+std::string read_text(const fs::path& path) {
+  std::string text = read_file(path);
+  check(is_utf8(text), path.string(), " is not UTF-8");
+  return text;
+}
+
+// Special tokens by the names that files of these kinds usually have, where the notes name none.
+void add_usual(std::initializer_list<const char*> names, const json& vocab, Notes& notes) {
+  for (const char* name : names) {
+    if (vocab.contains(name)) notes.added.push_back({{"content", name}, {"special", true}});
   }
+}
+
+// vocab.json and merges.txt, as of GPT-2 and RoBERTa.
+json byte_level_json(const fs::path& folder, Notes& notes) {
+  json vocab = parse_tokenizer_json(read_text(folder / "vocab.json"), "vocab.json");
+  json merges = json::array();
+  each_line(read_text(folder / "merges.txt"), [&](std::string_view line) {
+    if (!line.empty() && !line.starts_with("#version")) merges.push_back(line);
+  });
+  add_usual({"<|endoftext|>", "<s>", "<pad>", "</s>", "<unk>", "<mask>"}, vocab, notes);
+  if (vocab.contains("<|endoftext|>") && !vocab.contains("<s>")) {  // GPT-2's, for everything
+    for (std::string* name : {&notes.names.bos, &notes.names.eos, &notes.names.unk}) {
+      if (name->empty()) *name = "<|endoftext|>";
+    }
+  }
+  const bool prefix = notes.config.value("add_prefix_space", json(false)) == json(true);
+  json root = {{"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", prefix}}},
+               {"decoder", {{"type", "ByteLevel"}}}};
+  root["model"]["type"] = "BPE";
+  root["model"]["vocab"] = std::move(vocab);  // an initializer would copy them
+  root["model"]["merges"] = std::move(merges);
+  return root;
+}
+
+// vocab.txt, as of BERT. Without a word about it, a vocabulary without capital letters is for
+// lowercased text.
+json word_piece_json(const fs::path& folder, Notes& notes) {
+  json vocab = json::object();
+  std::uint64_t count = 0;
+  each_line(read_text(folder / "vocab.txt"), [&](std::string_view line) { vocab[line] = count++; });
+  add_usual({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}, vocab, notes);
+  const auto setting = [&](const char* name, const json& otherwise) {
+    return notes.config.contains(name) ? notes.config[name] : otherwise;
+  };
+  json root = {{"normalizer",
+                {{"type", "BertNormalizer"},
+                 {"clean_text", true},
+                 {"handle_chinese_chars", setting("tokenize_chinese_chars", true)},
+                 {"strip_accents", setting("strip_accents", nullptr)},
+                 {"lowercase", setting("do_lower_case", !vocab.contains("A"))}}},
+               {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
+               {"decoder", {{"type", "WordPiece"}}}};
+  if (vocab.contains("[CLS]") && vocab.contains("[SEP]")) {
+    root["post_processor"] = {{"type", "BertProcessing"},
+                              {"cls", json::array({"[CLS]", vocab["[CLS]"]})},
+                              {"sep", json::array({"[SEP]", vocab["[SEP]"]})}};
+  }
+  root["model"]["type"] = "WordPiece";
+  root["model"]["vocab"] = std::move(vocab);  // an initializer would copy it
+  return root;
+}
+
+std::shared_ptr<const Tokenizer> load_json(const fs::path& folder) {
+  Notes notes;
+  notes.names = hf::read_folder_notes(folder, notes.config, notes.added);
+  json root;
+  if (const fs::path file = folder / "tokenizer.json"; fs::exists(file)) {
+    root = parse_tokenizer_json(read_file(file), file.string());
+  } else if (fs::exists(folder / "merges.txt")) {
+    root = byte_level_json(folder, notes);
+  } else {
+    root = word_piece_json(folder, notes);
+  }
+  hf::add_tokens(notes.added, root);
+  return make_hf_tokenizer(root, folder.string(), notes.names);
 }
 
 }  // namespace
 
 std::shared_ptr<const Tokenizer> load_hf_folder(const std::string& folder) {
   const fs::path root(folder);
-  if (const fs::path file = root / "tokenizer.json"; fs::exists(file)) {
-    SpecialTokenNames names;
-    read_names(root / "tokenizer_config.json", names);
-    read_names(root / "special_tokens_map.json", names);
-    return read_hf_tokenizer(read_file(file), file.string(), names);
-  }
+  if (fs::exists(root / "tokenizer.json")) return load_json(root);
   for (const char* name : {"tokenizer.model", "spiece.model", "sentencepiece.bpe.model"}) {
     if (fs::exists(root / name)) return load_sentencepiece(root / name, SentencePieceKind::plain);
   }
-  if (fs::exists(root / "vocab.json") && fs::exists(root / "merges.txt")) {
-    return load_gpt2(root / "vocab.json", root / "merges.txt");
-  }
-  if (fs::exists(root / "vocab.txt")) return load_wordpiece(root / "vocab.txt");
+  const bool is_byte_level = fs::exists(root / "vocab.json") && fs::exists(root / "merges.txt");
+  if (is_byte_level || fs::exists(root / "vocab.txt")) return load_json(root);
   throw Error(concat(folder, " holds no tokenizer: neither tokenizer.json, tokenizer.model, ",
                      "spiece.model, vocab.json with merges.txt, nor vocab.txt"));
 }

@@ -137,17 +137,6 @@ int nesting(std::string_view text) {
   return deepest;
 }
 
-nlohmann::json parse(std::string_view text, const std::string& name) {
-  // Components hold components; reading them takes stack.
-  constexpr int kDeepest = 100;
-  check(nesting(text) <= kDeepest, name, " nests its objects more than ", kDeepest, " deep");
-  try {
-    return nlohmann::json::parse(text);
-  } catch (const nlohmann::json::parse_error& error) {
-    throw Error(concat(name, " is not valid JSON: ", error.what()));
-  }
-}
-
 // BERT's options when normalizer and pre-tokenizer are both BERT's.
 std::optional<BertTextOptions> find_bert(const hf::Fields& fields) {
   const nlohmann::json* normalizer = fields.find("normalizer");
@@ -189,14 +178,30 @@ hf::Pipeline read_pipeline(const nlohmann::json& root) {
 
 }  // namespace
 
-std::shared_ptr<const Tokenizer> read_hf_tokenizer(std::string_view text, const std::string& name,
+nlohmann::json parse_tokenizer_json(std::string_view text, const std::string& name) {
+  // Components hold components; reading them takes stack.
+  constexpr int kDeepest = 100;
+  check(nesting(text) <= kDeepest, name, " nests its objects more than ", kDeepest, " deep");
+  try {
+    return nlohmann::json::parse(text);
+  } catch (const nlohmann::json::parse_error& error) {
+    throw Error(concat(name, " is not valid JSON: ", error.what()));
+  }
+}
+
+std::shared_ptr<const Tokenizer> make_hf_tokenizer(const nlohmann::json& root,
+                                                   const std::string& name,
                                                    const SpecialTokenNames& special) {
-  const nlohmann::json root = parse(text, name);
   try {
     return std::make_shared<HfTokenizer>(read_pipeline(root), special);
   } catch (const Error& error) {
     throw Error(concat(name, ": ", error.what()));
   }
+}
+
+std::shared_ptr<const Tokenizer> read_hf_tokenizer(std::string_view text, const std::string& name,
+                                                   const SpecialTokenNames& special) {
+  return make_hf_tokenizer(parse_tokenizer_json(text, name), name, special);
 }
 
 }  // namespace bloomery

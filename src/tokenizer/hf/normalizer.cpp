@@ -90,26 +90,21 @@ class Replace : public Normalizer {
   }
 
   void apply(Stretch& stretch) const override {
-    const std::string& text = stretch.text;
-    Match match = pattern_->find(text, 0);
-    if (match.begin == text.size()) return;
+    std::optional<std::string> result = pattern_->replaced(stretch.text, content_);
+    if (!result) return;
     // What replaces several characters stands where the last of them stood.
-    if (match.begin == 0 && (content_.empty() || count_characters(text, match) > 1)) {
+    std::vector<Match> matches;
+    if (stretch.at_start) pattern_->find_all(stretch.text, matches);
+    if (!matches.empty() && matches[0].begin == 0 &&
+        (content_.empty() || count_characters(stretch.text, matches[0]) > 1)) {
       stretch.at_start = false;
     }
-    std::string result;
-    result.reserve(text.size() + 64);
-    std::size_t done = 0;
-    for (; match.begin < text.size(); match = pattern_->find(text, match.end)) {
-      result.append(text, done, match.begin - done);
-      result += content_;
-      done = match.end;
-    }
-    result.append(text, done);
-    stretch.text = std::move(result);
+    stretch.text = *std::move(result);
   }
   bool leaves(std::string_view text) const override {
-    return pattern_->find(text, 0).begin == text.size();
+    std::vector<Match> matches;
+    pattern_->find_all(text, matches);
+    return matches.empty();
   }
 
  private:

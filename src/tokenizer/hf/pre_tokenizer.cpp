@@ -51,12 +51,13 @@ class PatternSplit : public PreTokenizer {
     if (pieces.byte_level) pieces.spell_out();
     std::vector<Piece> result;
     std::vector<Part> parts;
+    std::vector<Match> matches;
     for (const Piece& piece : pieces.list) {
       parts.clear();
       const std::string_view text = pieces.at(piece);
       std::size_t done = 0;
-      for (Match match = pattern_->find(text, 0); match.begin < text.size();
-           match = pattern_->find(text, match.end)) {
+      pattern_->find_all(text, matches);
+      for (const Match& match : matches) {
         if (done < match.begin) add(piece, done, match.begin, false, parts);
         add(piece, match.begin, match.end, true, parts);
         done = match.end;

@@ -1,11 +1,9 @@
 #include "tokenizer/hf/text_pattern.h"
 
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "base/error.h"
 #include "tokenizer/bpe/split_pattern.h"
-#include "tokenizer/hf/char_run.h"
 #include "tokenizer/hf/json_fields.h"
 
 namespace bloomery::hf {
@@ -15,10 +13,13 @@ class PlainText : public TextPattern {
  public:
   explicit PlainText(std::string text) : text_(std::move(text)) {}
 
-  Match find(std::string_view text, std::size_t from) const override {
-    const std::size_t at = text_.empty() ? std::string_view::npos : text.find(text_, from);
-    if (at == std::string_view::npos) return {text.size(), text.size()};
-    return {at, at + text_.size()};
+  void find_all(std::string_view text, std::vector<Match>& matches) const override {
+    matches.clear();
+    if (text_.empty()) return;
+    for (std::size_t at = text.find(text_); at != text.npos; at = text.find(text_, at)) {
+      matches.push_back({at, at + text_.size()});
+      at += text_.size();
+    }
   }
 
  private:
@@ -30,28 +31,47 @@ class WholeTextPattern : public TextPattern {
  public:
   explicit WholeTextPattern(SplitPattern pattern) : pattern_(pattern) {}
 
-  Match find(std::string_view text, std::size_t from) const override {
-    if (from >= text.size()) return {text.size(), text.size()};
-    return {from, piece_end(pattern_, text, from)};
+  void find_all(std::string_view text, std::vector<Match>& matches) const override {
+    matches.clear();
+    for (std::size_t at = 0; at < text.size(); at = matches.back().end) {
+      matches.push_back({at, piece_end(pattern_, text, at)});
+    }
   }
 
  private:
   SplitPattern pattern_;
 };
 
-class RunPattern : public TextPattern {
+class RegexPattern : public TextPattern {
  public:
-  explicit RunPattern(CharRun run) : run_(std::move(run)) {}
+  explicit RegexPattern(const std::string& expression) : regex_(expression) {}
 
-  Match find(std::string_view text, std::size_t from) const override {
-    return run_.find(text, from);
+  void find_all(std::string_view text, std::vector<Match>& matches) const override {
+    matches.clear();
+    if (!text.empty()) regex_.find_all(text, matches);
   }
 
  private:
-  CharRun run_;
+  Regex regex_;
 };
 
 }  // namespace
+
+std::optional<std::string> TextPattern::replaced(std::string_view text,
+                                                 std::string_view content) const {
+  std::vector<Match> matches;
+  find_all(text, matches);
+  if (matches.empty()) return std::nullopt;
+  std::string result;
+  result.reserve(text.size() + 64);
+  std::size_t done = 0;
+  for (const Match& match : matches) {
+    result.append(text, done, match.begin - done);
+    result += content;
+    done = match.end;
+  }
+  return result.append(text, done);
+}
 
 std::unique_ptr<TextPattern> read_text_pattern(const nlohmann::json& object,
                                                const std::string& where) {
@@ -59,15 +79,15 @@ std::unique_ptr<TextPattern> read_text_pattern(const nlohmann::json& object,
   if (std::optional<std::string> text = fields.optional_text("String")) {
     return std::make_unique<PlainText>(*std::move(text));
   }
-  const std::string regex = fields.text("Regex");
-  if (const std::optional<SplitPattern> known = known_pattern(regex)) {
+  const std::string expression = fields.text("Regex");
+  if (const std::optional<SplitPattern> known = known_pattern(expression)) {
     return std::make_unique<WholeTextPattern>(*known);
   }
-  std::optional<CharRun> run = CharRun::parse(regex);
-  check(run.has_value(), where, ".pattern: the regular expression '", regex,
-        "' is not one that Bloomery knows; known are those of GPT-2, Llama-3, Qwen, cl100k and "
-        "o200k, and runs of characters or classes such as ' {2,}', '\\s+' or '\\p{N}{1,3}'");
-  return std::make_unique<RunPattern>(*std::move(run));
+  try {
+    return std::make_unique<RegexPattern>(expression);
+  } catch (const Error& error) {
+    throw Error(concat(where, ".pattern: ", error.what()));
+  }
 }
 
 }  // namespace bloomery::hf

@@ -1,28 +1,29 @@
-// What Replace and Split look for: a plain text, or a regular expression of the kinds that
-// tokenizer files use. There is no regular-expression engine: each form has its own finder.
+// What Replace and Split look for: a plain text or a regular expression. The patterns that most
+// tokenizers split by have hand-written scanners.
 #pragma once
 
-#include <cstddef>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "tokenizer/regex/regex.h"
 
 namespace bloomery::hf {
-
-struct Match {
-  std::size_t begin, end;
-};
 
 class TextPattern {
  public:
   virtual ~TextPattern() = default;
-  // The first match at or after `from`, which is never empty; {size, size} when there is none.
-  virtual Match find(std::string_view text, std::size_t from) const = 0;
+  // Sets `matches` to the matches in a text, from left to right. They do not overlap; some may be
+  // empty.
+  virtual void find_all(std::string_view text, std::vector<Match>& matches) const = 0;
+  // The text with every match replaced; nothing when there is no match.
+  std::optional<std::string> replaced(std::string_view text, std::string_view content) const;
 };
 
-// From {"String": ...} or {"Regex": ...}; `where` names the component in messages. A regular
-// expression that is not known is an Error.
+// From {"String": ...} or {"Regex": ...}; `where` names the component in messages.
 std::unique_ptr<TextPattern> read_text_pattern(const nlohmann::json& object,
                                                const std::string& where);
 

@@ -1,0 +1,39 @@
+// Texts of test sets cut out of a corpus.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "data/decontaminate/ngram_keys.h"
+#include "data/lines/line_options.h"
+#include "data/transform/transform_files.h"
+
+namespace bloomery {
+
+struct DecontaminateOptions : LineOptions {
+  std::vector<std::string> test_sets;  // JSONL
+  std::vector<std::string> test_keys = {"text", "question", "goal"};
+  std::string id_prefix = "tests";
+  NgramOptions ngrams;
+
+  std::string output;  // a folder
+  bool overwrite = false, keep_dropped = false;
+};
+
+void describe(OptionTable& table, DecontaminateOptions& options);
+// The flags of the rules alone.
+void describe(OptionTable& table, NgramOptions& options);
+
+struct DecontaminateSummary {
+  StepReport report;
+  std::size_t keys = 0, common_keys = 0;
+  std::int64_t bad_lines = 0;
+  bool interrupted = false;
+};
+
+// Documents with a key become pieces; every piece of every document gets a `split_id`, after an
+// older one if it has that: PREFIX-document-piece.
+DecontaminateSummary decontaminate(const DecontaminateOptions& options,
+                                   const std::vector<TransformJob>& jobs, const LineCaller& caller);
+
+}  // namespace bloomery

@@ -1,0 +1,66 @@
+#include "data/tasks/task_kind.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "config/nearest.h"
+
+namespace bloomery {
+namespace {
+
+constexpr std::string_view kInference[] = {"contradiction", "entailment", "neutral"};
+constexpr std::string_view kEntailment[] = {"entailment", "not_entailment"};
+constexpr std::string_view kBinary[] = {"0", "1"};
+
+constexpr TaskKind kTasks[] = {
+    {"MNLI", TaskAnswer::classes, TaskMetric::accuracy, kInference},
+    {"QQP", TaskAnswer::classes, TaskMetric::f1, kBinary},
+    {"QNLI", TaskAnswer::classes, TaskMetric::accuracy, kEntailment},
+    {"RTE", TaskAnswer::classes, TaskMetric::accuracy, kEntailment},
+    {"SST-2", TaskAnswer::classes, TaskMetric::accuracy, kBinary},
+    {"CoLA", TaskAnswer::classes, TaskMetric::matthews, kBinary},
+    {"MRPC", TaskAnswer::classes, TaskMetric::f1, kBinary},
+    {"STS-B", TaskAnswer::number, TaskMetric::correlation},
+    {"RACE", TaskAnswer::choice, TaskMetric::accuracy},
+};
+
+}  // namespace
+
+std::vector<std::string> task_names() {
+  std::vector<std::string> names;
+  for (const TaskKind& task : kTasks) {
+    names.emplace_back(task.name);
+  }
+  return names;
+}
+
+const TaskKind& find_task(std::string_view name) {
+  for (const TaskKind& task : kTasks) {
+    if (task.name == name) {
+      return task;
+    }
+  }
+  std::string all;
+  for (const std::string& each : task_names()) {
+    all += (all.empty() ? "" : ", ") + each;
+  }
+  throw Error(concat("there is no task '", name, "'", suggestion(std::string(name), task_names()),
+                     "; those to tune for are ", all));
+}
+
+std::string set_name(const TaskKind& task, std::string path) {
+  if (const std::size_t at = path.rfind(task.name); at != path.npos) {
+    path.erase(0, at + task.name.size());
+  }
+  constexpr std::string_view kEnding = ".tsv";
+  if (path.ends_with(kEnding)) {
+    path.erase(path.size() - kEnding.size());
+  }
+  path.erase(0, std::min(path.find_first_not_of("/."), path.size()));
+  path.erase(path.find_last_not_of('/') + 1);
+  const bool folders = task.answer == TaskAnswer::choice;
+  std::ranges::replace(path, folders ? '/' : '_', '-');
+  return path;
+}
+
+}  // namespace bloomery
