@@ -1,10 +1,14 @@
+
 #include "checkpoint/convert.h"
 
 #include "base/folder.h"
 #include "checkpoint/folder.h"
+#include "checkpoint/hf/adapter.h"
 #include "checkpoint/hf/hf_model.h"
 #include "checkpoint/save.h"
 #include "checkpoint/tokenizer_files.h"
+#include "config/json_fields.h"
+#include "nn/adapter.h"
 
 namespace bloomery {
 namespace {
@@ -86,23 +90,74 @@ void write_folder(const StagedFolder& output, const ModelSource& source,
   write_hf(source.stream(), output.path(), source.record().model, weights, extra);
 }
 
+// The options of the run that the model comes from.
+JsonFields run_options(const ModelSource& source) {
+  return JsonFields(source.state() != nullptr ? source.state()->options : "{}",
+                    source.folder().string());
+}
+
+ForeignLayout completed_layout(ForeignLayout layout, const ModelSource& source) {
+  const JsonFields options = run_options(source);
+  const auto as_source = [&](int& ranks, const char* name) {
+    if (ranks == 0) {
+      ranks = static_cast<int>(options.find<std::int64_t>(name).value_or(1));
+    }
+  };
+  as_source(layout.tensor, "tensor-model-parallel-size");
+  as_source(layout.pipeline, "pipeline-model-parallel-size");
+  return layout;
+}
+
+void write_foreign(const StagedFolder& output, const ModelSource& source,
+                   const ConvertOptions& options) {
+  const ForeignLayout layout = completed_layout(options.layout, source);
+  switch (options.to) {
+    case ModelForm::megatron:
+      return write_megatron(source, output.path(), layout, options.weights_only);
+    case ModelForm::deepspeed:
+      return write_deepspeed(source, output.path(), layout);
+    case ModelForm::universal:
+      return write_universal(source, output.path(), layout);
+    default:
+      return write_exact_weights(
+          source, output.path(),
+          {.safetensors = options.safetensors, .max_shard_bytes = options.max_shard_bytes});
+  }
+}
+
+// What a run was tuned from.
+std::string base_name(const ModelSource& source) {
+  return run_options(source).find<std::string>("load").value_or("");
+}
+
 }  // namespace
 
 Conversion convert_model(Stream& stream, const ConvertOptions& options, const Log& log) {
-  const auto source = open_model(stream, options.input, log);
+  auto source = open_model(stream, options.input, log);
+  if (!options.adapter.empty()) {
+    source = merged(with_adapter(std::move(source), Adapter(stream, options.adapter)));
+  } else if (source->record().model.adapter.enabled && options.to != ModelForm::native &&
+             options.to != ModelForm::peft) {
+    source = merged(std::move(source));
+  }
   const auto tokenizer = chosen_tokenizer(options, *source);
   StagedFolder output(output_folder(options.output));
   Conversion done{.source = source->folder(),
                   .written = output.final_path(),
                   .has_tokenizer = tokenizer.has_value()};
   for (const auto& [name, entry] : source->weights()) {
-    done.num_parameters += entry.shape.numel();
+    const bool counts = options.to != ModelForm::peft || is_adapter_parameter(name);
+    done.num_parameters += counts ? entry.shape.numel() : 0;
   }
   if (options.to == ModelForm::native) {
     write_native(output, *source, tokenizer);
     done.written /= step_name(source->state() != nullptr ? source->state()->step : 0);
-  } else {
+  } else if (options.to == ModelForm::peft) {
+    write_adapter(*source, base_name(*source), output.path());
+  } else if (options.to == ModelForm::hf) {
     write_folder(output, *source, tokenizer, options.max_shard_bytes);
+  } else {
+    write_foreign(output, *source, options);
   }
   output.commit();
   return done;

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "checkpoint/megatron/foreign.h"
 
 namespace bloomery {
 namespace {
@@ -89,6 +90,9 @@ std::optional<CheckpointReader> find_newest(const std::filesystem::path& path, T
         " are damaged or unreadable (see above); `bloomery checkpoint verify` tells more. Move "
         "them away to start "
         "from scratch");
+  if (const auto foreign = foreign_checkpoint(path); foreign && !damaged.contains(*foreign)) {
+    return open_foreign(*foreign, open);
+  }
   return std::nullopt;
 }
 

@@ -19,6 +19,9 @@ namespace bloomery {
 std::string step_name(std::int64_t step);                         // "step-100"
 std::optional<std::int64_t> step_of_name(std::string_view name);  // none: another name
 
+// A link beside the checkpoints to the one that a run found best, if it looks for that.
+inline constexpr const char* kBestName = "best";
+
 struct CheckpointEntry {
   std::int64_t step = 0;
   std::filesystem::path folder;
@@ -38,7 +41,8 @@ CheckpointReader open_checkpoint(const CheckpointEntry& entry,
 // is not, or that the disk does not give. None when there is no checkpoint at all; an Error when
 // all are damaged, because training would start over and, later, replace them. A null pool leaves
 // the blocks of tensors to be checked as they are read; who then finds one damaged looks again,
-// with that checkpoint among `damaged`.
+// with that checkpoint among `damaged`. Where there is none of ours, one of Megatron's or
+// DeepSpeed's counts, whose blocks are checked as they are read.
 using Folders = std::set<std::filesystem::path>;
 std::optional<CheckpointReader> find_newest(const std::filesystem::path& path, ThreadPool* pool,
                                             const Log& log, const OpenBytes& open = open_input_file,

@@ -21,20 +21,30 @@ class UnreadableFile : public Error {
   using Error::Error;
 };
 
-class HashedFile {
+// A file that gives out no byte which it has not found to be good.
+class CheckedFile {
+ public:
+  virtual ~CheckedFile() = default;
+  virtual std::int64_t num_blocks() const = 0;
+  // Bytes [offset, offset + to.size()), by any thread; an UnreadableFile says what is damaged.
+  virtual void read(std::uint64_t offset, std::span<std::byte> to) const = 0;
+  // Reads and checks a block, even when it was seen before. `buffer` has room for a block of the
+  // manifest.
+  virtual void check_block(std::int64_t block, std::span<std::byte> buffer) const = 0;
+};
+
+class HashedFile final : public CheckedFile {
  public:
   // Throws an Error when the bytes are not as many as the manifest says.
   HashedFile(std::unique_ptr<const ReadableBytes> bytes, const ManifestFile& file,
              std::uint64_t block_bytes);
 
-  std::int64_t num_blocks() const { return static_cast<std::int64_t>(hashes_.size()); }
+  std::int64_t num_blocks() const override { return static_cast<std::int64_t>(hashes_.size()); }
   std::uint64_t block_size(std::int64_t block) const;
 
-  // Bytes [offset, offset + to.size()), by any thread. Blocks seen for the first time are read
-  // whole and checked; an UnreadableFile names the file and the block.
-  void read(std::uint64_t offset, std::span<std::byte> to) const;
-  // Reads and checks a block, even when it was seen before. `buffer` has room for it.
-  void check_block(std::int64_t block, std::span<std::byte> buffer) const;
+  // Blocks seen for the first time are read whole and checked.
+  void read(std::uint64_t offset, std::span<std::byte> to) const override;
+  void check_block(std::int64_t block, std::span<std::byte> buffer) const override;
 
  private:
   void read_bytes(std::uint64_t offset, std::span<std::byte> to) const;

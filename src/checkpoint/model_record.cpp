@@ -36,6 +36,7 @@ void visit_token_ids(Ids& ids, Visitor&& field) {
   field("bos", ids.bos);
   field("eos", ids.eos);
   field("pad", ids.pad);
+  field("decoder_start", ids.decoder_start);
 }
 
 class FieldWriter {

@@ -99,12 +99,13 @@ class HfSource final : public ModelSource {
       record_.tokenizer = TokenizerOptions{.path = path.string()};
     }
     for (const TensorMap& tensor : model_.tensors()) {
-      weights_.emplace(tensor.ours, Entry{model_.dtype(tensor), tensor.our_shape()});
+      weights_.emplace(tensor.ours, Entry{model_.dtype(tensor), tensor.shape});
       maps_.emplace(tensor.ours, &tensor);
     }
   }
 
   Tensor read(const std::string& name) const override { return model_.read(*maps_.at(name)); }
+  Tensor read_unused(const std::string& name) const override { return model_.read_unused(name); }
 
  private:
   HfFolder model_;
@@ -121,11 +122,28 @@ std::optional<CheckpointReader> find_checkpoint(Stream& stream, const fs::path& 
   return find_newest(path, &stream.device().pool(), log);
 }
 
+// Whoever follows instructions for Megatron or DeepSpeed looks for iter_N or global_stepN, where a
+// run of ours saves step-N.
+std::string what_to_give(const fs::path& path) {
+  const std::string name = path.filename().string();
+  for (const std::string_view stem : {"global_step", "iter_"}) {
+    if (name.starts_with(stem)) {
+      const std::string digits =
+          name.substr(std::min(name.find_first_not_of('0', stem.size()), name.size()));
+      const fs::path saved = path.parent_path() / concat("step-", digits);
+      if (fs::exists(saved)) {
+        return concat("its run saved ", saved.string());
+      }
+    }
+  }
+  return "give a folder with a model";
+}
+
 }  // namespace
 
 std::unique_ptr<ModelSource> open_model(Stream& stream, const fs::path& path, const Log& log) {
   check(!stream.on_cuda(), "models are read on the CPU");
-  check(fs::exists(path), path.string(), " does not exist; give a folder with a model");
+  check(fs::exists(path), path.string(), " does not exist; ", what_to_give(path));
   check(fs::is_directory(path), path.string(),
         " is a file; give the folder of a checkpoint or of a Hugging Face model");
   if (auto reader = find_checkpoint(stream, path, log)) {
@@ -133,7 +151,8 @@ std::unique_ptr<ModelSource> open_model(Stream& stream, const fs::path& path, co
   }
   check(fs::exists(path / "config.json"), path.string(),
         " holds no model: neither step-N folders nor a manifest.json (a checkpoint of ours), nor a "
-        "config.json (a Hugging Face model)");
+        "config.json (a Hugging Face model), nor a latest_checkpointed_iteration.txt (Megatron) or "
+        "latest (DeepSpeed)");
   return std::make_unique<HfSource>(stream, path);
 }
 

@@ -22,6 +22,9 @@ class ModelSource {
 
   // Copies one tensor to the CPU, in the dtype it is stored in.
   virtual Tensor read(const std::string& name) const = 0;
+  // What is stored beside the model's parameters under a name that others of its family have; null:
+  // nothing is.
+  virtual Tensor read_unused(const std::string& /*name*/) const { return {}; }
   // What the run had reached; null for a model that comes from no run of ours.
   virtual const RunState* state() const { return nullptr; }
 

@@ -37,6 +37,8 @@ std::vector<CheckpointEntry> to_prune(const std::filesystem::path& folder,
   if (options.last == 0) {
     return removed;
   }
+  std::error_code absent;
+  const std::filesystem::path best = std::filesystem::read_symlink(folder / kBestName, absent);
   std::vector<CheckpointEntry> entries = list_checkpoints(folder);
   std::erase_if(entries, [&](const CheckpointEntry& entry) { return entry.step > newest; });
   std::ranges::reverse(entries);
@@ -44,7 +46,8 @@ std::vector<CheckpointEntry> to_prune(const std::filesystem::path& folder,
   for (const CheckpointEntry& entry : entries) {
     if (good < options.last) {
       good += is_good(entry, pool) ? 1 : 0;
-    } else if (options.every == 0 || entry.step % options.every != 0) {
+    } else if ((options.every == 0 || entry.step % options.every != 0) &&
+               entry.folder.filename() != best) {
       removed.push_back(entry);
     }
   }

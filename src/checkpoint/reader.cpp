@@ -18,7 +18,7 @@ constexpr std::int64_t kGapBytes = 64 << 10;  // and with what lies between them
 // Gathers runs that lie close together in the file into one read.
 class RunReader {
  public:
-  RunReader(const HashedFile& file, std::uint64_t base, std::span<std::byte> to)
+  RunReader(const CheckedFile& file, std::uint64_t base, std::span<std::byte> to)
       : file_(file), base_(base), to_(to) {}
 
   void add(std::int64_t from, std::int64_t to, std::int64_t bytes) {
@@ -52,7 +52,7 @@ class RunReader {
     return to_.subspan(static_cast<std::size_t>(run.to), static_cast<std::size_t>(run.bytes));
   }
 
-  const HashedFile& file_;
+  const CheckedFile& file_;
   std::uint64_t base_;
   std::span<std::byte> to_;
   std::vector<Run> runs_;
@@ -78,6 +78,10 @@ CheckpointReader::CheckpointReader(const std::filesystem::path& folder, const Op
         std::make_unique<HashedFile>(open(folder / file.name), file, manifest_.block_bytes));
   }
 }
+
+CheckpointReader::CheckpointReader(std::filesystem::path folder, Manifest manifest,
+                                   std::vector<std::unique_ptr<CheckedFile>> files)
+    : folder_(std::move(folder)), manifest_(std::move(manifest)), files_(std::move(files)) {}
 
 std::vector<std::string> CheckpointReader::names() const {
   std::vector<std::string> names;
@@ -150,7 +154,7 @@ void CheckpointReader::check_small_files() const {
 }
 
 std::vector<std::string> CheckpointReader::block_problems(ThreadPool& pool) const {
-  std::vector<std::pair<const HashedFile*, std::int64_t>> blocks;
+  std::vector<std::pair<const CheckedFile*, std::int64_t>> blocks;
   for (const auto& file : files_) {
     for (std::int64_t block = 0; block < file->num_blocks(); ++block) {
       blocks.emplace_back(file.get(), block);

@@ -27,6 +27,10 @@ class CheckpointReader {
   // once by verify(); what cannot be read is an UnreadableFile.
   explicit CheckpointReader(const std::filesystem::path& folder,
                             const OpenBytes& open = open_input_file);
+  // A checkpoint that another program wrote, described as one of ours; a file for each of the
+  // manifest's.
+  CheckpointReader(std::filesystem::path folder, Manifest manifest,
+                   std::vector<std::unique_ptr<CheckedFile>> files);
 
   const std::filesystem::path& folder() const { return folder_; }
   const Manifest& manifest() const { return manifest_; }
@@ -65,7 +69,7 @@ class CheckpointReader {
 
   std::filesystem::path folder_;
   Manifest manifest_;
-  std::vector<std::unique_ptr<HashedFile>> files_;
+  std::vector<std::unique_ptr<CheckedFile>> files_;
 };
 
 }  // namespace bloomery

@@ -12,8 +12,14 @@ constexpr std::size_t kAlignment = 64;
 
 void SnapshotStage::add(const std::string& tensor, DType dtype, const Box& box, const void* data) {
   const SnapshotPiece piece{.tensor = tensor, .dtype = dtype, .box = box};
-  sources_.push_back({.piece = piece, .from = data, .offset = bytes_});
+  sources_.push_back({.piece = piece, .from = data, .make = {}, .offset = bytes_});
   bytes_ += round_up(piece.bytes(), kAlignment);
+}
+
+void SnapshotStage::add_made(const std::string& tensor, DType dtype, const Box& box,
+                             std::function<Tensor()> make) {
+  add(tensor, dtype, box, nullptr);
+  sources_.back().make = std::move(make);
 }
 
 void SnapshotStage::add_range(const std::string& tensor, DType dtype, const Box& box,
@@ -41,7 +47,8 @@ Snapshot SnapshotStage::take(const RunState& state) {
   for (const Source& source : sources_) {
     SnapshotPiece piece = source.piece;
     std::byte* to = static_cast<std::byte*>(host->data()) + source.offset;
-    stream_.copy(to, source.from, piece.bytes());
+    const Tensor made = source.make ? source.make() : Tensor();
+    stream_.copy(to, made ? made.data() : source.from, piece.bytes());
     piece.data = to;
     piece.owner = host;
     snapshot.pieces.push_back(std::move(piece));

@@ -2,11 +2,12 @@
 // save.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "checkpoint/snapshot.h"
-#include "device/stream.h"
+#include "tensor/tensor.h"
 
 namespace bloomery {
 
@@ -20,6 +21,10 @@ class SnapshotStage {
   void add_range(const std::string& tensor, DType dtype, const Box& box, std::int64_t first,
                  std::int64_t count, const void* data);
 
+  // A part that is made for every take() and let go when it is copied.
+  void add_made(const std::string& tensor, DType dtype, const Box& box,
+                std::function<Tensor()> make);
+
   // Gets the host memory now. Pinned memory takes its time, which the first take() then saves.
   void reserve();
   // Copies what was noted, as it is after the work that is in the stream, and returns when it is
@@ -30,7 +35,8 @@ class SnapshotStage {
   struct Source {
     SnapshotPiece piece;  // without data
     const void* from = nullptr;
-    std::size_t offset = 0;  // in the host memory
+    std::function<Tensor()> make;  // instead of it
+    std::size_t offset = 0;        // in the host memory
   };
   std::shared_ptr<PinnedMemory> memory();
 

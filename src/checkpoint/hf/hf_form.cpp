@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/log.h"
+
 namespace bloomery {
 namespace {
 
@@ -10,17 +12,34 @@ std::string_view stem(std::string_view architecture) {
   return architecture.substr(0, std::min(architecture.find("For"), architecture.find("LMHead")));
 }
 
-const Family* find_form(const HfConfig& config) {
-  const std::string type = config.model_type(), architecture = config.architecture();
+struct FamilyForm {
+  const Family* family = nullptr;
+  const HuggingFace* form = nullptr;
+};
+
+std::vector<FamilyForm> all_forms() {
+  std::vector<FamilyForm> all;
   for (const Family* family : families()) {
-    const HuggingFace* form = family->hugging_face;
-    const bool named = form != nullptr && type.empty() && !architecture.empty() &&
-                       architecture.starts_with(stem(form->architecture));
-    if (form != nullptr && (form->model_type == type || named)) {
-      return family;
+    for (const HuggingFace& form : family->hugging_face) {
+      all.push_back({family, &form});
     }
   }
-  return nullptr;
+  return all;
+}
+
+// Of forms with one model_type that with the right class, or the first.
+FamilyForm find_form(const HfConfig& config) {
+  const std::string type = config.model_type(), architecture = config.architecture();
+  FamilyForm found;
+  for (const FamilyForm& each : all_forms()) {
+    const bool named = type.empty() && !architecture.empty() &&
+                       architecture.starts_with(stem(each.form->architecture));
+    const bool fits = each.form->model_type == type || named;
+    if (fits && (found.form == nullptr || each.form->architecture == architecture)) {
+      found = each;
+    }
+  }
+  return found;
 }
 
 HfConfig written(const HuggingFace& form, const ModelOptions& options, const HfTokenIds& tokens,
@@ -29,6 +48,7 @@ HfConfig written(const HuggingFace& form, const ModelOptions& options, const HfT
   config.token_ids = tokens;
   ModelOptions copy = completed(options);
   form.config(config, copy);
+  config.require(form.has_experts || !options.moe.any(), "it has experts");
   return config;
 }
 
@@ -36,18 +56,20 @@ HfConfig written(const HuggingFace& form, const ModelOptions& options, const HfT
 
 HfModelConfig read_hf_config(std::string_view json, const std::string& source) {
   HfConfig config(json, source);
-  const Family* family = find_form(config);
-  if (family == nullptr) {
+  const auto [family, form] = find_form(config);
+  if (form == nullptr) {
     std::string known;
-    for (const Family* other : families()) {
-      if (other->hugging_face != nullptr) {
-        known += concat(known.empty() ? "" : ", ", other->hugging_face->model_type);
+    std::string_view last;
+    for (const FamilyForm& other : all_forms()) {
+      if (std::string_view type = other.form->model_type; type != last) {
+        known += concat(known.empty() ? "" : ", ", type);
+        last = type;
       }
     }
     throw Error(
         concat(source, ": model_type '", config.model_type(), "' cannot be read; ", known, " can"));
   }
-  HfModelConfig result{.form = family->hugging_face};
+  HfModelConfig result{.form = form};
   result.options.family = family->name;
   result.form->config(config, result.options);
   config.finish();
@@ -61,20 +83,20 @@ std::vector<std::string> hf_problems(const HuggingFace& form, const ModelOptions
 }
 
 const HuggingFace& hf_form(const ModelOptions& options) {
-  std::vector<const Family*> order = families();
+  std::vector<FamilyForm> order = all_forms();
   std::ranges::stable_partition(
-      order, [&](const Family* family) { return family->name == options.family; });
+      order, [&](const FamilyForm& each) { return each.family->name == options.family; });
   const auto blocks = find_family(options.family).blocks;
   std::string all;
-  for (const Family* family : order) {
-    if (family->hugging_face == nullptr || family->blocks != blocks) {
+  for (const auto& [family, form] : order) {
+    if (family->blocks != blocks) {
       continue;
     }
-    const std::vector<std::string> problems = hf_problems(*family->hugging_face, options);
+    const std::vector<std::string> problems = hf_problems(*form, options);
     if (problems.empty()) {
-      return *family->hugging_face;
+      return *form;
     }
-    all += concat("\n  no ", family->hugging_face->model_type, ":");
+    all += concat("\n  no ", form->model_type, ":");
     for (const std::string& problem : problems) {
       all += concat(" ", problem, ";");
     }
@@ -87,6 +109,9 @@ std::string hf_config_text(const HuggingFace& form, const ModelOptions& options,
                            const HfTokenIds& tokens, DType dtype) {
   const HfConfig config = written(form, options, tokens, dtype);
   config.finish();
+  for (const std::string& note : config.notes()) {
+    Log().warning("config.json: ", note);
+  }
   return config.text();
 }
 

@@ -131,7 +131,21 @@ TEST(HfConfig, EveryFamilyKeepsItsOptions) {
           "num_hidden_layers": 2, "intermediate_size": 96, "rotary_pct": 0.5,
           "rotary_emb_base": 20000, "use_parallel_residual": false})",
       R"({"model_type": "gpt_neox", "hidden_size": 64, "num_attention_heads": 2, "vocab_size": 77,
-          "num_hidden_layers": 2, "intermediate_size": 96})"};
+          "num_hidden_layers": 2, "intermediate_size": 96})",
+      R"({"model_type": "mistral", "hidden_size": 64, "num_attention_heads": 8, "vocab_size": 77,
+          "num_hidden_layers": 2, "intermediate_size": 96, "sliding_window": 17})",
+      R"({"model_type": "mistral", "hidden_size": 64, "num_attention_heads": 8, "vocab_size": 77,
+          "num_hidden_layers": 2, "intermediate_size": 96, "sliding_window": null})",
+      R"({"model_type": "qwen2", "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 77,
+          "num_key_value_heads": 2, "num_hidden_layers": 3, "intermediate_size": 96,
+          "use_sliding_window": true, "sliding_window": 9, "max_window_layers": 1})",
+      R"({"model_type": "qwen3", "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 77,
+          "num_key_value_heads": 2, "num_hidden_layers": 3, "intermediate_size": 96,
+          "use_sliding_window": true, "attention_bias": true,
+          "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]})",
+      R"({"model_type": "gemma", "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 77,
+          "num_key_value_heads": 1, "num_hidden_layers": 2, "intermediate_size": 96,
+          "hidden_act": "gelu", "head_dim": 24})"};
   for (const char* json : configs) {
     const HfModelConfig config = read_hf_config(json, "c");
     const std::string text =
@@ -151,6 +165,12 @@ TEST(HfConfig, WhatMegatronsFlagsMakeOfAGptIsALlamaThere) {
   o.mlp.kind = MlpKind::swiglu;
   o.attention.qkv_bias = o.attention.output_bias = o.mlp.bias = false;
   EXPECT_EQ(hf_form(o).model_type, "llama");
+  o.attention.window = 3;
+  EXPECT_EQ(hf_form(o).model_type, "mistral");
+  o.attention.head_norm = true;
+  EXPECT_EQ(hf_form(o).model_type, "qwen3");
+  o.attention.window = 0;
+  o.attention.head_norm = false;
   o.attention.qkv_bias = true;
   EXPECT_EQ(hf_form(o).model_type, "qwen2");
   o.residual.after_norm = true;
@@ -161,6 +181,38 @@ TEST(HfConfig, WhatMegatronsFlagsMakeOfAGptIsALlamaThere) {
     const std::string text = error.what();
     EXPECT_NE(text.find("its residuals branch off after the norm"), std::string::npos) << text;
     EXPECT_NE(text.find("no gpt2: "), std::string::npos) << text;
+  }
+}
+
+// A query sees `window_of` keys in each layer.
+TEST(HfConfig, WindowsAreThoseOfTransformers) {
+  const auto windows = [](const std::string& more) {
+    const HfModelConfig c = read_hf_config(
+        concat(R"({"hidden_size": 64, "num_attention_heads": 8, "num_hidden_layers": 3, )", more,
+               "}"),
+        "c");
+    std::vector<std::int64_t> all;
+    for (std::int64_t layer = 0; layer < 3; ++layer) {
+      all.push_back(c.options.attention.window_of(layer));
+    }
+    return all;
+  };
+  using Windows = std::vector<std::int64_t>;
+  EXPECT_EQ(windows(R"("model_type": "mistral")"), (Windows{4096, 4096, 4096}));
+  EXPECT_EQ(windows(R"("model_type": "mistral", "sliding_window": null)"), (Windows{0, 0, 0}));
+  EXPECT_EQ(windows(R"("model_type": "mistral", "sliding_window": 5)"), (Windows{5, 5, 5}));
+  EXPECT_EQ(windows(R"("model_type": "qwen2", "sliding_window": 5)"), (Windows{0, 0, 0}));
+  const std::string used = R"("model_type": "qwen2", "use_sliding_window": true, )";
+  EXPECT_EQ(windows(used + R"("sliding_window": 5)"), (Windows{0, 0, 0}));  // from layer 28 on
+  EXPECT_EQ(windows(used + R"("max_window_layers": 2)"), (Windows{0, 0, 4096}));
+  EXPECT_EQ(windows(used + R"("max_window_layers": 0, "sliding_window": null)"),
+            (Windows{0, 0, 0}));
+  EXPECT_EQ(windows(used + R"("sliding_window": 7, "layer_types": ["sliding_attention",
+                              "full_attention", "sliding_attention"])"),
+            (Windows{7, 0, 7}));
+  for (const char* bad : {R"("sliding_window": 0)", R"("layer_types": ["full_attention"])",
+                          R"("layer_types": ["a", "b", "c"])"}) {
+    EXPECT_NE(complaint(concat(R"({"num_hidden_layers": 3, )", used, bad, "}")), "") << bad;
   }
 }
 

@@ -28,6 +28,9 @@ class HfFolder {
   const std::vector<TensorMap>& tensors() const { return tensors_; }  // names and shapes
   DType dtype(const TensorMap& tensor) const;
   Tensor read(const TensorMap& tensor) const;  // in our layout
+  // What the files have although the model does not use it, as the pooler of a BERT that only tells
+  // hidden tokens; null: they have no such tensor.
+  Tensor read_unused(std::string_view ours) const;
 
  private:
   void find_tensors();

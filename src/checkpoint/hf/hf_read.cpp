@@ -17,8 +17,16 @@ HfModelConfig read_config(const fs::path& folder) {
   return read_hf_config(read_file(path), path.string());
 }
 
-std::string without_prefix(const HuggingFace& form, const std::string& name) {
-  return name.starts_with(form.prefix) ? name.substr(form.prefix.size()) : name;
+// Without the prefix, and with the new names of what old files call the gamma and beta of a norm.
+std::string plain_name(const HuggingFace& form, const std::string& name) {
+  std::string plain = name.starts_with(form.prefix) ? name.substr(form.prefix.size()) : name;
+  for (const auto& [before, after] : {std::pair{"LayerNorm.gamma", "LayerNorm.weight"},
+                                      std::pair{"LayerNorm.beta", "LayerNorm.bias"}}) {
+    if (plain.ends_with(before)) {
+      plain.replace(plain.size() - std::string_view(before).size(), plain.npos, after);
+    }
+  }
+  return plain;
 }
 
 bool is_ignored(const HuggingFace& form, const std::string& name) {
@@ -66,7 +74,7 @@ HfFolder::HfFolder(Stream& stream, const fs::path& folder)
 
 void HfFolder::find_tensors() {
   for (const auto& [name, entry] : weights_.entries()) {
-    const std::string plain = without_prefix(*config_.form, name);
+    const std::string plain = plain_name(*config_.form, name);
     if (is_ignored(*config_.form, plain)) {
       continue;
     }
@@ -99,8 +107,8 @@ void HfFolder::require_all() {
   Problems problems;
   // Each block has several tensors: a number of blocks beyond that would only make a long list.
   const auto count = static_cast<std::int64_t>(weights_.entries().size());
-  check(options().num_layers <= count, weights_.source().string(), ": has ", count,
-        " tensors, too few for the ", options().num_layers, " layers of config.json");
+  check(Model::num_blocks(options()) - 4 <= count, weights_.source().string(), ": has ", count,
+        " tensors, too few for the layers of config.json");
   tensors_ = expand(config_.form->tensors, options());
   std::map<std::string, std::string> unknown = stored_;
   for (const TensorMap& tensor : tensors_) {
@@ -125,6 +133,17 @@ void HfFolder::require_all() {
   }
   check(problems.lines().empty(), weights_.source().string(),
         ": does not fit config.json:", problems.lines());
+}
+
+Tensor HfFolder::read_unused(std::string_view ours) const {
+  const auto rule = std::ranges::find(config_.form->tensors, ours, &TensorRule::ours);
+  for (const auto& [name, entry] : weights_.entries()) {
+    if (rule != config_.form->tensors.end() && plain_name(*config_.form, name) == rule->theirs &&
+        entry.dtype && is_floating(*entry.dtype)) {
+      return weights_.read(stream_, name);
+    }
+  }
+  return {};
 }
 
 DType HfFolder::dtype(const TensorMap& tensor) const {

@@ -21,8 +21,8 @@ void require_tensors(const std::vector<TensorMap>& maps, const Tensors& tensors)
   for (const TensorMap& map : maps) {
     const auto found = tensors.find(map.ours);
     check(found != tensors.end(), "to export the model, its parameter ", map.ours, " is missing");
-    check(found->second.shape() == map.our_shape(), "parameter ", map.ours, " is ",
-          found->second.shape(), ", but the model's options ask for ", map.our_shape());
+    check(found->second.shape() == map.shape, "parameter ", map.ours, " is ", found->second.shape(),
+          ", but the model's options ask for ", map.shape);
   }
   check(tensors.size() == maps.size(), "there are ", tensors.size(),
         " parameters to export, but this model has ", maps.size());
@@ -73,12 +73,7 @@ void write_shards(Stream& stream, const fs::path& folder, const HuggingFace& for
   Json places = Json::object();
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < shards.size(); ++i) {
-    const auto five = [](std::size_t n) {
-      const std::string digits = std::to_string(n);
-      return std::string(5 - std::min<std::size_t>(5, digits.size()), '0') + digits;
-    };
-    const std::string name =
-        concat("model-", five(i + 1), "-of-", five(shards.size()), ".safetensors");
+    const std::string name = shard_name("model", i + 1, shards.size(), ".safetensors");
     write_shard(stream, folder / name, form, shards[i], tensors);
     for (const TensorMap& map : shards[i]) {
       for (const TensorMap::Part& part : map.parts) {

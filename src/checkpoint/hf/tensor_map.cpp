@@ -4,6 +4,7 @@
 #include <map>
 
 #include "checkpoint/pickle/strided_copy.h"
+#include "nn/adapter.h"
 
 namespace bloomery {
 namespace {
@@ -15,7 +16,10 @@ std::int64_t extent(char letter, const ModelOptions& o) {
       return o.vocabulary.size;
     case 'p':
       return o.positions.max_length;
+    case 'r':
+      return o.positions.relative_buckets;
     case 'e':
+    case 'w':
       return o.hidden_size;
     case 'h':
       return a.num_heads;
@@ -29,8 +33,20 @@ std::int64_t extent(char letter, const ModelOptions& o) {
       return a.num_heads * a.head_dim;
     case 'f':
       return o.mlp.ffn;
+    case 's':
+      return *o.segments.token_types;
+    case 'b':
+      return 2;
+    case 'c':
+      return o.task.outputs();
     case 't':
       return 3;
+    case 'n':
+      return o.moe.num_experts.front();
+    case 'i':
+      return o.moe.ffn;
+    case 'u':
+      return o.moe.shared_ffn;
     case '1':
       return 1;
     default:
@@ -61,6 +77,11 @@ TensorMap::Part make_part(std::string_view theirs, std::int64_t joined,
   return part;
 }
 
+// How often the parts come: once, or for every expert.
+std::int64_t num_repeats(const TensorRule& rule, const ModelOptions& options) {
+  return rule.theirs.find('*') == rule.theirs.npos ? 1 : options.moe.num_experts.front();
+}
+
 TensorMap make_map(const TensorRule& rule, const ModelOptions& options) {
   const std::size_t arrow = rule.layout.find("->");
   check(arrow != rule.layout.npos, "tensor layout without an arrow: ", rule.layout);
@@ -82,28 +103,45 @@ TensorMap make_map(const TensorRule& rule, const ModelOptions& options) {
     map.order.append(static_cast<std::int64_t>(place));
   }
   const std::string_view parts = rule.parts.empty() ? "1" : rule.parts;
-  for (const char c : parts) {
-    map.parts.push_back(make_part(theirs, extent(c, options), options));
+  for (std::int64_t expert = 0; expert < num_repeats(rule, options); ++expert) {
+    for (const char c : parts) {
+      map.parts.push_back(make_part(theirs, extent(c, options), options));
+    }
   }
   check(map.order.rank() == map.parts[0].view.rank(),
         "tensor layout that loses a dimension: ", rule.layout);
   return map;
 }
 
-// The rule's names for a layer; empty: the name is of no layer.
-std::string numbered(std::string_view pattern, std::string_view layer) {
-  const std::size_t place = pattern.find('#');
-  return place == pattern.npos ? std::string(pattern)
-                               : concat(pattern.substr(0, place), layer, pattern.substr(place + 1));
+// The rule's name for a layer of so many, and for an expert.
+std::string numbered(std::string_view pattern, std::int64_t layer, std::int64_t num_layers,
+                     std::int64_t expert = 0) {
+  const std::size_t place = pattern.find_first_of("#<$*");
+  if (place == pattern.npos) {
+    return std::string(pattern);
+  }
+  const char sign = pattern[place];
+  const std::int64_t number = sign == '#'   ? layer
+                              : sign == '<' ? layer - 1
+                              : sign == '$' ? num_layers - 1
+                                            : expert;
+  return concat(pattern.substr(0, place), number,
+                numbered(pattern.substr(place + 1), layer, num_layers, expert));
 }
 
-void set_names(TensorMap& map, const TensorRule& rule, std::string_view layer) {
-  map.ours = numbered(rule.ours, layer);
-  std::string_view rest = rule.theirs;
+void set_names(TensorMap& map, const TensorRule& rule, std::int64_t layer,
+               std::int64_t num_layers) {
+  map.ours = numbered(rule.ours, layer, num_layers);
+  std::string_view rest;
+  std::int64_t expert = 0;
   for (TensorMap::Part& part : map.parts) {
+    if (rest.empty()) {
+      rest = rule.theirs;  // of the next expert
+    }
     const std::size_t end = std::min(rest.find('|'), rest.size());
-    part.theirs = numbered(rest.substr(0, end), layer);
+    part.theirs = numbered(rest.substr(0, end), layer, num_layers, expert);
     rest.remove_prefix(std::min(end + 1, rest.size()));
+    expert += rest.empty() ? 1 : 0;
   }
 }
 
@@ -166,8 +204,15 @@ bool TensorMap::same_order() const {
   return true;
 }
 
+// Whether the parts are as many numbers as the model has there; those of experts are one dimension.
+bool fits(const TensorMap& map, const TensorRule& rule, const ModelOptions& options,
+          const Shape& wanted) {
+  return num_repeats(rule, options) > 1 ? wanted.numel() == map.our_shape().numel()
+                                        : wanted == map.our_shape();
+}
+
 std::vector<TensorMap> expand(std::span<const TensorRule> rules, const ModelOptions& options) {
-  const Model model(options, Mesh::single(), DType::fp32);
+  const Model model(without_adapter(options), Mesh::single(), DType::fp32);
   std::map<std::string, Shape> wanted;
   for (const Parameter* parameter : model.parameters()) {
     wanted.emplace(parameter->name, parameter->box.global);
@@ -176,18 +221,20 @@ std::vector<TensorMap> expand(std::span<const TensorRule> rules, const ModelOpti
   for (const TensorRule& rule : rules) {
     TensorMap map = make_map(rule, model.options());
     const bool layered = rule.ours.find('#') != rule.ours.npos;
-    for (std::int64_t layer = 0; layer < (layered ? options.num_layers : 1); ++layer) {
-      set_names(map, rule, std::to_string(layer));
-      if (const auto found = wanted.find(map.ours); found != wanted.end()) {
-        check(found->second == map.our_shape(), "the rule of ", map.ours, " makes ",
-              map.our_shape(), " of it, but it is ", found->second);
+    for (int layer = 0; layer < (layered ? Model::num_blocks(options) : 1); ++layer) {
+      set_names(map, rule, layer, options.num_layers);
+      const auto found = wanted.find(map.ours);
+      if (found != wanted.end() && fits(map, rule, model.options(), found->second)) {
+        map.shape = found->second;
         wanted.erase(found);
         maps.push_back(map);
       }
     }
   }
-  check(wanted.empty(), "no rule says what becomes of ",
-        wanted.empty() ? "" : wanted.begin()->first);
+  if (!wanted.empty()) {
+    const auto& [name, shape] = *wanted.begin();
+    throw Error(concat("no rule says what becomes of ", name, " ", shape));
+  }
   return maps;
 }
 
@@ -205,7 +252,7 @@ Tensor to_ours(Stream& stream, const TensorMap& map, std::span<const Tensor> the
                         : permuted(stream, theirs[i], part.view, map.order, map.part_shape(part)));
   }
   if (parts.size() == 1) {
-    return parts[0];
+    return parts[0].reshape(map.shape);
   }
   Tensor whole = Tensor::empty(stream, parts[0].dtype(), map.our_shape());
   std::int64_t offset = 0;
@@ -217,12 +264,11 @@ Tensor to_ours(Stream& stream, const TensorMap& map, std::span<const Tensor> the
              });
     offset += part.shape()[map.joined];
   }
-  return whole;
+  return whole.reshape(map.shape);
 }
 
 std::vector<Tensor> to_theirs(Stream& stream, const TensorMap& map, const Tensor& ours) {
-  check(ours.shape() == map.our_shape(), map.ours, " has shape ", ours.shape(), ", not ",
-        map.our_shape());
+  check(ours.shape() == map.shape, map.ours, " has shape ", ours.shape(), ", not ", map.shape);
   Shape inverse = map.order;
   for (int i = 0; i < map.order.rank(); ++i) {
     inverse[static_cast<int>(map.order[i])] = i;
@@ -233,7 +279,7 @@ std::vector<Tensor> to_theirs(Stream& stream, const TensorMap& map, const Tensor
     Tensor taken = ours;
     if (map.parts.size() > 1) {
       taken = Tensor::empty(stream, ours.dtype(), map.part_shape(part));
-      for_runs(map, ours.shape(), taken.shape(), offset, size_of(ours.dtype()),
+      for_runs(map, map.our_shape(), taken.shape(), offset, size_of(ours.dtype()),
                [&](std::size_t from, std::size_t to, std::size_t bytes) {
                  std::memcpy(static_cast<std::byte*>(taken.data()) + to,
                              static_cast<const std::byte*>(ours.data()) + from, bytes);

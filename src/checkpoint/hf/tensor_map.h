@@ -21,13 +21,15 @@ struct TensorMap {
   std::vector<Part> parts;  // one, or several that lie one after another along `joined` of ours
   Shape order;              // dimension i of ours is dimension order[i] of a view
   int joined = 0;
+  Shape shape;  // of ours in the model: our_shape(), or its first dimension opened
 
   Shape our_shape() const;
   Shape part_shape(const Part& part) const;  // in the order of ours
   bool same_order() const;                   // nothing moves
 };
 
-// All tensors of the model, in the order of the rules.
+// All tensors of the model but its adapter's, in the order of the rules. Of several rules for a
+// tensor the first whose shape fits.
 std::vector<TensorMap> expand(std::span<const TensorRule> rules, const ModelOptions& options);
 
 // Moves one tensor, element by element: no rounding. The stream's device must be the CPU. A layout

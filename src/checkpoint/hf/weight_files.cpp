@@ -133,4 +133,13 @@ Tensor WeightFiles::read(Stream& stream, const std::string& name) const {
   return found->second->read(stream, name);
 }
 
+std::string shard_name(const std::string& stem, std::size_t number, std::size_t count,
+                       const std::string& ending) {
+  const auto five = [](std::size_t n) {
+    const std::string digits = std::to_string(n);
+    return std::string(5 - std::min<std::size_t>(5, digits.size()), '0') + digits;
+  };
+  return count == 1 ? stem + ending : concat(stem, "-", five(number), "-of-", five(count), ending);
+}
+
 }  // namespace bloomery

@@ -45,6 +45,10 @@ class WeightFiles {
   std::map<std::string, std::shared_ptr<const WeightFile>> files_;  // by tensor
 };
 
+// "model-00002-of-00003.safetensors" of STEM and ENDING, numbers from 1; of one shard without them.
+std::string shard_name(const std::string& stem, std::size_t number, std::size_t count,
+                       const std::string& ending);
+
 // The names that transformers looks for, in its order.
 inline constexpr const char* kWeightNames[] = {"model.safetensors", "model.safetensors.index.json",
                                                "pytorch_model.bin", "pytorch_model.bin.index.json"};

@@ -15,7 +15,7 @@ using Index = std::uint32_t;
 // The nodes that every pickle has.
 constexpr Index kNone = 0, kFalse = 1, kTrue = 2, kEmptyTuple = 3;
 
-// The instructions of protocols 2 to 5 that a state dict needs, by their bytes.
+// The instructions of protocols 2 to 5, by their bytes.
 enum Code : unsigned char {
   kMark = '(',
   kStop = '.',
@@ -29,6 +29,8 @@ enum Code : unsigned char {
   kBinString = 'T',
   kShortBinString = 'U',
   kBinUnicode = 'X',
+  kBinBytes = 'B',
+  kShortBinBytes = 'C',
   kAppend = 'a',
   kBuild = 'b',
   kGlobal = 'c',
@@ -44,13 +46,20 @@ enum Code : unsigned char {
   kEmptyList = ']',
   kEmptyTupleCode = ')',
   kProto = 0x80,
+  kNewObject = 0x81,
   kTuple1 = 0x85,
   kTuple2 = 0x86,
   kTuple3 = 0x87,
   kNewTrue = 0x88,
   kNewFalse = 0x89,
   kLong1 = 0x8a,
+  kLong4 = 0x8b,
   kShortBinUnicode = 0x8c,
+  kBinUnicode8 = 0x8d,
+  kBinBytes8 = 0x8e,
+  kEmptySet = 0x8f,
+  kAddItems = 0x90,
+  kNewObjectEx = 0x92,
   kStackGlobal = 0x93,
   kMemoize = 0x94,
   kFrame = 0x95,
@@ -58,8 +67,7 @@ enum Code : unsigned char {
 
 class Machine {
  public:
-  Machine(std::span<const std::byte> input, const std::string& source,
-          std::span<const std::string_view> globals)
+  Machine(std::span<const std::byte> input, const std::string& source, const PickleGlobals& globals)
       : input_(input.subspan(0, std::min(input.size(), kMaxPickleBytes))),
         source_(source),
         globals_(globals) {
@@ -93,7 +101,7 @@ class Machine {
 
   [[noreturn]] void refuse(unsigned char code) const {
     throw Error(concat(source_, ": pickle instruction ", static_cast<int>(code), " at byte ",
-                       at_ - 1, " is not one that a state dict of tensors needs; it is not run"));
+                       at_ - 1, " is not one that torch.save writes; it is not run"));
   }
 
   // Input.
@@ -201,16 +209,23 @@ class Machine {
       case kBinInt2:
         return push_integer(number<std::uint16_t>()), true;
       case kLong1:
-        return push_integer(long_integer()), true;
+        return push_long(take(number<std::uint8_t>())), true;
+      case kLong4:
+        return push_long(take(number<std::uint32_t>())), true;
       case kBinFloat:
         return push_integer(static_cast<std::int64_t>(__builtin_bswap64(number<std::uint64_t>())),
                             Kind::real),
                true;
       case kBinUnicode:
       case kBinString:
+      case kBinBytes:
         return push_text(Kind::text, take(number<std::uint32_t>())), true;
+      case kBinUnicode8:
+      case kBinBytes8:
+        return push_text(Kind::text, take(number<std::uint64_t>())), true;
       case kShortBinUnicode:
       case kShortBinString:
+      case kShortBinBytes:
         return push_text(Kind::text, take(number<std::uint8_t>())), true;
       case kGlobal: {
         const std::string_view module = line(), member = line();
@@ -230,6 +245,7 @@ class Machine {
       case kEmptyDict:
         return push_with(Kind::dict, {}), true;
       case kEmptyList:
+      case kEmptySet:
         return push_with(Kind::list, {}), true;
       case kTuple:
         return push_with(Kind::tuple, pop_to_mark()), true;
@@ -242,6 +258,7 @@ class Machine {
       case kAppend:
         return extend(Kind::list, {pop()}), true;
       case kAppends:
+      case kAddItems:
         return extend(Kind::list, pop_to_mark()), true;
       case kSetItem: {
         const Index value = pop(), key = pop();
@@ -250,7 +267,10 @@ class Machine {
       case kSetItems:
         return extend(Kind::dict, pop_to_mark()), true;
       case kReduce:
+      case kNewObject:
         return call(), true;
+      case kNewObjectEx:  // keyword arguments, which only opaque values have
+        return pop(), call(), true;
       case kBuild:
         return build(), true;
       case kBinPersId:
@@ -299,13 +319,15 @@ class Machine {
     stack_.push_back(found->second);
   }
 
-  std::int64_t long_integer() {
-    const std::string_view bytes = take(number<std::uint8_t>());
-    require(bytes.size() <= sizeof(std::int64_t), "an integer of ", bytes.size(), " bytes");
+  // Integers beyond 64 bits, as in states of random numbers, stay their bytes.
+  void push_long(std::string_view bytes) {
+    if (bytes.size() > sizeof(std::int64_t)) {
+      return push_text(Kind::text, bytes);
+    }
     std::uint64_t value = 0;
     std::memcpy(&value, bytes.data(), bytes.size());
     const std::size_t unused = 64 - 8 * bytes.size();
-    return unused == 64 ? 0 : static_cast<std::int64_t>(value << unused) >> unused;
+    push_integer(unused == 64 ? 0 : static_cast<std::int64_t>(value << unused) >> unused);
   }
 
   void push_stack_global() {
@@ -320,11 +342,52 @@ class Machine {
       return known.size() == module.size() + 1 + member.size() && known.starts_with(module) &&
              known[module.size()] == ' ' && known.ends_with(member);
     };
-    const auto known = std::ranges::find_if(globals_, same);
-    check(known != globals_.end(), source_, ": the pickle asks for ", printable(module), ".",
-          printable(member),
-          ", which is not part of a state dict of tensors; nothing of it is run");
-    push_text(Kind::global, *known);
+    const auto known = std::ranges::find_if(globals_.known, same);
+    if (known != globals_.known.end()) {
+      return push_text(Kind::global, *known);
+    }
+    check(globals_.others && !runs_code(module, member), source_, ": the pickle asks for ",
+          printable(module), ".", printable(member),
+          globals_.others ? ", which runs code; no checkpoint needs it, and nothing of it is run"
+                          : ", which is not part of a state dict of tensors; nothing of it is run");
+    push_text(Kind::global, pickle_.names.emplace_back(concat(module, " ", member)));
+  }
+
+  // What pickles that attack their readers call.
+  static bool runs_code(std::string_view module, std::string_view member) {
+    constexpr std::string_view kModules[] = {"os",        "posix",
+                                             "nt",        "subprocess",
+                                             "sys",       "runpy",
+                                             "importlib", "imp",
+                                             "shutil",    "socket",
+                                             "ctypes",    "pty",
+                                             "code",      "codeop",
+                                             "pickle",    "_pickle",
+                                             "marshal",   "webbrowser",
+                                             "platform",  "commands",
+                                             "asyncio",   "multiprocessing",
+                                             "signal",    "threading",
+                                             "_thread",   "pdb",
+                                             "bdb",       "timeit",
+                                             "cProfile",  "profile",
+                                             "trace",     "pydoc",
+                                             "urllib",    "http",
+                                             "ftplib",    "requests",
+                                             "pip",       "ensurepip",
+                                             "venv",      "types",
+                                             "operator",  "_operator",
+                                             "gc",        "inspect",
+                                             "linecache", "site",
+                                             "tempfile"};
+    constexpr std::string_view kBuiltins[] = {
+        "eval",   "exec",       "compile", "open",    "input", "__import__", "globals",
+        "locals", "getattr",    "setattr", "delattr", "vars",  "apply",      "execfile",
+        "file",   "breakpoint", "map",     "filter",  "print", "exit"};
+    const std::string_view top = module.substr(0, module.find('.'));
+    const bool builtin = top == "builtins" || top == "__builtin__";
+    return std::ranges::find(kModules, top) != std::end(kModules) ||
+           (builtin && std::ranges::find(kBuiltins, member) != std::end(kBuiltins)) ||
+           member.find('.') != member.npos;
   }
 
   static std::string printable(std::string_view text) {
@@ -334,10 +397,10 @@ class Machine {
     return shown;
   }
 
-  // Adds to the container under the items: SETITEMS also to what a call made.
+  // Adds to the container under the items, or to what a call made.
   void extend(Kind kind, const std::vector<Index>& items) {
     PickleNode& target = node(top());
-    const bool fits = target.kind == kind || (kind == Kind::dict && target.kind == Kind::call);
+    const bool fits = target.kind == kind || target.kind == Kind::call;
     require(fits, "items are added to a ", name(target.kind), ", which is no ", name(kind));
     require(kind == Kind::list || items.size() % 2 == 0, "a key without a value");
     target.children.insert(target.children.end(), items.begin(), items.end());
@@ -350,15 +413,17 @@ class Machine {
     push_with(Kind::call, {callee, arguments});
   }
 
-  // Attributes of what a call made, the `_metadata` of state dicts: not needed.
+  // Attributes of what a call made: the members of a namespace, the `_metadata` of state dicts.
   void build() {
-    pop();
-    require(node(top()).kind == Kind::call, "attributes of a ", name(node(top()).kind));
+    const Index state = pop();
+    PickleNode& target = node(top());
+    require(target.kind == Kind::call, "attributes of a ", name(target.kind));
+    target.state = state;
   }
 
   std::span<const std::byte> input_;
   const std::string& source_;
-  std::span<const std::string_view> globals_;
+  const PickleGlobals globals_;
   std::size_t at_ = 0;
   Pickle pickle_;
   std::vector<Index> stack_;
@@ -375,7 +440,7 @@ const char* name(PickleNode::Kind kind) {
 }
 
 Pickle read_pickle(std::span<const std::byte> input, const std::string& source,
-                   std::span<const std::string_view> globals) {
+                   const PickleGlobals& globals) {
   return Machine(input, source, globals).run();
 }
 

@@ -1,6 +1,7 @@
 #include "checkpoint/pickle/state_dict.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <vector>
 
@@ -22,9 +23,14 @@ constexpr std::string_view kOrderedDict = "collections OrderedDict";
 constexpr std::string_view kTensor = "torch._utils _rebuild_tensor";
 constexpr std::string_view kTensorV2 = "torch._utils _rebuild_tensor_v2";
 constexpr std::string_view kParameter = "torch._utils _rebuild_parameter";
+constexpr std::string_view kParameterWithState = "torch._utils _rebuild_parameter_with_state";
+// A tensor with attributes: the function that makes it, its class, arguments, the attributes.
+constexpr std::string_view kTyped = "torch._tensor _rebuild_from_type_v2";
 
 std::vector<std::string_view> known_globals() {
-  std::vector<std::string_view> names{kOrderedDict, kTensor, kTensorV2, kParameter};
+  std::vector<std::string_view> names{
+      kOrderedDict,        kTensor, kTensorV2,      kParameter,
+      kParameterWithState, kTyped,  "torch Tensor", "torch.nn.parameter Parameter"};
   for (const TorchType& type : kTypes) {
     names.push_back(type.global);
   }
@@ -46,13 +52,31 @@ class StateDictReader {
       const PickleNode& key = pickle_[root.children[i]];
       check(key.kind == Kind::text, source_, ": a key of the state dict is a ", name(key.kind),
             ", not a name");
-      name_ = key.text;
-      TorchTensor tensor = read_tensor(unwrapped(pickle_[root.children[i + 1]]));
-      require_inside(tensor);
+      TorchTensor tensor = read_value(root.children[i + 1], std::string(key.text));
       check(tensors.emplace(name_, std::move(tensor)).second, source_, ": the name ", name_,
             " appears twice");
     }
     return tensors;
+  }
+
+  TorchTensor read_value(std::uint32_t value, const std::string& name) {
+    name_ = name;
+    TorchTensor tensor = read_tensor(made_from(pickle_[value]));
+    require_inside(tensor);
+    return tensor;
+  }
+
+  bool is_tensor(std::uint32_t value) const {
+    const PickleNode& node = pickle_[value];
+    return node.kind == Kind::call &&
+           std::ranges::any_of(
+               std::array{kParameter, kParameterWithState, kTyped, kTensorV2, kTensor},
+               [&](std::string_view callee) { return is_call(node, callee); });
+  }
+
+  TorchStorage read_reference(std::uint32_t value) {
+    name_ = "a storage";
+    return read_storage(pickle_[value]);
   }
 
  private:
@@ -65,16 +89,29 @@ class StateDictReader {
     return node.kind == Kind::call && pickle_[node.children[0]].text == callee;
   }
 
-  const PickleNode& argument(const PickleNode& call, std::size_t index) const {
-    const PickleNode& arguments = pickle_[call.children[1]];
-    require(index < arguments.children.size(), "a tensor is made from only ",
-            arguments.children.size(), " values");
-    return pickle_[arguments.children[index]];
+  const PickleNode& item(const PickleNode& tuple, std::size_t index) const {
+    require(index < tuple.children.size(), "a tensor is made from only ", tuple.children.size(),
+            " values");
+    return pickle_[tuple.children[index]];
   }
 
-  // The tensor of a parameter.
-  const PickleNode& unwrapped(const PickleNode& value) const {
-    return is_call(value, kParameter) ? argument(value, 0) : value;
+  // The arguments that a tensor is made from: of a parameter those of its tensor. The nesting is
+  // that of torch.save, so one step each suffices.
+  const PickleNode& made_from(const PickleNode& value) const {
+    const PickleNode* node = &value;
+    if (is_call(*node, kParameter) || is_call(*node, kParameterWithState)) {
+      node = &item(pickle_[node->children[1]], 0);
+    }
+    if (is_call(*node, kTyped)) {
+      const PickleNode& typed = pickle_[node->children[1]];
+      const std::string_view maker = item(typed, 0).text;
+      require((maker == kTensorV2 || maker == kTensor) && item(typed, 2).kind == Kind::tuple,
+              "is a tensor of an unknown kind");
+      return item(typed, 2);
+    }
+    require(is_call(*node, kTensorV2) || is_call(*node, kTensor), "is no tensor but a ",
+            name(node->kind), "; only state dicts of tensors can be read");
+    return pickle_[node->children[1]];
   }
 
   std::int64_t integer(const PickleNode& node, const char* what) const {
@@ -93,13 +130,11 @@ class StateDictReader {
     return numbers;
   }
 
-  TorchTensor read_tensor(const PickleNode& value) const {
-    require(is_call(value, kTensorV2) || is_call(value, kTensor), "is no tensor but a ",
-            name(value.kind), "; only state dicts of tensors can be read");
-    TorchTensor tensor{.storage = read_storage(argument(value, 0)),
-                       .offset = integer(argument(value, 1), "its offset"),
-                       .shape = integers(argument(value, 2), "its shape"),
-                       .strides = integers(argument(value, 3), "its strides")};
+  TorchTensor read_tensor(const PickleNode& arguments) const {
+    TorchTensor tensor{.storage = read_storage(item(arguments, 0)),
+                       .offset = integer(item(arguments, 1), "its offset"),
+                       .shape = integers(item(arguments, 2), "its shape"),
+                       .strides = integers(item(arguments, 3), "its strides")};
     require(tensor.shape.rank() == tensor.strides.rank(), "shape ", tensor.shape, " and strides ",
             tensor.strides, " do not belong together");
     return tensor;
@@ -154,8 +189,24 @@ class StateDictReader {
 
 }  // namespace
 
-Pickle read_state_dict_pickle(std::span<const std::byte> input, const std::string& source) {
-  return read_pickle(input, source, known_globals());
+Pickle read_torch_pickle(std::span<const std::byte> input, const std::string& source,
+                         bool other_globals) {
+  const std::vector<std::string_view> known = known_globals();
+  return read_pickle(input, source, {known, other_globals});
+}
+
+bool is_tensor(const Pickle& pickle, std::uint32_t value) {
+  const std::string nowhere;
+  return StateDictReader(pickle, nowhere).is_tensor(value);
+}
+
+TorchTensor read_tensor(const Pickle& pickle, std::uint32_t value, const std::string& source,
+                        const std::string& name) {
+  return StateDictReader(pickle, source).read_value(value, name);
+}
+
+TorchStorage read_storage(const Pickle& pickle, std::uint32_t value, const std::string& source) {
+  return StateDictReader(pickle, source).read_reference(value);
 }
 
 std::map<std::string, TorchTensor> read_state_dict(const Pickle& pickle,

@@ -39,8 +39,17 @@ struct TorchTensor {
   Shape shape, strides;
 };
 
-// Reads the pickle of a state dict at the start of `input`; see read_pickle.
-Pickle read_state_dict_pickle(std::span<const std::byte> input, const std::string& source);
+// Reads a pickle of torch.save at the start of `input`; see read_pickle. A state dict needs no
+// other globals than those of tensors.
+Pickle read_torch_pickle(std::span<const std::byte> input, const std::string& source,
+                         bool other_globals = false);
+
+// One of the values: a tensor or parameter, and the storage behind a reference. `name` is what
+// messages call it.
+bool is_tensor(const Pickle& pickle, std::uint32_t value);
+TorchTensor read_tensor(const Pickle& pickle, std::uint32_t value, const std::string& source,
+                        const std::string& name);
+TorchStorage read_storage(const Pickle& pickle, std::uint32_t value, const std::string& source);
 
 // The tensors of a dict of names to tensors or parameters; anything else is an Error.
 std::map<std::string, TorchTensor> read_state_dict(const Pickle& pickle, const std::string& source);

@@ -1,30 +1,17 @@
-// Files of torch.save that hold a state dict: names and tensors. Both forms are read, the zip
-// archive of today and the row of pickles before PyTorch 1.6; nothing in them is executed.
+// Files of torch.save that hold a state dict: names and tensors.
 #pragma once
 
 #include <cstddef>
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "base/file.h"
-#include "checkpoint/pickle/state_dict.h"
+#include "checkpoint/pickle/torch_object.h"
 #include "tensor/tensor.h"
 
 namespace bloomery {
-
-// The numbers in a file of torch.save, by the keys of its storages.
-class TorchStorages {
- public:
-  virtual ~TorchStorages() = default;
-  // Bytes of the storage; throws when there is none.
-  virtual std::size_t size(const std::string& key) const = 0;
-  // Valid until the next call. Not for several threads at once.
-  virtual std::span<const std::byte> contents(const std::string& key) = 0;
-};
 
 class TorchFile {
  public:
@@ -42,9 +29,8 @@ class TorchFile {
   Tensor read(Stream& stream, const std::string& name) const;
 
  private:
-  std::unique_ptr<const ReadableBytes> file_;
+  TorchObject object_;
   std::map<std::string, TorchTensor> entries_;
-  std::unique_ptr<TorchStorages> storages_;
 };
 
 }  // namespace bloomery

@@ -176,7 +176,14 @@ std::vector<std::byte> ZipArchive::contents(const std::string& name) const {
   return bytes;
 }
 
-std::vector<std::byte> ZipArchive::packed(const Entry& entry, const std::string& name) const {
+std::uint64_t ZipArchive::stored_at(const std::string& name) const {
+  const Entry& found = entry(name);
+  check(!found.deflated, source_, ": ", name,
+        " is compressed, which no checkpoint of PyTorch is; save it again with torch.save");
+  return begin_of(found, name);
+}
+
+std::uint64_t ZipArchive::begin_of(const Entry& entry, const std::string& name) const {
   check(entry.offset <= bytes_.size() && kEntryBytes <= bytes_.size() - entry.offset, source_,
         ": the archive is cut off: ", name, " starts at byte ", entry.offset, " of ",
         bytes_.size());
@@ -189,6 +196,11 @@ std::vector<std::byte> ZipArchive::packed(const Entry& entry, const std::string&
   check(begin <= bytes_.size() && entry.packed <= bytes_.size() - begin, source_,
         ": the archive is cut off: ", name, " of ", entry.packed, " bytes starts at byte ", begin,
         " of ", bytes_.size());
+  return begin;
+}
+
+std::vector<std::byte> ZipArchive::packed(const Entry& entry, const std::string& name) const {
+  const std::uint64_t begin = begin_of(entry, name);
   std::vector<std::byte> bytes(entry.packed);
   bytes_.read(begin, bytes.data(), bytes.size());
   return bytes;

@@ -30,6 +30,8 @@ class ZipArchive {
   const std::map<std::string, Entry>& entries() const { return entries_; }
   const Entry& entry(const std::string& name) const;  // throws when there is none
 
+  // Where the contents of an entry lie; an Error when they are packed.
+  std::uint64_t stored_at(const std::string& name) const;
   // Read, unpacked and checked.
   std::vector<std::byte> contents(const std::string& name) const;
 
@@ -46,6 +48,7 @@ class ZipArchive {
                         const std::string& name) const;
   void require_checksum(const Entry& entry, std::span<const std::byte> contents,
                         const std::string& name) const;
+  std::uint64_t begin_of(const Entry& entry, const std::string& name) const;
   std::vector<std::byte> packed(const Entry& entry, const std::string& name) const;
   std::vector<std::byte> inflate(std::span<const std::byte> from, const Entry& entry,
                                  const std::string& name) const;

@@ -1,0 +1,135 @@
+#include "checkpoint/megatron/local_tensors.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "checkpoint/model_record.h"
+
+namespace bloomery {
+namespace {
+
+constexpr std::string_view kEmbedding = "language_model.embedding.";
+constexpr std::string_view kCopyForHead = "word_embeddings_for_head.";
+constexpr int kMaxDepth = 8;
+
+void flatten(const TorchValue& dict, const std::string& prefix, int depth,
+             std::vector<NamedValue>& all) {
+  check(depth < kMaxDepth, dict.object().source(), ": ", dict.path(), " is nested too deeply");
+  for (const auto& [key, value] : dict.items()) {
+    if (value.is_tensor()) {
+      all.push_back({prefix + key, value});
+    } else if (value.is_dict()) {
+      flatten(value, concat(prefix, key, "."), depth + 1, all);
+    }
+  }
+}
+
+const LocalTensor* state_tensor(const std::vector<const LocalTensor*>& order, std::size_t index,
+                                const TorchValue& state) {
+  const auto moment = state.find("exp_avg") ? state.find("exp_avg") : state.find("momentum_buffer");
+  const bool fits = index < order.size() && moment && moment->is_tensor() &&
+                    moment->tensor().shape.numel() == order[index]->size;
+  return fits ? order[index] : nullptr;
+}
+
+}  // namespace
+
+LocalTensor LocalNames::place(const std::string& name, std::int64_t size, bool is_matrix,
+                              const std::string& file) const {
+  LocalTensor tensor{.name = name, .size = size, .is_matrix = is_matrix};
+  if (name.starts_with(kCopyForHead)) {
+    return tensor;
+  }
+  const MegatronNames::Entry* entry = names_.find(name);
+  check(entry != nullptr, file, ": ", name, " is no tensor of the model that its args describe");
+  tensor.is_expert = entry->expert.has_value();
+  const bool repeated = entry->cut == MegatronTensor::kWhole && tensor_rank_ > 0;
+  std::vector<TensorPart> segments = names_.segments(*entry, tensor_rank_);
+  check(num_elements(segments) == size, file, ": ", name, " has ", size, " elements, but ",
+        num_elements(segments), " by its args");
+  if (!repeated && !(stage_ > 0 && name.starts_with(kEmbedding))) {
+    tensor.segments = std::move(segments);
+  }
+  return tensor;
+}
+
+std::vector<NamedValue> flattened(const TorchValue& dict, const std::string& prefix) {
+  std::vector<NamedValue> all;
+  flatten(dict, prefix, 0, all);
+  return all;
+}
+
+std::string_view family_of_names(const std::vector<NamedValue>& values) {
+  const auto any = [&](std::string_view prefix) {
+    return std::ranges::any_of(
+        values, [&](const NamedValue& each) { return each.name.starts_with(prefix); });
+  };
+  return any("language_model.decoder.") ? "t5" : any("lm_head.dense.") ? "bert" : "gpt";
+}
+
+std::vector<const LocalTensor*> in_groups(const std::vector<LocalTensor>& tensors,
+                                          bool experts_apart) {
+  std::vector<const LocalTensor*> order;
+  for (const bool experts : {false, true}) {
+    for (const bool decays : {true, false}) {
+      for (const LocalTensor& tensor : tensors) {
+        if ((tensor.is_matrix && !tensor.name.ends_with(".bias")) == decays &&
+            (experts_apart && tensor.is_expert) == experts) {
+          order.push_back(&tensor);
+        }
+      }
+    }
+  }
+  return order;
+}
+
+bool add_states_in_order(ForeignParts& parts, const std::vector<const LocalTensor*>& order,
+                         const TorchValue& state, const std::optional<TorchValue>& copies) {
+  const std::vector<TorchValue::Item> states = state.items();
+  if (states.size() != order.size()) {
+    return false;
+  }
+  std::vector<TorchValue> copied;
+  if (copies) {
+    for (const TorchValue& group : copies->elements()) {
+      for (const TorchValue& tensor : group.elements()) {
+        copied.push_back(tensor);
+      }
+    }
+    if (copied.size() != order.size()) {
+      return false;
+    }
+  }
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (states[i].key != std::to_string(i) || !state_tensor(order, i, states[i].value)) {
+      return false;
+    }
+  }
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (order[i]->segments.empty()) {
+      continue;
+    }
+    const TorchValue& moments = states[i].value;
+    const bool adam = moments.find("exp_avg").has_value();
+    parts.add(order[i]->segments, exp_avg_name(""),
+              moments.at(adam ? "exp_avg" : "momentum_buffer"));
+    if (adam) {
+      parts.add(order[i]->segments, exp_avg_sq_name(""), moments.at("exp_avg_sq"));
+    }
+    if (copies) {
+      parts.add(order[i]->segments, "", copied[i]);
+    }
+  }
+  return true;
+}
+
+void add_flat(ForeignParts& parts, const std::vector<FlatPart>& places, const std::string& suffix,
+              const TorchValue& buffer) {
+  for (const FlatPart& place : places) {
+    if (!place.tensor->segments.empty() && place.count > 0) {
+      parts.add(place.tensor->segments, suffix, buffer, place.first, place.at, place.count);
+    }
+  }
+}
+
+}  // namespace bloomery
