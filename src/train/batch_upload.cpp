@@ -21,6 +21,10 @@ constexpr std::array kTensors = {NamedTensor{"tokens", &Batch::tokens},
                                  NamedTensor{"positions", &Batch::positions},
                                  NamedTensor{"token_types", &Batch::token_types},
                                  NamedTensor{"is_random", &Batch::is_random},
+                                 NamedTensor{"classes", &Batch::classes},
+                                 NamedTensor{"scores", &Batch::scores},
+                                 NamedTensor{"sample_weights", &Batch::sample_weights},
+                                 NamedTensor{"reference", &Batch::reference},
                                  NamedTensor{"key_begin", &Batch::key_begin},
                                  NamedTensor{"key_end", &Batch::key_end},
                                  NamedTensor{"encoder_key_begin", &Batch::encoder_key_begin},
@@ -68,6 +72,21 @@ void complete_range(Stream& stream, std::int64_t num_tokens, std::int64_t num_ke
   }
 }
 
+// Each sequence of a sample has a number of its own.
+Tensor uploaded_samples(Stream& stream, const HostBatch& host, std::int64_t num_sequences) {
+  if (num_sequences == host.num_samples()) {
+    return copied(stream, DType::int64, host.samples().data(), num_sequences);
+  }
+  const std::int64_t each = num_sequences / host.num_samples();
+  std::vector<std::int64_t> numbers;
+  for (const std::int64_t sample : host.samples()) {
+    for (std::int64_t i = 0; i < each; ++i) {
+      numbers.push_back(sample * each + i);
+    }
+  }
+  return Tensor::from_host(stream, numbers, {num_sequences});
+}
+
 bool has(const SampleFields& fields, const std::string& name) {
   return std::ranges::find(fields, name, &SampleField::name) != fields.end();
 }
@@ -77,13 +96,15 @@ Batch common_part(Stream& stream, const SampleFields& fields, std::string_view p
                   std::int64_t num_samples) {
   const auto given = [&](const char* name) { return has(fields, concat(prefix, name)); };
   check(given("tokens"), "the samples have no ", prefix, "tokens");
+  const Shape& shape =
+      std::ranges::find(fields, concat(prefix, "tokens"), &SampleField::name)->shape;
   Batch batch;
-  batch.num_sequences = num_samples;
-  batch.length =
-      std::ranges::find(fields, concat(prefix, "tokens"), &SampleField::name)->shape.numel();
+  batch.length = shape.back();
+  batch.num_sequences =
+      num_samples * (shape.numel() / batch.length);  // of a sample there may be several
   batch.places = counted(stream, 1, batch.length);
   if (!given("positions")) {
-    batch.positions = counted(stream, num_samples, batch.length);
+    batch.positions = counted(stream, batch.num_sequences, batch.length);
   }
   complete_range(stream, batch.num_tokens(), batch.length, given("key_begin"), given("key_end"),
                  batch.key_begin, batch.key_end);
@@ -112,7 +133,7 @@ Batch BatchUpload::enqueue(const HostBatch& host) const {
     (is_encoders(field) ? *encoder : batch).*tensor_of(field.name) =
         copied(stream_, field.dtype, host.data(field), host.num_samples() * field.shape.numel());
   }
-  batch.samples = copied(stream_, DType::int64, host.samples().data(), host.num_samples());
+  batch.samples = uploaded_samples(stream_, host, batch.num_sequences);
   if (encoder) {
     encoder->samples = batch.samples;
     batch.encoder = encoder;
@@ -143,6 +164,35 @@ HostBatch random_batch(std::int64_t num_sequences, std::int64_t length, std::int
     for (std::int64_t s = 0; s < length; ++s) {
       tokens[s] = token(s);
       labels[s] = token(s + 1);
+    }
+  }
+  return batch;
+}
+
+HostBatch random_batch(const SampleFields& fields, std::int64_t num_sequences,
+                       std::int64_t vocabulary, std::uint64_t seed, std::int64_t first_sample) {
+  HostBatch batch(DeviceKind::cpu, fields, num_sequences);
+  for (std::int64_t b = 0; b < num_sequences; ++b) {
+    const std::int64_t sample = batch.samples()[b] = first_sample + b;
+    for (const SampleField& field : fields) {
+      const std::int64_t count = field.shape.numel();
+      const auto draw = [&, key = random_key(seed, field.name)](std::int64_t i) {
+        return random_uniform(key, static_cast<std::uint64_t>(sample * count + i));
+      };
+      if (field.dtype == DType::fp32) {
+        for (std::int64_t i = 0; i < count; ++i) {
+          Sample(batch, b).array<float>(field.name)[i] = draw(i) < 0.5 ? 1.0f : 0.0f;
+        }
+        continue;
+      }
+      const bool is_token = field.name.ends_with("tokens") || field.name == "labels";
+      const bool is_end = field.name.ends_with("key_end");
+      const double limit = is_token ? static_cast<double>(vocabulary) : 2.0;
+      for (std::int64_t i = 0; i < count; ++i) {
+        const double length = is_end ? static_cast<double>(field.shape.back()) : 0;
+        const double drawn = is_end ? (1 + draw(0)) / 2 * length : draw(i) * limit;
+        Sample(batch, b).array<std::int32_t>(field.name)[i] = static_cast<std::int32_t>(drawn);
+      }
     }
   }
   return batch;

@@ -30,5 +30,9 @@ Batch upload(const HostBatch& host, Stream& stream);
 // Random tokens; samples are numbered from `first_sample`.
 HostBatch random_batch(std::int64_t num_sequences, std::int64_t length, std::int64_t vocabulary,
                        std::uint64_t seed, std::int64_t first_sample);
+// Samples of any kind: random tokens and labels, half of the places in a mask and half of the
+// flags set, and padding in the second half of each sequence.
+HostBatch random_batch(const SampleFields& fields, std::int64_t num_sequences,
+                       std::int64_t vocabulary, std::uint64_t seed, std::int64_t first_sample);
 
 }  // namespace bloomery

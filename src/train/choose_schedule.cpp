@@ -44,8 +44,8 @@ ScheduleChoice extended(Extend how, const ScheduleOptions& here, const ScheduleO
     const Schedule schedule = make_schedule(stored);
     return {stored,
             "",
-            {concat(head, "Its schedule stays, and ends at sample ",
-                    schedule.decay / static_cast<double>(plan.schedule_units_per_sample),
+            {concat(head, "Its schedule stays, and ends at ",
+                    plan.schedule_in_tokens ? "token " : "sample ", schedule.decay,
                     "; from there on the learning rate is ",
                     learning_rate(schedule, schedule.decay + 1))}};
   }
@@ -76,7 +76,7 @@ ScheduleChoice choose_schedule(const PretrainOptions& options, const Plan& plan,
   }
   if (options.rate.extend != Extend::no) {
     return extended(options.rate.extend, here, stored, place, plan,
-                    state.consumed_samples * plan.schedule_units_per_sample);
+                    std::stoll(state.extra.at("schedule_position")));
   }
   const std::string lines = joined(schedule_differences(here, stored));
   if (lines.empty()) {

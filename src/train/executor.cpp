@@ -1,7 +1,9 @@
 #include "train/executor.h"
 
+#include <array>
+
 #include "comm/watch/recorded.h"
-#include "parallel/ulysses.h"
+#include "parallel/sequence_parts.h"
 #include "train/profile/instruction_clock.h"
 #include "train/timers.h"
 
@@ -15,6 +17,9 @@ Timers::Scope timed(Timers* timers, const char* name) {
   return timers != nullptr ? timers->scope(kLevelOfPasses, name) : Timers::Scope(nullptr, name);
 }
 
+// What passes between stages, in the order in which it is sent.
+constexpr std::array kFields = {&State::stream, &State::encoder};
+
 bool is_receive(const Instruction& i) {
   return i.work == Work::receive_activation || i.work == Work::receive_gradient;
 }
@@ -27,9 +32,9 @@ struct Executor::InFlight {
   std::optional<Tape> tape;  // none: forward alone
   WeightQueue weights;       // put off by backward_input
   State input, output;       // between stages; the ends of the model have none
-  Tensor output_grad;        // as it was received
-  bool passes_done = false;  // all passes of this chunk
-  bool sent = false;         // what they gave to another stage
+  std::array<Tensor, kFields.size()> output_grads;  // as they were received
+  bool passes_done = false;                         // all passes of this chunk
+  bool sent = false;                                // what they gave to another stage
 };
 
 Executor::Executor(ExecutorParts parts)
@@ -117,14 +122,17 @@ void Executor::forward(InFlight& flight, const Model& model, const ExecutorWork&
   context.training = context.training && work.training;
   Metrics metrics;
   context.metrics = &metrics;
+  if (model.is_last() && work.prepare) {
+    work.prepare(*flight.batch);
+  }
   State output = model.forward(context, flight.input, parts_.recompute);
   if (!work.training) {
     flight.input = {};
   }
-  if (model.is_last()) {
+  if (model.is_last() || !metrics.entries().empty()) {
     work.report(*flight.batch, metrics);
-  } else {
-    check(metrics.entries().empty(), "only the last stage of a pipeline may report losses");
+  }
+  if (!model.is_last()) {
     flight.output = settle(context, std::move(output));
   }
   flight.passes_done = !work.training;
@@ -138,8 +146,10 @@ void Executor::backward(InFlight& flight, Work part) {
     if (tape_report) {
       tape_report = {tape.describe(), tape.saved_bytes()};
     }
-    if (flight.output_grad) {
-      tape.set_grad(flight.output.stream.slot, std::exchange(flight.output_grad, {}));
+    for (std::size_t i = 0; i < kFields.size(); ++i) {
+      if (flight.output_grads[i]) {  // what later blocks find there they add to
+        tape.set_grad((flight.output.*kFields[i]).slot, std::exchange(flight.output_grads[i], {}));
+      }
     }
     tape.deferred = part == Work::backward_input ? &flight.weights : nullptr;
     tape.backward();
@@ -148,30 +158,40 @@ void Executor::backward(InFlight& flight, Work part) {
   flight.passes_done = part != Work::backward_input;
 }
 
-// The memory that a transfer fills or reads.
-View Executor::buffer(const Instruction& transfer, InFlight& flight) {
-  const Model& model = *parts_.chunks[static_cast<std::size_t>(transfer.chunk)];
-  switch (transfer.work) {
-    case Work::receive_activation: {
-      const StateShape shape = model.state_shape(*flight.batch);
-      check(shape.encoder.shape.rank() == 0, "pipelines of encoders and decoders are not built");
-      const Context context = parts_.context(*flight.batch, flight.tape ? &*flight.tape : nullptr);
-      flight.input.stream = context.output(shape.stream.dtype, shape.stream.shape);
-      return flight.input.stream.data;
-    }
-    case Work::send_activation:
-      return flight.output.stream.data;
-    case Work::receive_gradient: {
-      const GradSlot& slot = *flight.output.stream.slot;
-      flight.output_grad = Tensor::empty(parts_.stream, slot.dtype, slot.shape);
-      return flight.output_grad;
-    }
-    default: {
-      const Tensor& grad = flight.input.stream.slot->grad;
+// What this chunk gets from the stage before it: memory for it.
+State Executor::empty_input(const Model& model, InFlight& flight) const {
+  const Context context = parts_.context(*flight.batch, flight.tape ? &*flight.tape : nullptr);
+  const StateShape shape = model.input_shape(*flight.batch);
+  const auto empty = [&](const ValueShape& of) {
+    return of.shape.rank() == 0 ? Value() : context.output(of.dtype, of.shape);
+  };
+  return {.stream = empty(shape.stream), .encoder = empty(shape.encoder)};
+}
+
+// The memory that a transfer fills or reads, of each field that travels.
+std::vector<View> Executor::buffers(const Instruction& transfer, InFlight& flight) {
+  const bool receives_input = transfer.work == Work::receive_activation;
+  if (receives_input) {
+    flight.input = empty_input(*parts_.chunks[static_cast<std::size_t>(transfer.chunk)], flight);
+  }
+  const bool of_input = receives_input || transfer.work == Work::send_gradient;
+  std::vector<View> all;
+  for (std::size_t i = 0; i < kFields.size(); ++i) {
+    const Value& value = (of_input ? flight.input : flight.output).*kFields[i];
+    if (receives_input || transfer.work == Work::send_activation) {
+      if (value) {
+        all.emplace_back(value.data);
+      }
+    } else if (value.slot != nullptr) {
+      Tensor& grad = of_input ? value.slot->grad : flight.output_grads[i];
+      if (!of_input) {
+        grad = Tensor::empty(parts_.stream, value.slot->dtype, value.slot->shape);
+      }
       check(static_cast<bool>(grad), "a pipeline stage made no gradient of its input");
-      return grad;
+      all.emplace_back(grad);
     }
   }
+  return all;
 }
 
 void Executor::exchange(std::span<const Instruction> transfers, const ExecutorWork& work) {
@@ -180,14 +200,18 @@ void Executor::exchange(std::span<const Instruction> transfers, const ExecutorWo
   std::vector<Transfer> all;
   for (const Instruction& transfer : transfers) {
     InFlight& flight = in_flight(transfer, work);
-    all.push_back({is_receive(transfer) ? Transfer::Kind::receive : Transfer::Kind::send,
-                   buffer(transfer, flight), peer_stage(transfer, stage, stages)});
+    for (const View& buffer : buffers(transfer, flight)) {
+      all.push_back({is_receive(transfer) ? Transfer::Kind::receive : Transfer::Kind::send, buffer,
+                     peer_stage(transfer, stage, stages)});
+    }
   }
   parts_.mesh.axis(Axis::pipeline).exchange(all, parts_.stream);
   for (const Instruction& transfer : transfers) {
     InFlight& flight = in_flight(transfer, work);
     if (transfer.work == Work::send_activation) {
-      flight.output.stream.data = {};  // the tape holds what backward needs of it
+      for (auto field : kFields) {
+        (flight.output.*field).data = {};  // the tape holds what backward needs of it
+      }
       flight.sent = !work.training;
       land(transfer, work);
     } else if (transfer.work == Work::send_gradient) {

@@ -36,7 +36,9 @@ struct ExecutorWork {
   std::function<Batch(std::int64_t micro_batch)> batch;
   Tensor grad_scale;     // Batch::grad_scale
   bool training = true;  // with tapes and dropout
-  // After each forward pass of the model's last chunk.
+  // Before each forward pass of the model's last chunk, if given.
+  std::function<void(const Batch& batch)> prepare;
+  // After each forward pass of the model's last chunk, and of others that reported something.
   std::function<void(const Batch& batch, const Metrics& metrics)> report;
 };
 
@@ -68,7 +70,8 @@ class Executor {
   void forward(InFlight& flight, const Model& model, const ExecutorWork& work);
   void backward(InFlight& flight, Instruction::Work part);
   void exchange(std::span<const Instruction> transfers, const ExecutorWork& work);
-  View buffer(const Instruction& transfer, InFlight& flight);
+  State empty_input(const Model& model, InFlight& flight) const;
+  std::vector<View> buffers(const Instruction& transfer, InFlight& flight);
   void land(const Instruction& instruction, const ExecutorWork& work);
 
   ExecutorParts parts_;

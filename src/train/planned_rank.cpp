@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "train/teacher.h"
+
 namespace bloomery {
 
 RankOptions rank_options(const Plan& plan, const DeviceOptions& device, std::int64_t seed) {
@@ -11,10 +13,18 @@ RankOptions rank_options(const Plan& plan, const DeviceOptions& device, std::int
   o.optimizer = plan.optimizer;
   o.dtype = plan.dtype;
   o.fp8 = plan.fp8;
+  o.quantized_base = plan.quantized_base;
+  o.teacher = plan.teacher;
+  o.preference = plan.preference;
+  o.token_dropping_layers = plan.token_dropping_layers;
+  o.layer_drop = plan.layer_drop;
+  o.grids = plan.grids;
+  o.sequence_chunk = plan.sequence_chunk;
   o.device = device;
   o.seed = static_cast<std::uint64_t>(seed);
   o.layout = plan.layout;
   o.replicas = plan.replicas;
+  o.offload = plan.offload;
   return o;
 }
 
@@ -24,6 +34,10 @@ PlannedMemory plan_rank(const Plan& plan, const SampleFields& fields, DeviceKind
   const MeshDegrees& degrees = plan.layout.degrees;
   Rank rank(rank_options(plan, {.kind = DeviceKind::abstract, .stands_for = kind}, 0),
             make_abstract_communicator(number, degrees.num_ranks()));
+  if (!plan.layer_drop) {
+    rank.set_completed_steps(plan.last_iteration);  // when layers have their grids
+  }
+  const std::size_t state_on_host = rank.host() == nullptr ? 0 : rank.host()->used_bytes();
   const BatchUpload upload(rank.stream(), fields, plan.micro_batch);
   const HostBatch samples(DeviceKind::cpu, fields, plan.micro_batch);  // whose numbers nobody reads
   // The second micro-batch adds to gradients, and a pipeline is full after two rounds of its
@@ -36,8 +50,19 @@ PlannedMemory plan_rank(const Plan& plan, const SampleFields& fields, DeviceKind
   const StoreBytes store = rank.store().bytes();
   PlannedMemory memory;
   memory.parameters = static_cast<std::int64_t>(store.values);
+  if (rank.quantized() != nullptr) {
+    memory.parameters += static_cast<std::int64_t>(rank.quantized()->bytes());
+  }
+  if (rank.teacher() != nullptr) {
+    memory.parameters += static_cast<std::int64_t>(rank.teacher()->store().bytes().values);
+  }
   memory.gradients = static_cast<std::int64_t>(store.gradients);
   memory.optimizer = static_cast<std::int64_t>(store.master + rank.optimizer().moment_bytes());
+  memory.in_files =
+      rank.files() == nullptr ? 0 : static_cast<std::int64_t>(rank.files()->used_bytes());
+  memory.on_host =
+      rank.host() == nullptr ? 0 : static_cast<std::int64_t>(rank.host()->peak_bytes());
+  memory.state_on_host = static_cast<std::int64_t>(state_on_host);
   memory.activations =
       static_cast<std::int64_t>(rank.stream().memory()->statistics().peak_used_bytes) -
       memory.total();

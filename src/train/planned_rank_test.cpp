@@ -71,6 +71,23 @@ TEST(PlannedMemory, IsThatOfARealRun) {
   }
 }
 
+// Layers have 12 x 512^2 weights each: of 16 bits, of 8 and a scale per row, of 4 and one
+// for 64.
+TEST(PlannedMemory, WeightsInFewerBitsTakeLess) {
+  const auto parameters = [](const std::string& format) {
+    return memory_of(plan_of({"--num-layers", "4", "--hidden-size", "512", "--seq-length", "64",
+                              "--num-attention-heads", "8", "--micro-batch-size", "1", "--bf16",
+                              "--lora", "--quantize-base", format},
+                             101))
+        .parameters;
+  };
+  constexpr std::int64_t kWeights = std::int64_t{4} * 12 * 512 * 512;
+  constexpr std::int64_t kRows = std::int64_t{4} * (3 + 1 + 4 + 1) * 512;
+  const std::int64_t whole = parameters("none");
+  EXPECT_EQ(whole - parameters("int8"), kWeights - 2 * kRows);
+  EXPECT_EQ(whole - parameters("nf4"), kWeights * 3 / 2 - kWeights / 64 * 2);
+}
+
 TEST(PlannedMemory, RecomputationKeepsLess) {
   const auto activations = [](const std::vector<std::string>& flags) {
     std::vector<std::string> all = {"--num-layers",       "12",  "--hidden-size",         "64",

@@ -12,8 +12,12 @@
 #include "comm/nccl/nccl.h"
 #include "comm/threads.h"
 #include "comm/watch/recorded.h"
+#include "data/instruct/instruct_data.h"
+#include "data/tasks/task_data.h"
+#include "device/out_of_memory.h"
 #include "train/choose_schedule.h"
 #include "train/run_command.h"
+#include "train/what_fits.h"
 
 namespace bloomery {
 namespace {
@@ -32,7 +36,7 @@ void print_options(RunLog& log, const PretrainOptions& options, const OptionTabl
   const ParallelOptions& p = options.parallel;
   log.line(world_size_line({.world = p.num_ranks(),
                             .data = p.data_ranks(),
-                            .sequence = p.sequence,
+                            .sequence = p.context(),
                             .tensor = p.tensor,
                             .pipeline = p.pipeline}));
   log.line(parameter_type_line(torch_type(options.precision.dtype)));
@@ -68,14 +72,6 @@ void make_event_folder(const LoggingOptions& logging) {
         failed.message());
 }
 
-// Models that are not ours: a run that was told to load one must not start from random values.
-void refuse_other_models(const std::filesystem::path& folder) {
-  const auto has = [&folder](const char* name) { return std::filesystem::exists(folder / name); };
-  check(
-      !has("latest_checkpointed_iteration.txt") && !has("latest"), folder.string(),
-      " holds checkpoints of Megatron or DeepSpeed, which cannot be read yet; give another --load");
-}
-
 // The checkpoint to start from, by its manifest; none: from random values. The ranks check what
 // they read of it, and come again when that was `damaged`.
 std::optional<CheckpointReader> choose_checkpoint(const CheckpointFlags& flags,
@@ -83,7 +79,6 @@ std::optional<CheckpointReader> choose_checkpoint(const CheckpointFlags& flags,
   std::optional<CheckpointReader> reader =
       find_newest(flags.load, nullptr, Log(), open_input_file, damaged);
   if (!reader) {
-    refuse_other_models(flags.load);
     check(!flags.exit_on_missing, "there is no checkpoint in ", flags.load,
           ", and --exit-on-missing-checkpoint asks to stop then");
   }
@@ -274,14 +269,43 @@ struct Basis {
   Clock::time_point start;
 };
 
+// The samples of `finetune`, by Split.
+std::array<std::unique_ptr<Dataset>, 3> tuning_sources(
+    const PretrainSetting& setting, const std::array<std::int64_t, 3>& requested) {
+  std::array<std::unique_ptr<Dataset>, 3> sources;
+  if (setting.task) {
+    sources[0] = setting.task->epochs() > 0 ? setting.task->training() : nullptr;
+    sources[1] = requested[1] > 0 ? setting.task->validation(requested[1]) : nullptr;
+    return sources;
+  }
+  for (const Split split : kSplits) {
+    const auto i = static_cast<std::size_t>(split);
+    sources[i] = requested[i] > 0 ? setting.instructions->build(split, requested[i]) : nullptr;
+  }
+  return sources;
+}
+
 std::unique_ptr<const TrainingData> make_data(const Basis& basis,
                                               const std::optional<CheckpointReader>& checkpoint,
-                                              RunLog& log) {
+                                              bool first, RunLog& log) {
   const auto requested = requested_samples(basis.options, basis.plan, checkpoint);
   log.line(building_datasets_line());
   log.line(dataset_sizes_lines(requested[0], requested[1], requested[2]));
-  return std::make_unique<const TrainingData>(
+  if (basis.setting.instructions || basis.setting.task) {
+    return std::make_unique<const TrainingData>(basis.options.data,
+                                                tuning_sources(basis.setting, requested),
+                                                basis.setting.instructions.get());
+  }
+  auto data = std::make_unique<TrainingData>(
       sample_kind(basis.options), sample_options(basis.options), requested, basis.tokenizer, Log());
+  if (basis.plan.curriculum) {
+    CurriculumOptions curriculum = *basis.plan.curriculum;
+    if (!first) {
+      curriculum.cluster_path.clear();  // the first process writes
+    }
+    data->choose_by(curriculum, basis.plan.batch.global());
+  }
+  return data;
 }
 
 // From the newest checkpoint that is not damaged, if there is one. `chosen` says which.
@@ -307,7 +331,7 @@ RunEnd run_from_checkpoint(const Basis& basis, std::unique_ptr<Communicator>& wo
   std::unique_ptr<const TrainingData> data;
   const auto get_data = [&](RunLog& to) -> const TrainingData& {
     if (!data) {
-      data = make_data(basis, checkpoint, to);
+      data = make_data(basis, checkpoint, first, to);
       facts.data_indices = data_indices(*data);
       if (first && !options.checkpoint.save.empty() && !options.evaluation.skip_train) {
         store_command(options.checkpoint.save, basis.table, basis.setting.command, Log());
@@ -328,9 +352,20 @@ RunEnd run_from_checkpoint(const Basis& basis, std::unique_ptr<Communicator>& wo
       .schedule_refusal = choice.refusal,
       .make_room = [&] { save.make_room(); },
       .data = get_data,
+      .task = basis.setting.task.get(),
       .stop_requested = basis.setting.stop_requested,
       .start = basis.start};
   return run_trainers(inputs, basis.table, log, world);
+}
+
+// Says what the run will take, and ends it where that is more than there is.
+void require_room(const PretrainOptions& options, const Plan& plan, const Room& room,
+                  std::int64_t vocabulary, RunLog& log) {
+  const PlannedMemory memory = plan_memory(plan, sample_fields(options), room.kind);
+  const std::string summary = memory_summary(memory, room);
+  log.line(summary);
+  check(room.holds(memory), "the run does not fit:", summary, "; ",
+        advice(options, vocabulary, room));
 }
 
 }  // namespace
@@ -355,6 +390,10 @@ RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
   const Plan plan = make_plan(options, tokenizer->vocab_size());
   print_plan(log, options, plan,
              options.tokenizer.type.empty() ? "Bloomery" : options.tokenizer.type, start);
+  const Room room = room_for(setting.device, options.offload, options.parallel.ranks_as_threads);
+  if (!options.evaluation.skip_train) {
+    require_room(options, plan, room, tokenizer->vocab_size(), log);
+  }
   const Basis basis{options, table, setting, *tokenizer, plan, start};
   for (Folders damaged;;) {
     std::filesystem::path chosen;
@@ -363,6 +402,8 @@ RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
     } catch (const UnreadableCheckpoint& found) {
       Log().warning("checkpoint passed over: ", found.what());
       damaged.insert(chosen);
+    } catch (const OutOfMemory& found) {
+      throw Error(concat(found.what(), "; ", advice(options, tokenizer->vocab_size(), room)));
     }
   }
 }

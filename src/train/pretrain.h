@@ -12,14 +12,19 @@
 
 namespace bloomery {
 
+class InstructData;
+class TaskData;
+
 struct PretrainSetting {
   // Of all processes that were started together, each of them a rank. Null: this one alone, which
   // runs --ranks-as-threads ranks.
   std::unique_ptr<Communicator> world;
   DeviceOptions device;
-  std::function<bool()> stop_requested;  // asked by every rank in every step
-  std::ostream& out;                     // Megatron's lines, of the first rank
-  std::vector<std::string> command;      // as typed, for the run's folder
+  std::shared_ptr<const InstructData> instructions = nullptr;  // of `finetune`
+  std::shared_ptr<const TaskData> task = nullptr;              // of `finetune --task`
+  std::function<bool()> stop_requested;                        // asked by every rank in every step
+  std::ostream& out;                 // Megatron's lines, of the first rank
+  std::vector<std::string> command;  // as typed, for the run's folder
 };
 
 // Where a report of a run that hung goes: beside its other files, or to the working folder (empty).

@@ -4,50 +4,30 @@
 #include <iterator>
 #include <sstream>
 
-#include "autograd/remake.h"
 #include "comm/watch/recorded.h"
 #include "device/op_clock.h"
 #include "device/recorded.h"
+#include "nn/token_dropping.h"
 #include "ops/arithmetic/arithmetic.h"
+#include "train/frozen_model.h"
+#include "train/stage_blocks.h"
+#include "train/teacher.h"
 #include "train/timers.h"
 
 namespace bloomery {
 namespace {
 
-constexpr std::int64_t kMostLosses = 8;
+constexpr std::int64_t kMostLosses = 12;
 constexpr std::int64_t kStop = kMostLosses;  // place in the statistics
 constexpr std::size_t kKeptTimes = 4;        // of steps whose outcome may be asked for
 
-// A chunk of a stage has an equal share of the layers; embedding and head go with the first and the
-// last of all.
-BlockRange chunk_blocks(const ModelOptions& options, const Mesh& mesh, int chunk, int num_chunks) {
-  const int stages = mesh.degree(Axis::pipeline);
-  const int part = chunk * stages + mesh.coordinate(Axis::pipeline), parts = stages * num_chunks;
-  const int blocks = Model::num_blocks(options), layers = blocks - 2;
-  check(parts == 1 || parts <= layers, parts, " parts of a pipeline need as many layers, not ",
-        layers);
-  const auto share = [&](int p) { return 1 + layers * p / parts; };
-  return {part == 0 ? 0 : share(part), part == parts - 1 ? blocks : share(part + 1)};
-}
-
-void add_parameters_by_block(const Model& model, std::vector<ParameterList>& all) {
-  for (const auto& block : model.blocks()) {
-    block->collect(all.emplace_back());
+// Figures that layers report beside their losses have other names.
+double sum_of_losses(const Rank::Losses& losses) {
+  double sum = 0;
+  for (const NamedLoss& each : losses) {
+    sum += each.name.ends_with("loss") ? each.value : 0;
   }
-}
-
-// The weights of the linear layers in blocks: of the parameters there, those that decay.
-ParameterList weights_in_layers(const Model& model) {
-  ParameterList weights;
-  for (const auto& block : model.blocks()) {
-    ParameterList all;
-    if (block->is_layer()) {
-      block->collect(all);
-    }
-    std::copy_if(all.begin(), all.end(), std::back_inserter(weights),
-                 [](const Parameter* each) { return each->decay && each->box.global.rank() >= 2; });
-  }
-  return weights;
+  return sum;
 }
 
 Tensor device_one(Stream& stream, DType dtype) {
@@ -57,60 +37,51 @@ Tensor device_one(Stream& stream, DType dtype) {
 
 }  // namespace
 
-struct Rank::FrozenModel {
-  FrozenModel(std::string prefix, const ModelOptions& options, Rank& rank)
-      : name(std::move(prefix)), model(options, *rank.mesh_, rank.options_.dtype) {
-    for (Parameter* parameter : model.parameters()) {
-      parameter->frozen = true;
-    }
-    std::vector<ParameterList> blocks;
-    add_parameters_by_block(model, blocks);
-    store = std::make_unique<ParameterStore>(*rank.stream_, *rank.mesh_, blocks,
-                                             rank.store_options(nullptr));
-  }
-  std::string name;
-  Model model;
-  std::unique_ptr<ParameterStore> store;
-};
-
 Rank::Rank(const RankOptions& options, std::unique_ptr<Communicator> world)
     : options_(options),
       device_(std::make_unique<Device>(options.device)),
       stream_(std::make_unique<Stream>(*device_)),
       kept_(*stream_),
       kept_gradients_(*stream_),
+      host_(options.offload.any() ? std::make_unique<HostSide>(*device_) : nullptr),
       mesh_(std::make_unique<Mesh>(options.layout.degrees, std::move(world))),
       recorder_(recorder_of(mesh_->world())) {
+  if (!options.offload.folder.empty() && options.offload.optimizer_share > 0) {
+    files_ = std::make_unique<StateFiles>(host_->stream(), options.offload.folder,
+                                          options.offload.files);
+  }
   std::vector<ParameterList> blocks;
   std::vector<const Model*> chunks;
   for (int chunk = 0; chunk < options.layout.chunks; ++chunk) {
     chunks_.push_back(
         std::make_unique<Model>(options.model, *mesh_, options.dtype,
-                                chunk_blocks(options.model, *mesh_, chunk, options.layout.chunks)));
+                                chunk_blocks(options.model, *mesh_, options.layout, chunk)));
     const Model& model = *chunks_.back();
     chunks.push_back(&model);
     add_parameters_by_block(model, blocks);
     parameters_.insert(parameters_.end(), model.parameters().begin(), model.parameters().end());
   }
+  quantize_base(blocks);
   ties_ = std::make_unique<Ties>(*mesh_, parameters_);
-  if (options.replicas.overlap_gathers && options.layout.sharded.optimizer &&
-      mesh_->size(kReplicaAxes) > 1) {
-    gathers_ = std::make_unique<Stream>(*device_, StreamMode::queued);
-  }
+  make_streams();
   store_ = std::make_unique<ParameterStore>(*stream_, *mesh_, blocks, store_options(ties_.get()));
   store_->initialize(options.seed);
-  if (mesh_->degree(Axis::tensor) > 1) {
-    communication_ = std::make_unique<Stream>(*device_, StreamMode::queued);
-  }
-  if (options.replicas.overlap_reductions &&
-      (mesh_->size(kReplicaAxes) > 1 || ties_->stages().size() > 1 || mesh_->divides_tokens())) {
-    reductions_ = std::make_unique<Stream>(*device_, StreamMode::queued);
+  if (quantized_) {
+    quantized_->initialize(options.seed);
   }
   reducer_ = std::make_unique<Reducer>(*store_, *mesh_, *ties_, *stream_, reductions_.get(),
                                        kept_gradients_, options.replicas.reduce_dtype);
-  device_->service<KeepPolicy>().remake_cheap_values = options.recompute.cheap_values;
-  optimizer_ = std::make_unique<Optimizer>(*stream_, options.optimizer, store_->shards());
+  optimizer_ = std::make_unique<Optimizer>(*stream_, options.optimizer, store_->shards(),
+                                           state_copies_.get());
+  prepare_offload();
   prepare_fp8();
+  prepare_grids();
+  if (options.teacher) {
+    check_whole("a teacher");
+    teacher_ = std::make_unique<Teacher>(*options.teacher, *chunks.front(), *stream_, *mesh_,
+                                         store_options(nullptr));
+  }
+  tell_layers();
   executor_ = std::make_unique<Executor>(ExecutorParts{
       .stream = *stream_,
       .mesh = *mesh_,
@@ -127,18 +98,21 @@ Rank::Rank(const RankOptions& options, std::unique_ptr<Communicator> world)
 
 Rank::~Rank() = default;
 
-void Rank::prepare_fp8() {
-  if (!options_.fp8) {
-    return;
+int Rank::put_weights_on_grids() {
+  if (!grid_layers_) {
+    return 0;
   }
-  check(options_.dtype == DType::bf16, "fp8 goes with bf16, not with ", options_.dtype);
-  ParameterList weights;
-  for (const auto& chunk : chunks_) {
-    const ParameterList more = weights_in_layers(*chunk);
-    weights.insert(weights.end(), more.begin(), more.end());
+  store_->settle();
+  std::vector<GridLayers::Numbers> numbers;
+  for (const ParameterStore::Part& part : store_->parts()) {
+    if (!part.is_padding) {
+      numbers.push_back({part.parameter, part.weights, part.first});
+    }
   }
-  fp8_ = std::make_unique<Fp8Layers>(*stream_, *options_.fp8, weights, !store_->sharded().values);
-  device_->service<Fp8LayersInUse>().layers = fp8_.get();
+  const int bits = grid_layers_->put_on_grids(numbers, completed_steps_, options_.dtype);
+  store_->take_over_master();
+  stream_->synchronize();
+  return bits;
 }
 
 // Over all ranks of a stage, so that their scales are the same and no layout changes them.
@@ -155,18 +129,27 @@ void Rank::update_fp8_scales() {
 
 StoreOptions Rank::store_options(const Ties* ties) const {
   return {.dtype = options_.dtype,
+          .grad_dtype = options_.replicas.grad_dtype,
           .sharded = options_.layout.sharded,
           .bucket_elements = options_.replicas.bucket_elements,
           .ties = ties,
-          .gathers = gathers_.get()};
+          .gathers = gathers_.get(),
+          .host = options_.offload.optimizer_share > 0 ? &host_->stream() : nullptr,
+          .host_share = options_.offload.optimizer_share,
+          .values_on_host = options_.offload.values,
+          .files = files_.get()};
+}
+
+void Rank::check_whole(const char* what) const {
+  check(mesh_->degree(Axis::pipeline) == 1, what,
+        " beside the trained one stands whole, and cannot be cut into pipeline stages");
 }
 
 const Model& Rank::add_frozen(const std::string& name, const ModelOptions& options,
                               std::uint64_t seed) {
-  check(mesh_->degree(Axis::pipeline) == 1,
-        "a frozen model beside the trained one cannot be cut "
-        "into pipeline stages yet");
-  frozen_.push_back(std::make_unique<FrozenModel>(name, options, *this));
+  check_whole("a frozen model");
+  frozen_.push_back(
+      std::make_unique<FrozenModel>(name, options, *stream_, *mesh_, store_options(nullptr)));
   frozen_.back()->store->initialize(seed);
   return frozen_.back()->model;
 }
@@ -189,23 +172,35 @@ PipelineShape Rank::pipeline_shape(std::int64_t num_micro_batches) const {
 
 void Rank::clear_statistics() { stream_->fill(statistics_.data(), 0, statistics_.bytes()); }
 
+// In the statistics of this rank.
+std::int64_t Rank::place_of(const std::string& name) {
+  const auto found = std::find(own_names_.begin(), own_names_.end(), name);
+  const auto place = found - own_names_.begin();
+  if (found == own_names_.end()) {
+    check(place < kMostLosses, "a model may report ", kMostLosses, " losses at most");
+    own_names_.push_back(name);
+  }
+  return place;
+}
+
 void Rank::add_losses(const std::string& prefix, const Metrics& metrics, double factor) {
   for (const Metrics::Entry& entry : metrics.entries()) {
-    const std::size_t place = num_reported_++;
-    check(place < kMostLosses, "a model may report ", kMostLosses, " losses at most");
-    if (place == loss_names_.size()) {
-      loss_names_.push_back(prefix + std::string(entry.name));
+    const std::string name = prefix + std::string(entry.name);
+    if (entry.beside) {
+      names_beside_.insert(name);
     }
     launch(*stream_, ScaleAdd{.x = entry.value,
-                              .y = statistics_.range(static_cast<std::int64_t>(place), {1}),
-                              .factor = static_cast<float>(factor),
+                              .y = statistics_.range(place_of(name), {1}),
+                              .factor = static_cast<float>(factor * entry.factor),
                               .add = true});
   }
 }
 
 // The losses of one micro-batch, each `factor` of its mean.
 void Rank::report(const Batch& batch, const Metrics& metrics, double factor) {
-  num_reported_ = 0;
+  if (teacher_) {
+    teacher_->dismiss();
+  }
   add_losses("", metrics, factor);
   for (const auto& frozen : frozen_) {
     Context forward = context(batch, nullptr);
@@ -225,18 +220,41 @@ void Rank::enqueue_gradients(std::int64_t num_micro_batches, const BatchSource& 
   for (const auto& frozen : frozen_) {
     frozen->store->begin_pass(Pass::training);
   }
+  if (teacher_) {
+    teacher_->begin_pass();
+  }
   if (fp8_) {
     fp8_->begin_pass();
+  }
+  if (grid_layers_) {
+    grid_layers_->begin_pass(completed_steps_, true);
+  }
+  device_->service<TokenDropping>().begin_step();
+  if (options_.layer_drop) {
+    LayerDropping& dropping = device_->service<LayerDropping>();
+    dropping.theta = options_.layer_drop->theta_after(completed_steps_);
+    dropping.step = completed_steps_;
+    dropping.num_layers = options_.model.num_layers;
   }
   clear_statistics();
   executor_->run(instructions(options_.layout.schedule, mesh_->coordinate(Axis::pipeline),
                               pipeline_shape(num_micro_batches)),
-                 {.batch = batch,
-                  .grad_scale = optimizer_->grad_scale(parts),
-                  .training = true,
-                  .report = [&](const Batch& of, const Metrics& metrics) {
-                    report(of, metrics, 1 / static_cast<double>(parts));
-                  }});
+                 training_work(batch, parts));
+}
+
+void Rank::set_kept_tokens(std::int64_t kept) { device_->service<TokenDropping>().kept = kept; }
+
+ExecutorWork Rank::training_work(const BatchSource& batch, std::int64_t parts) {
+  ExecutorWork work{.batch = batch,
+                    .grad_scale = optimizer_->grad_scale(parts),
+                    .training = true,
+                    .report = [this, parts](const Batch& of, const Metrics& metrics) {
+                      report(of, metrics, 1 / static_cast<double>(parts));
+                    }};
+  if (teacher_ && taught_) {
+    work.prepare = [this](const Batch& of) { teacher_->teach(context(of, nullptr)); };
+  }
+  return work;
 }
 
 void Rank::set_position(std::int64_t iteration, const char* work) {
@@ -261,9 +279,13 @@ void Rank::enqueue_reduction() {
   reduction_end_ = recorded(*stream_);
 }
 
-// On a CPU: of the streams beside the computation.
+// On a CPU: of the streams beside the computation. And of files.
 void Rank::hear_of_failures() {
-  for (const auto& stream : {communication_.get(), gathers_.get()}) {
+  if (files_) {
+    optimizer_->on_host()->finish();
+  }
+  for (const auto& stream :
+       {communication_.get(), gathers_.get(), state_copies_.get(), activation_copies_.get()}) {
     if (stream != nullptr && stream->queued()) {
       stream->synchronize();
     }
@@ -271,8 +293,18 @@ void Rank::hear_of_failures() {
 }
 
 // Losses differ between data-parallel ranks, are sums over those that cut a sequence, and of a
-// pipeline only the last stage has them.
+// pipeline each stage has some, or a part of their sum.
 void Rank::sum_losses(const Tensor& statistics) {
+  if (loss_names_ != own_names_) {
+    const Tensor own = Tensor::empty(*stream_, statistics.dtype(), {kMostLosses});
+    stream_->copy(own.data(), statistics.data(), own.bytes());
+    stream_->fill(statistics.data(), 0, own.bytes());
+    for (std::size_t i = 0; i < own_names_.size(); ++i) {
+      const auto place = std::find(loss_names_.begin(), loss_names_.end(), own_names_[i]);
+      launch(*stream_, ScaleAdd{.x = own.range(static_cast<std::int64_t>(i), {1}),
+                                .y = statistics.range(place - loss_names_.begin(), {1})});
+    }
+  }
   mesh_->axes(axis_set(Axis::data, Axis::context, Axis::pipeline))
       .all_reduce(statistics.range(0, {kMostLosses}), Reduce::sum, *stream_);
 }
@@ -293,27 +325,41 @@ void Rank::enqueue_update(std::int64_t schedule_units, bool stop) {
   optimizer_->step(groups, schedule_units);
   store_->publish();
   update_fp8_scales();
+  if (grid_layers_) {
+    grid_layers_->end_step();
+  }
   last_end_ = recorded(*stream_);
   times_.push_front({begin_, last_end_, reduction_begin_, reduction_end_});
   times_.resize(std::min(times_.size(), kKeptTimes));
 }
 
-// The last stage of a pipeline tells the others, once.
+// The stages of a pipeline tell each other, once. Losses come first, those of the last stage before
+// all.
 void Rank::learn_loss_names() {
   Communicator& pipeline = mesh_->axis(Axis::pipeline);
+  if (pipeline.size() == 1) {
+    loss_names_ = own_names_;
+  }
   if (std::exchange(knows_loss_names_, true) || pipeline.size() == 1) {
     return;
   }
   std::string names;
-  for (const std::string& name : loss_names_) {
-    names += name + '\n';
+  for (const std::string& name : own_names_) {
+    names += (names_beside_.contains(name) ? "1" : "0") + name + '\n';
   }
-  std::istringstream lines(
-      pipeline.host().broadcast("names of losses", names, pipeline.size() - 1));
-  loss_names_.clear();
-  for (std::string name; std::getline(lines, name);) {
-    loss_names_.push_back(name);
+  const std::vector<std::string> all = pipeline.host().gather("names of losses", names);
+  for (const char beside : {'0', '1'}) {
+    for (auto stage = all.rbegin(); stage != all.rend(); ++stage) {
+      std::istringstream lines(*stage);
+      for (std::string line; std::getline(lines, line);) {
+        const std::string name = line.substr(1);
+        if (line.front() == beside && std::ranges::find(loss_names_, name) == loss_names_.end()) {
+          loss_names_.push_back(name);
+        }
+      }
+    }
   }
+  check(loss_names_.size() <= kMostLosses, "a model may report ", kMostLosses, " losses at most");
 }
 
 Rank::Losses Rank::named(const std::vector<double>& numbers) const {
@@ -326,11 +372,15 @@ Rank::Losses Rank::named(const std::vector<double>& numbers) const {
 
 Rank::Outcome Rank::outcome(int age) const {
   const std::vector<double> numbers = readback_->read(age);
+  Losses losses = named(numbers);
+  if (teacher_) {
+    losses.insert(losses.begin(), {"total loss", sum_of_losses(losses)});
+  }
   const StepTime& time = times_.at(static_cast<std::size_t>(age));
   time.end->synchronize();
   return {
-      .loss = numbers[0],
-      .losses = named(numbers),
+      .loss = losses.front().value,
+      .losses = losses,
       .stop = numbers[kStop] > 0,
       .update = optimizer_->report(age),
       .seconds = time.end->seconds_since(*time.begin),
@@ -345,27 +395,6 @@ Rank::Losses Rank::mean_losses() {
   Readback result(*stream_, sums.dtype(), sums.numel());
   result.publish(sums);
   return named(result.read(0));
-}
-
-Rank::Losses Rank::evaluate(std::int64_t num_micro_batches, const BatchSource& batch) {
-  const std::int64_t parts = num_micro_batches * mesh_->degree(Axis::data);
-  store_->begin_pass(Pass::evaluation);
-  for (const auto& frozen : frozen_) {
-    frozen->store->begin_pass(Pass::evaluation);
-  }
-  if (fp8_) {
-    fp8_->begin_pass();
-  }
-  clear_statistics();
-  executor_->run(forward_only(mesh_->coordinate(Axis::pipeline), pipeline_shape(num_micro_batches)),
-                 {.batch = batch,
-                  .grad_scale = {},
-                  .training = false,
-                  .report = [&](const Batch& of, const Metrics& metrics) {
-                    report(of, metrics, 1 / static_cast<double>(parts));
-                  }});
-  hear_of_failures();
-  return mean_losses();
 }
 
 double Rank::accumulate(std::span<const HostBatch> micro_batches) {

@@ -8,6 +8,9 @@ namespace bloomery {
 
 void say_parameters(Rank& rank, RunLog& log);
 void say_state(Rank& rank, RunLog& log);
+void say_offload(Rank& rank, RunLog& log);  // what lies beside the device, if anything does
+// Of this rank's layers, if there are any: a warning.
+void say_layers_without_fp8(Rank& rank, RunLog& log);
 void say_memory(Rank& rank, std::int64_t iteration, RunLog& log);
 
 }  // namespace bloomery

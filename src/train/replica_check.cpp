@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "base/hash.h"
+#include "ops/quantized/quantized_weights.h"
 
 namespace bloomery {
 namespace {
@@ -26,8 +27,8 @@ std::vector<HeldTensor> held_tensors(Rank& rank) {
   std::vector<HeldTensor> all;
   std::vector<char> host;
   for (const Parameter* parameter : rank.parameters()) {
-    if (parameter->value) {  // else only a shard of it stays
-      all.push_back({parameter, hash_of(parameter->value, rank.stream(), host)});
+    if (const Tensor value = value_of(rank.stream(), *parameter)) {  // else only a shard stays
+      all.push_back({parameter, hash_of(value, rank.stream(), host)});
     }
   }
   return all;
@@ -126,13 +127,18 @@ std::string replica_drift(Rank& rank) {
   Mesh& mesh = rank.mesh();
   const int world_rank = mesh.world().rank();
   const std::vector<HeldTensor> tensors = held_tensors(rank);
+  const auto of_experts = [](const Parameter& p) { return p.grad_axes == kExpertReplicaAxes; };
   std::string found = drift_in(mesh.axes(kReplicaAxes), world_rank,
-                               lines(tensors, [](const Parameter&) { return true; }));
+                               lines(tensors, [&](const Parameter& p) { return !of_experts(p); }));
+  found += drift_in(mesh.axes(kExpertReplicaAxes), world_rank, lines(tensors, of_experts));
   found +=
       drift_in(mesh.axis(Axis::tensor), world_rank,
                lines(tensors, [](const Parameter& p) { return p.box.extent == p.box.global; }));
-  found += drift_in(rank.ties().stages(), world_rank,
-                    lines(tensors, [&](const Parameter& p) { return rank.ties().contains(p); }));
+  const Ties& ties = rank.ties();
+  for (const int number : ties.numbers()) {
+    found += drift_in(ties.stages(number), world_rank,
+                      lines(tensors, [&](const Parameter& p) { return ties.number(p) == number; }));
+  }
   return all_findings(mesh.host(), found);
 }
 
@@ -145,7 +151,7 @@ std::string replica_problem(Rank& rank) {
     return "weights are sharded (--zero-stage 3): no rank holds what another does";
   }
   const bool any = mesh.size(kReplicaAxes) > 1 || mesh.degree(Axis::tensor) > 1 ||
-                   mesh.host().any("shared weights", rank.ties().stages().size() > 1);
+                   mesh.host().any("shared weights", !rank.ties().numbers().empty());
   return any ? "" : "no rank holds what another does";
 }
 

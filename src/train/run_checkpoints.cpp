@@ -1,14 +1,14 @@
 #include "train/run_checkpoints.h"
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 #include <sstream>
 
 #include "checkpoint/boxes.h"
-#include "checkpoint/model_source.h"
-#include "ops/arithmetic/arithmetic.h"
+#include "nn/adapter.h"
 #include "ops/matmul/choices.h"
+#include "train/initial_model.h"
+#include "train/layer_states.h"
 #include "train/loaded_libraries.h"
 #include "train/schedule_record.h"
 
@@ -18,11 +18,11 @@ namespace {
 constexpr const char* kOptimizerSteps = "optimizer_steps";
 constexpr const char* kSchedulePosition = "schedule_position";
 constexpr const char* kSkippedSteps = "skipped_steps";
+constexpr const char* kConsumedTokens = "consumed_tokens";
 constexpr const char* kSchedule = "schedule";
-constexpr const char* kFp8Gradients = "fp8_gradients";  // their format
 // What belongs to a parameter has a name of its own behind the parameter's.
 constexpr char kBehindName = '/';
-constexpr std::string_view kPadding = "/padding", kFp8Scales = "/fp8_scales";
+constexpr std::string_view kPadding = "/padding";
 
 using Part = ParameterStore::Part;
 
@@ -48,17 +48,6 @@ std::int64_t stored_number(const CheckpointReader& reader, const char* name) {
   const bool read = found != extra.end() && (std::istringstream(found->second) >> number);
   check(read, reader.folder().string(), ": damaged: its manifest has no number ", name);
   return number;
-}
-
-// Numbers of the host to a tensor of any dtype. The bytes stay until the stream is synchronized.
-void put(Stream& stream, DType dtype, std::span<const std::byte> bytes, const Tensor& to) {
-  if (dtype == to.dtype()) {
-    stream.copy(to.data(), bytes.data(), bytes.size());
-  } else {
-    const Tensor stored = Tensor::empty(stream, dtype, to.shape());
-    stream.copy(stored.data(), bytes.data(), bytes.size());
-    launch(stream, ScaleAdd{.x = stored, .y = to});
-  }
 }
 
 // Reads parts of tensors with all threads of the rank, so many bytes at a time.
@@ -120,8 +109,20 @@ class PartLoader {
   std::vector<std::byte> buffer_;
 };
 
+// The first parameter that is trained.
+const Parameter& trained(const ParameterList& parameters) {
+  return **std::ranges::find_if(parameters, [](const Parameter* each) { return !each->frozen; });
+}
+
+// What the checkpoint of a run that is to have one still lacks: it starts from initial values.
+bool lacks_adapter(const Rank& rank, const CheckpointReader& reader) {
+  return rank.options().model.adapter.enabled &&
+         !model_record(reader.state(), reader.folder().string()).model.adapter.enabled;
+}
+
 void check_fits(const Rank& rank, const CheckpointReader& reader, bool optimizer) {
   const std::string place = reader.folder().string();
+  const bool new_adapter = lacks_adapter(rank, reader);
   std::string wrong;
   int count = 0;
   const auto complain = [&](const std::string& line) {
@@ -130,7 +131,10 @@ void check_fits(const Rank& rank, const CheckpointReader& reader, bool optimizer
       wrong += "\n  " + line;
     }
   };
-  const ParameterList& parameters = rank.parameters();
+  ParameterList parameters = rank.parameters();
+  if (new_adapter) {
+    std::erase_if(parameters, [](const Parameter* p) { return is_adapter_parameter(p->name); });
+  }
   for (const Parameter* each : parameters) {
     const Parameter& parameter = *each;
     if (!reader.contains(parameter.name)) {
@@ -151,17 +155,20 @@ void check_fits(const Rank& rank, const CheckpointReader& reader, bool optimizer
                     parameters.size()));
   }
   for (const std::string& line :
-       model_differences(rank.options().model, model_record(reader.state(), place).model)) {
+       model_differences(new_adapter ? without_adapter(rank.options().model) : rank.options().model,
+                         model_record(reader.state(), place).model)) {
     complain(line);
   }
   check(count == 0, place, " holds another model (", count,
         " differences); give the model flags that it was trained with:", wrong);
-  const std::string probe = exp_avg_name(parameters.front()->name);
-  check(!optimizer || reader.contains(probe), place,
+  check(!optimizer || !new_adapter, place,
+        " is of a run without --lora: give --finetune to start an adapter beside its weights");
+  const std::string& probe = trained(rank.parameters()).name;
+  check(!optimizer || reader.contains(exp_avg_name(probe)), place,
         " has no state of the optimizer: give --no-load-optim to go on with a fresh one, or "
         "--finetune to start at iteration 0");
   const bool adam = rank.options().optimizer.kind != OptimizerKind::sgd;
-  check(!optimizer || reader.contains(exp_avg_sq_name(parameters.front()->name)) == adam, place,
+  check(!optimizer || reader.contains(exp_avg_sq_name(probe)) == adam, place,
         " was saved by another kind of optimizer; give the same "
         "--optimizer, or --no-load-optim");
 }
@@ -188,6 +195,35 @@ void load_choices(Rank& rank, const std::string& text) {
     lines.push_back(line);
   }
   rank.stream().device().service<MatmulChoices>().load(lines);
+}
+
+ParameterList quantized_weights(Rank& rank) {
+  return rank.quantized() != nullptr ? rank.quantized()->weights() : ParameterList();
+}
+
+// Whole rows of a tensor, as far as a rank needs them, in pieces: of these the codes are made.
+void load_quantized(Rank& rank, const CheckpointReader& reader, const Parameter& weight) {
+  Stream& stream = rank.stream();
+  const DType dtype = reader.tensor(weight.name).dtype;
+  const Box all = QuantizedWeights::whole_rows(weight);
+  const std::int64_t columns = all.extent.back(), step = QuantizedWeights::rows_at_once(weight);
+  std::vector<std::byte> bytes;
+  for (std::int64_t row = 0; row < all.extent.rows(); row += step) {
+    const std::int64_t count = std::min(step, all.extent.rows() - row);
+    bytes.resize(static_cast<std::size_t>(count * columns) * size_of(dtype));
+    std::vector<CheckpointReader::Request> requests;
+    std::span<std::byte> rest = bytes;
+    for (const Box& box : boxes_of_range(all, row * columns, count * columns)) {
+      const std::size_t size = static_cast<std::size_t>(box.extent.numel()) * size_of(dtype);
+      requests.push_back({weight.name, box, rest.first(size)});
+      rest = rest.subspan(size);
+    }
+    reader.read(requests, stream.device().pool());
+    const Tensor rows = Tensor::empty(stream, rank.options().dtype, {count, columns});
+    put(stream, dtype, bytes, rows);
+    rank.quantized()->put_rows(weight, row, rows);
+    stream.synchronize();  // the host bytes end here
+  }
 }
 
 void load_part(PartLoader& loader, Rank& rank, const Part& part, bool optimizer) {
@@ -235,37 +271,14 @@ void load_padding(PartLoader& loader, Rank& rank, const CheckpointReader& reader
   }
 }
 
-std::string gradient_format(const Rank& rank) { return name(rank.options().fp8->gradients); }
-
-// What delayed scaling knows of each layer, or nothing of all where something is missing.
-void load_fp8_scales(Rank& rank, const CheckpointReader& reader, std::vector<std::string>& notes) {
-  if (rank.fp8() == nullptr || !rank.fp8()->has_scales()) {
-    return;
-  }
-  const std::vector<Fp8Layers::State> states = rank.fp8()->states();
-  const auto format = reader.state().extra.find(kFp8Gradients);
-  const bool same_format =
-      format != reader.state().extra.end() && format->second == gradient_format(rank);
-  for (const auto& [name, rows] : states) {
-    const std::string stored = concat(name, kFp8Scales);
-    if (!same_format || !reader.contains(stored) ||
-        !(reader.tensor(stored).shape == rows.shape())) {
-      notes.push_back(concat(reader.folder().string(),
-                             reader.contains(stored)
-                                 ? " has scales of fp8 of another --fp8-format or history length"
-                                 : " has no scales of fp8",
-                             ": they start anew, and the run is no longer bit for bit as one that "
-                             "was never interrupted"));
-      return;
+// What the codes stand for, of which they come back. Replicas have the same.
+void add_quantized(SnapshotStage& stage, Rank& rank) {
+  for (const Parameter* weight : quantized_weights(rank)) {
+    if (rank.mesh().index(weight->grad_axes) == 0) {
+      stage.add_made(weight->name, rank.options().dtype, weight->box,
+                     [&rank, weight] { return value_of(rank.stream(), *weight); });
     }
   }
-  for (const auto& [name, rows] : states) {
-    std::vector<std::byte> bytes(rows.bytes());
-    reader.read(concat(name, kFp8Scales), Box::whole(rows.shape()), bytes);
-    rank.stream().copy(rows.data(), bytes.data(), bytes.size());
-    rank.stream().synchronize();  // the host bytes end here
-  }
-  rank.fp8()->take_over_states(rank.stream());
 }
 
 std::string choices_text(Rank& rank) {
@@ -281,7 +294,10 @@ std::string choices_text(Rank& rank) {
 LoadedProgress load_checkpoint(Rank& rank, const CheckpointReader& reader, LoadScope scope) {
   const bool optimizer = scope == LoadScope::everything;
   check_fits(rank, reader, optimizer);
-  const std::vector<Part> parts = learning_parts(rank);
+  std::vector<Part> parts = learning_parts(rank);
+  if (lacks_adapter(rank, reader)) {
+    std::erase_if(parts, [](const Part& p) { return is_adapter_parameter(p.parameter->name); });
+  }
   PartLoader loader(rank.stream(), reader);
   for (const Part& part : parts) {
     if (!part.is_padding) {
@@ -291,54 +307,26 @@ LoadedProgress load_checkpoint(Rank& rank, const CheckpointReader& reader, LoadS
   LoadedProgress loaded;
   load_padding(loader, rank, reader, parts, optimizer, loaded.notes);
   loader.load();
+  for (const Parameter* weight : quantized_weights(rank)) {
+    load_quantized(rank, reader, *weight);
+  }
   if (scope == LoadScope::weights) {
     return {};
   }
   if (optimizer) {
     load_step_state(rank, reader);
   }
-  load_fp8_scales(rank, reader, loaded.notes);
+  load_layer_states(rank, reader, loaded.notes);
   load_choices(rank, reader.state().choices);
-  loaded.progress = {reader.state().step, reader.state().consumed_samples};
+  loaded.has_tokens = reader.state().extra.contains(kConsumedTokens);
+  loaded.progress = {reader.state().step, reader.state().consumed_samples,
+                     loaded.has_tokens ? stored_number(reader, kConsumedTokens) : 0};
   return loaded;
 }
 
 void take_over_loaded(Rank& rank) {
   rank.store().take_over_master();
   rank.stream().synchronize();
-}
-
-void load_model(Rank& rank, const std::filesystem::path& folder) {
-  Device host(DeviceOptions{});
-  Stream stream(host);
-  const std::unique_ptr<ModelSource> source = open_model(stream, folder, Log());
-  std::string wrong;
-  for (const std::string& line : model_differences(rank.options().model, source->record().model)) {
-    wrong += "\n  " + line;
-  }
-  check(wrong.empty(), folder.string(), " holds another model than the flags ask for:", wrong);
-  for (const Part& part : rank.store().parts()) {
-    if (part.is_padding) {
-      continue;
-    }
-    const Tensor whole = source->read(part.parameter->name);
-    const auto* numbers = static_cast<const std::byte*>(whole.data());
-    const std::size_t size = size_of(whole.dtype());
-    std::vector<std::byte> bytes(static_cast<std::size_t>(part.count) * size);
-    std::byte* next = bytes.data();
-    for (const Box& box : boxes_of_range(part.box, part.first, part.count)) {
-      for_each_run(box, Box::whole(whole.shape()), box,
-                   [&](std::int64_t from, std::int64_t to, std::int64_t count) {
-                     std::memcpy(next + static_cast<std::size_t>(to) * size,
-                                 numbers + static_cast<std::size_t>(from) * size,
-                                 static_cast<std::size_t>(count) * size);
-                   });
-      next += static_cast<std::size_t>(box.extent.numel()) * size;
-    }
-    put(rank.stream(), whole.dtype(), bytes, part.weights.range(0, {part.count}));
-    rank.stream().synchronize();  // the host bytes end here
-  }
-  take_over_loaded(rank);
 }
 
 RunCheckpoints::RunCheckpoints(Rank& rank, const CheckpointFlags& flags, const RunFacts& facts)
@@ -357,7 +345,8 @@ RunCheckpoints::RunCheckpoints(Rank& rank, const CheckpointFlags& flags, const R
                             .own_step = facts.own_step};
   writer_ = std::make_unique<CheckpointWriter>(flags.save, save_group(group_->host()), options);
   add_parameters();
-  add_fp8_scales();
+  add_quantized(stage_, rank);
+  add_layer_states(stage_, rank);
   stage_.reserve();
 }
 
@@ -384,16 +373,6 @@ void RunCheckpoints::add_parameters() {
   }
 }
 
-// All ranks of a stage have the same.
-void RunCheckpoints::add_fp8_scales() {
-  if (rank_.fp8() == nullptr || rank_.mesh().index(kTokenReplicaAxes) > 0) {
-    return;
-  }
-  for (const auto& [name, rows] : rank_.fp8()->states()) {
-    stage_.add(concat(name, kFp8Scales), rows.dtype(), Box::whole(rows.shape()), rows.data());
-  }
-}
-
 RunState RunCheckpoints::state(const Progress& progress) const {
   const StepState step = rank_.optimizer().state();
   RunState state;
@@ -407,10 +386,9 @@ RunState RunCheckpoints::state(const Progress& progress) const {
   state.extra = {{kOptimizerSteps, std::to_string(step.num_steps)},
                  {kSchedulePosition, std::to_string(step.num_samples)},
                  {kSkippedSteps, std::to_string(step.num_skipped)},
+                 {kConsumedTokens, std::to_string(progress.consumed_tokens)},
                  {kSchedule, to_json(facts_.schedule)}};
-  if (rank_.fp8() != nullptr) {
-    state.extra[kFp8Gradients] = gradient_format(rank_);
-  }
+  describe_layer_states(rank_, state);
   set_model_record(state, facts_.model);
   if (facts_.model.tokenizer) {
     set_carried_tokenizer(state, *facts_.model.tokenizer);

@@ -21,6 +21,7 @@ namespace bloomery {
 struct Progress {
   std::int64_t iteration = 0;         // steps taken or skipped
   std::int64_t consumed_samples = 0;  // of the training data
+  std::int64_t consumed_tokens = 0;   // as a curriculum or random-LTD counts them
 };
 
 // What a checkpoint says besides the rank's own tensors and counters.
@@ -41,17 +42,21 @@ enum class LoadScope {
 
 struct LoadedProgress {
   Progress progress;
+  bool has_tokens = true;          // counted by the checkpoint
   std::vector<std::string> notes;  // what keeps the run from going on bit for bit
+
+  // Where the checkpoint does not count tokens, a sample counts as so many.
+  Progress counted(std::int64_t seq_length) const {
+    return has_tokens ? progress
+                      : Progress{progress.iteration, progress.consumed_samples,
+                                 progress.consumed_samples * seq_length};
+  }
 };
 // Reads what of a checkpoint is this rank's, checked as it comes; the numbers are the checkpoint's
 // bit for bit. An Error names what does not fit; what cannot be read is an UnreadableFile.
 LoadedProgress load_checkpoint(Rank& rank, const CheckpointReader& reader, LoadScope scope);
 // Makes values of the weights that were read. Collective: when all ranks could read theirs.
 void take_over_loaded(Rank& rank);
-
-// The weights of a model in any form that we read, rounded as the rank computes; an Error says how
-// it differs from the rank's.
-void load_model(Rank& rank, const std::filesystem::path& folder);
 
 class RunCheckpoints {
  public:
@@ -66,7 +71,6 @@ class RunCheckpoints {
 
  private:
   void add_parameters();
-  void add_fp8_scales();
   RunState state(const Progress& progress) const;
 
   Rank& rank_;

@@ -27,32 +27,6 @@ std::string python_value(const OptionRow& row) {
   return text;
 }
 
-// The most floating-point operations a second, dense, in the dtype; none for unknown devices.
-std::optional<double> peak_flops(const std::string& device, DType dtype) {
-  if (dtype != DType::bf16 && dtype != DType::fp16) {
-    return std::nullopt;
-  }
-  constexpr std::pair<const char*, double> kPeaks[] = {
-      {"H200", 989e12}, {"H100", 989e12}, {"B200", 2250e12}, {"A100", 312e12}, {"L40S", 362e12}};
-  for (const auto& [name, peak] : kPeaks) {
-    if (device.find(name) != std::string::npos) {
-      return peak;
-    }
-  }
-  return std::nullopt;
-}
-
-ModelShape model_shape(const Plan& plan) {
-  const ModelOptions& m = plan.model;
-  return {.layers = m.num_layers,
-          .width = m.hidden_size,
-          .heads = m.attention.num_heads,
-          .kv_heads = m.attention.num_groups,
-          .ffn_width = m.mlp.ffn,
-          .padded_vocabulary = plan.padded_vocabulary,
-          .gated = m.mlp.gated()};
-}
-
 Recomputation recomputation(const PretrainOptions& options, const Plan& plan) {
   if (plan.recompute.method != RecomputeOptions::Method::none) {
     return Recomputation::full;
@@ -119,12 +93,7 @@ Warn RunLog::warn() {
 }
 
 MetricsRow RunLog::row(MetricsKind kind, const Progress& progress) const {
-  return {kind,
-          progress.iteration,
-          progress.consumed_samples,
-          progress.consumed_samples * plan_->seq_length,
-          now(),
-          {}};
+  return {kind, progress.iteration, progress.consumed_samples, progress.consumed_tokens, now(), {}};
 }
 
 double RunLog::now() const {
@@ -133,7 +102,12 @@ double RunLog::now() const {
 
 void RunLog::begin(const Plan& plan, const Progress& start, const std::string& device) {
   plan_ = plan;
-  shape_ = model_shape(plan);
+  shape_ = model_shape(plan.model, plan.padded_vocabulary);
+  if (const int decoder = Model::decoder_begin(plan.model); decoder > 0) {
+    shape_.causal = false;
+    shape_.decoder_layers = Model::num_blocks(plan.model) - decoder - 2;  // embedding and head
+    shape_.decoder_length = options_.sentences.decoder_seq_length;
+  }
   recomputation_ = recomputation(options_, plan);
   peak_flops_ = peak_flops(device, plan.dtype);
   interval_ = {};
@@ -180,33 +154,44 @@ bool RunLog::wants_num_zeros(std::int64_t iteration) const {
          (at_interval(iteration) || at_tensorboard_interval(iteration));
 }
 
+std::int64_t RunLog::sequences(const StepFacts& facts) const {
+  return facts.global_batch * plan_->lengths.sequences;
+}
+
 IterationReport RunLog::report(const StepFacts& facts, double seconds,
-                               std::optional<double> loss) const {
+                               const Rank::Losses& losses) const {
   const StepReport& update = facts.outcome.update;
-  const std::int64_t devices = plan_->data_ranks;
+  const std::int64_t devices = plan_->layout.degrees.num_ranks();
+  const std::int64_t iteration = facts.progress.iteration;
+  const std::int64_t length = plan_->lengths.counted_length(iteration);
   const Throughput rate =
-      throughput(shape_, facts.global_batch, plan_->seq_length, recomputation_, seconds, devices);
+      throughput(shape_, sequences(facts), length, recomputation_, seconds, devices);
   IterationReport r;
-  r.iteration = facts.progress.iteration;
+  r.iteration = iteration;
   r.train_iterations = plan_->train_iterations;
   r.consumed_samples = facts.progress.consumed_samples;
-  r.consumed_tokens = facts.progress.consumed_samples * plan_->seq_length;
+  r.consumed_tokens = facts.progress.consumed_tokens;
   r.elapsed_ms = seconds * 1e3;
   r.learning_rate = update.next_learning_rate;
   r.global_batch = facts.global_batch;
-  if (loss) {
-    r.losses = {{"lm loss", *loss}};
-  }
+  r.losses = losses;
   r.loss_scale = update.loss_scale;
   if (!update.skipped) {  // as Megatron, which has no gradient to speak of then
     r.grad_norm = update.grad_norm;
     r.num_zeros = facts.num_zeros;
   }
   r.params_norm = facts.params_norm;
-  r.seq_length = plan_->seq_length;
+  if (plan_->lengths.curriculum) {
+    r.curriculum_seqlen = plan_->lengths.length(iteration);
+  }
+  if (plan_->lengths.kept_tokens) {
+    r.random_ltd_length = plan_->lengths.kept_tokens->schedule.at(iteration - 1);
+  }
+  r.seq_length = length;
   r.skipped = interval_.skipped;
   r.nans = interval_.nans;
-  r.samples_per_second = rate.samples_per_second;
+  r.samples_per_second = rate.samples_per_second / static_cast<double>(plan_->lengths.sequences);
+  r.tokens_per_second = rate.tokens_per_second;
   r.tokens_per_gpu_per_second = rate.tokens_per_gpu_per_second;
   r.tflops = rate.tflops;
   if (options_.logging.throughput) {
@@ -225,8 +210,11 @@ void RunLog::add_to_interval(const StepFacts& facts) {
     ++interval_.skipped;
     interval_.nans += std::isfinite(facts.outcome.loss) ? 0 : 1;
   } else {
-    interval_.loss_sum += facts.outcome.loss;
-    ++interval_.losses;
+    interval_.loss_sums.resize(facts.outcome.losses.size());
+    for (std::size_t i = 0; i < interval_.loss_sums.size(); ++i) {
+      interval_.loss_sums[i].name = facts.outcome.losses[i].name;
+      interval_.loss_sums[i].value += facts.outcome.losses[i].value;
+    }
     last_loss_ = facts.outcome.loss;
   }
 }
@@ -239,7 +227,7 @@ void RunLog::step(const StepFacts& facts) {
   add_to_interval(facts);
   const std::int64_t iteration = facts.progress.iteration;
   if (events_ && at_tensorboard_interval(iteration)) {
-    add_iteration_scalars(*events_, report(facts, seconds, facts.outcome.loss),
+    add_iteration_scalars(*events_, report(facts, seconds, facts.outcome.losses),
                           scalar_choice(options_), plan_->data_ranks, now());
   }
   if (at_interval(iteration)) {
@@ -250,11 +238,11 @@ void RunLog::step(const StepFacts& facts) {
 
 void RunLog::print_interval(const StepFacts& facts) {
   const double seconds = std::max(1e-9, interval_.seconds) / static_cast<double>(interval_.steps);
-  std::optional<double> loss;
-  if (interval_.losses > 0) {
-    loss = interval_.loss_sum / static_cast<double>(interval_.losses);
+  Rank::Losses losses = interval_.loss_sums;
+  for (NamedLoss& loss : losses) {
+    loss.value /= static_cast<double>(interval_.steps - interval_.skipped);
   }
-  const IterationReport r = report(facts, seconds, loss);
+  const IterationReport r = report(facts, seconds, losses);
   const bool nvidia = options_.logging.format == LoggingOptions::Format::nvidia;
   line(iteration_line(r, nvidia ? LogFormat::nvidia : LogFormat::megatron_deepspeed));
   if (metrics_) metrics_->add(metrics_row(r, now()));
@@ -268,13 +256,13 @@ void RunLog::show_live(const StepFacts& facts, double seconds) {
   }
   constexpr double kMemory = 0.9;  // of the running mean
   mean_seconds_ = mean_seconds_ == 0 ? seconds : kMemory * mean_seconds_ + (1 - kMemory) * seconds;
-  const double flops = model_flops(shape_, facts.global_batch, plan_->seq_length) / mean_seconds_;
+  const std::int64_t length = plan_->lengths.counted_length(facts.progress.iteration);
+  const double flops = model_flops(shape_, sequences(facts), length) / mean_seconds_;
   LiveState state;
   state.iteration = facts.progress.iteration;
   state.train_iterations = plan_->last_iteration;
   state.loss = last_loss_.value_or(0);
-  state.tokens_per_second =
-      static_cast<double>(facts.global_batch * plan_->seq_length) / mean_seconds_;
+  state.tokens_per_second = static_cast<double>(sequences(facts) * length) / mean_seconds_;
   if (peak_flops_) {
     state.utilisation = flops / *peak_flops_ / static_cast<double>(plan_->data_ranks);
   }
@@ -289,7 +277,7 @@ void RunLog::evaluation(const EvaluationReport& report, const Progress& progress
     return;
   }
   line(evaluation_lines(report));
-  const std::int64_t tokens = progress.consumed_samples * plan_->seq_length;
+  const std::int64_t tokens = progress.consumed_tokens;
   if (metrics_) metrics_->add(metrics_row(report, progress.consumed_samples, tokens, now()));
   if (events_) {
     add_evaluation_scalars(*events_, report, progress.consumed_samples, tokens,
@@ -301,8 +289,7 @@ void RunLog::evaluation(const EvaluationReport& report, const Progress& progress
 void RunLog::scalar(const std::string& tag, double value, const Progress& progress) {
   if (events_) {
     events_->add_scalar(tag, value, progress.iteration, now());
-    events_->add_scalar(tag + " vs tokens", value, progress.consumed_samples * plan_->seq_length,
-                        now());
+    events_->add_scalar(tag + " vs tokens", value, progress.consumed_tokens, now());
   }
 }
 

@@ -63,13 +63,14 @@ class RunLog {
   void finish();
 
  private:
-  struct Interval {  // since the last line
-    double loss_sum = 0;
-    std::int64_t losses = 0, steps = 0, skipped = 0, nans = 0;
+  struct Interval {          // since the last line
+    Rank::Losses loss_sums;  // of steps that were not skipped
+    std::int64_t steps = 0, skipped = 0, nans = 0;
     double seconds = 0;  // of the steps, by the device's clock
   };
-  // Without a loss where every step was skipped.
-  IterationReport report(const StepFacts& facts, double seconds, std::optional<double> loss) const;
+  std::int64_t sequences(const StepFacts& facts) const;
+  // Without losses where every step was skipped.
+  IterationReport report(const StepFacts& facts, double seconds, const Rank::Losses& losses) const;
   void add_to_interval(const StepFacts& facts);
   void print_interval(const StepFacts& facts);
   void show_live(const StepFacts& facts, double seconds);

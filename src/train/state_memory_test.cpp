@@ -35,10 +35,11 @@ struct Measured {
   std::int64_t model_size = 0;  // elements
 };
 
-Measured measure(int stage, DType dtype, bool overlaps = true) {
+Measured measure(int stage, DType dtype, bool overlaps = true, DType gradients = DType::fp32) {
   Measured result;
   run_ranks(kRanks, [&](int number, std::unique_ptr<Communicator> world) {
     RankOptions options = options_of(stage, dtype);
+    options.replicas.grad_dtype = gradients;
     options.replicas.overlap_gathers = options.replicas.overlap_reductions = overlaps;
     Rank rank(options, std::move(world));
     MemoryPool& pool = *rank.stream().memory();
@@ -81,6 +82,16 @@ TEST(StateMemory, IsWhatArithmeticSays) {
       expect_within(m.allocated.optimizer, m.expected.optimizer, 0.05);
       expect_within(m.used, m.expected.total() + m.blocks, 0.05);
     }
+  }
+}
+
+TEST(StateMemory, GradientsInBf16TakeHalf) {
+  for (const int stage : {0, 2}) {
+    const Measured fp32 = measure(stage, DType::bf16);
+    const Measured bf16 = measure(stage, DType::bf16, true, DType::bf16);
+    EXPECT_EQ(2 * bf16.expected.gradients, fp32.expected.gradients);
+    EXPECT_EQ(2 * bf16.allocated.gradients, fp32.allocated.gradients);
+    EXPECT_EQ(bf16.expected.optimizer, fp32.expected.optimizer);
   }
 }
 

@@ -11,18 +11,15 @@
 #include "train/rank_lines.h"
 #include "train/replica_check.h"
 #include "train/schedule_record.h"
+#include "train/teacher.h"
 
 namespace bloomery {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-// For ranks that read much: indices of large corpora, large checkpoints.
-constexpr double kLongSeconds = 24 * 3600;
-
 RankOptions rank_options(const RunInputs& inputs) {
   RankOptions o = rank_options(inputs.plan, inputs.device, inputs.options.seed);
   o.optimizer.schedule = inputs.facts.schedule;
+  o.device.memory_limit = memory_limit(inputs.options.offload);
   return o;
 }
 
@@ -35,10 +32,6 @@ void add_mean(Rank::Losses& means, const Rank::Losses& losses, std::int64_t coun
   }
 }
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 }  // namespace
 
 Trainer::Trainer(const RunInputs& inputs, std::unique_ptr<Communicator> world, RunLog& log)
@@ -49,6 +42,10 @@ Trainer::Trainer(const RunInputs& inputs, std::unique_ptr<Communicator> world, R
       skipped_(options_.stop, options_.precision.stop_at_min_scale, plan_.optimizer.loss_scale) {
   setup(std::move(world));
   open_data();
+  if (inputs.task != nullptr) {
+    epochs_ = std::make_unique<TaskEpochs>(*inputs.task, options_, plan_, *rank_, log_, progress_);
+  }
+  if (plan_.preference) prepare_reference();
   log_.line(setup_done_line());
   log_.timers(
       timers_->collect({"model-and-optimizer-setup", "train/valid/test-data-iterators-setup"}, 1,
@@ -59,19 +56,19 @@ void Trainer::setup(std::unique_ptr<Communicator> world) {
   const Clock::time_point start = Clock::now();
   rank_ = std::make_unique<Rank>(rank_options(inputs_), std::move(world));
   Device& device = rank_->stream().device();
-  device.service<MatmulChoices>().timing = options_.allow_nondeterministic;
+  // Ranks that time side by side could choose differently from what they read next time.
+  const bool alone = rank_->mesh().world().size() == 1;
+  device.service<MatmulChoices>().timing =
+      options_.allow_nondeterministic || (alone && rank_->stream().on_cuda());
+  device.service<MatmulChoices>().lasting = alone;
   device.service<AttentionSettings>().deterministic = !options_.allow_nondeterministic;
   timers_ = std::make_unique<Timers>(rank_->stream(), options_.logging.timing_level);
   rank_->time_passes(*timers_);
   timers_->add("model-and-optimizer-setup", seconds_since(start));
   say_parameters(*rank_, log_);
   say_state(*rank_, log_);
-  if (rank_->fp8() != nullptr && !rank_->fp8()->left_out().empty()) {
-    const std::vector<std::string>& names = rank_->fp8()->left_out();
-    log_.warning(concat("fp8: the weights of ", names.size(), " linear layers, ", names.front(),
-                        " the first, have extents that are no multiples of ", kFp8Multiple,
-                        " here: these layers compute in bf16"));
-  }
+  say_offload(*rank_, log_);
+  say_layers_without_fp8(*rank_, log_);
   log_.line(decay_style_line(style_name(options_.rate.style)));
   if (options_.logging.profile != "none") {
     const bool writes = rank_->mesh().world().rank() == 0;
@@ -90,9 +87,12 @@ void Trainer::setup(std::unique_ptr<Communicator> world) {
     load();
   } else if (!inputs_.foreign_model.empty()) {
     load_foreign();
-  } else if (const std::string& folder = options_.checkpoint.load; !folder.empty()) {
-    log_.line(no_checkpoint_lines(
-        (std::filesystem::path(folder) / "latest_checkpointed_iteration.txt").string()));
+  } else {
+    begin_anew();
+  }
+  if (Teacher* teacher = rank_->teacher()) {
+    teacher->load(options_.distillation.load);
+    log_.line(concat(" the teacher is that of ", options_.distillation.load));
   }
   if (!options_.checkpoint.save.empty() && !options_.evaluation.skip_train) {
     HostGroup& host = rank_->mesh().host();
@@ -105,63 +105,6 @@ void Trainer::setup(std::unique_ptr<Communicator> world) {
   }
   log_.line(datetime_line("after model, optimizer, and learning rate scheduler are built",
                           std::time(nullptr)));
-}
-
-void Trainer::load() {
-  const CheckpointReader& reader = *inputs_.checkpoint;
-  const Clock::time_point start = Clock::now();
-  const std::string folder = options_.checkpoint.load;
-  log_.line(loading_line(folder, reader.state().step));
-  const bool no_optimizer = options_.checkpoint.no_load_optim || options_.evaluation.skip_train;
-  const LoadScope scope = options_.checkpoint.finetune ? LoadScope::weights
-                          : no_optimizer               ? LoadScope::without_optimizer
-                                                       : LoadScope::everything;
-  const LoadedProgress loaded = load_together(scope);
-  if (options_.checkpoint.reset_iteration) {
-    StepState state = rank_->optimizer().state();
-    state.num_samples = 0;  // the schedule starts anew
-    rank_->optimizer().set_state(state);
-  } else {
-    progress_ = loaded.progress;
-  }
-  for (const std::string& note : loaded.notes) log_.warning(note);
-  check(inputs_.schedule_refusal.empty(), inputs_.schedule_refusal);
-  const auto home = std::filesystem::absolute(reader.folder()).parent_path();
-  if (std::filesystem::exists(options_.checkpoint.save) &&
-      std::filesystem::equivalent(home, options_.checkpoint.save)) {
-    saved_ = progress_.iteration;
-  }
-  log_.line(checkpoint_version_line());
-  log_.line(loaded_line(folder, progress_.iteration));
-  timers_->add("load-checkpoint", seconds_since(start));
-  log_.timers(timers_->collect({"load-checkpoint"}, 1, rank_->mesh().host()));
-}
-
-LoadedProgress Trainer::load_together(LoadScope scope) {
-  LoadedProgress loaded;
-  std::string problem;
-  try {
-    loaded = load_checkpoint(*rank_, *inputs_.checkpoint, scope);
-  } catch (const UnreadableFile& error) {
-    problem = error.what();
-  }
-  const auto problems = rank_->mesh().host().gather("unreadable checkpoint", problem, kLongSeconds);
-  for (const std::string& each : problems) {
-    if (!each.empty()) {
-      throw UnreadableCheckpoint(each);
-    }
-  }
-  take_over_loaded(*rank_);
-  return loaded;
-}
-
-// Another program's weights: the run starts at iteration 0.
-void Trainer::load_foreign() {
-  const Clock::time_point start = Clock::now();
-  load_model(*rank_, inputs_.foreign_model);
-  log_.line(concat(" the weights are those of the Hugging Face model ", inputs_.foreign_model));
-  timers_->add("load-checkpoint", seconds_since(start));
-  log_.timers(timers_->collect({"load-checkpoint"}, 1, rank_->mesh().host()));
 }
 
 void Trainer::open_data() {
@@ -185,12 +128,16 @@ RunEnd Trainer::run() {
   log_.begin(plan_, progress_, rank_->stream().device().description());
   bool stopped = false;
   if (!options_.evaluation.skip_train) {
-    if (progress_.iteration >= plan_.last_iteration) {
+    if (is_over()) {
       log_.line(concat("nothing is left to train: the checkpoint is of iteration ",
                        progress_.iteration, ", and ", plan_.last_iteration, " were asked for"));
     }
     stopped = train();
     if (!stopped) log_.line(datetime_line("after training is done", std::time(nullptr)));
+  }
+  if (epochs_ && options_.evaluation.skip_train) {
+    log_.line("evaluation only mode, setting epoch to -1");
+    evaluate_task(TaskEpochs::kNoTraining);
   }
   if (!stopped) {
     evaluate_at_end(Split::valid);
@@ -219,14 +166,17 @@ FeedOptions Trainer::feed_options(std::int64_t first_sample) const {
           .data_rank = rank_->mesh().coordinate(Axis::data),
           .data_ranks = plan_.data_ranks,
           .consumed_samples = first_sample,
-          .vocabulary = plan_.model.vocabulary.size};
+          .vocabulary = plan_.model.vocabulary.size,
+          .reshape = plan_.lengths.reshape};
 }
 
 bool Trainer::train() {
   BatchFeed feed(*data_, Split::train, feed_options(progress_.consumed_samples), rank_->stream());
   // A GPU works on a step while the host reads what the one before it found.
   const std::size_t ahead = rank_->stream().on_cuda() ? 1 : 0;
-  while (progress_.iteration < plan_.last_iteration) {
+  end_epoch();  // a run may have ended between a save and its evaluation
+  while (!is_over()) {
+    if (epochs_) log_.line(epochs_->beginning_line(progress_.iteration));
     enqueue_step(feed);
     collect(ahead);
     if (after_step()) return true;
@@ -237,14 +187,17 @@ bool Trainer::train() {
 
 void Trainer::enqueue_step(BatchFeed& feed) {
   const std::int64_t batch = plan_.batch.at(progress_.consumed_samples);
-  const std::int64_t micro_batches = plan_.num_micro_batches(progress_.consumed_samples);
-  rank_->set_position(progress_.iteration + 1, "start of a step");
-  if (profile_) profile_->begin(progress_.iteration + 1);
+  const std::int64_t number = progress_.iteration + 1;
+  rank_->set_position(number, "start of a step");
+  if (profile_) profile_->begin(number);
+  rank_->set_kept_tokens(plan_.lengths.kept(number));
+  rank_->set_completed_steps(progress_.iteration);
+  rank_->set_taught(progress_.iteration < options_.distillation.until.value_or(INT64_MAX));
   {
     const Timers::Scope timer = timers_->scope(1, "forward-backward");
-    rank_->enqueue_gradients(micro_batches, [&](std::int64_t) {
+    rank_->enqueue_gradients(batch / (plan_.micro_batch * plan_.data_ranks), [&](std::int64_t) {
       const Timers::Scope loading = timers_->scope(2, "batch-generator");
-      return feed.next();
+      return feed.next(plan_.lengths.curriculum ? plan_.lengths.length(number) : 0);
     });
   }
   {
@@ -253,10 +206,13 @@ void Trainer::enqueue_step(BatchFeed& feed) {
   }
   {
     const Timers::Scope timer = timers_->scope(1, "optimizer");
-    rank_->enqueue_update(batch * plan_.schedule_units_per_sample, wants_to_stop());
+    rank_->enqueue_update(plan_.schedule_units(number, progress_.consumed_samples, batch),
+                          wants_to_stop());
   }
-  progress_.iteration += 1;
+  progress_.iteration = number;
+  rank_->set_completed_steps(number);  // of evaluations
   progress_.consumed_samples += batch;
+  progress_.consumed_tokens += plan_.lengths.tokens(number, batch);
   pending_.push_back({progress_, batch});
   if (profile_) log_.line(profile_->end(progress_.iteration));
 }
@@ -385,7 +341,10 @@ void Trainer::check_replicas() {
 // Megatron's order: evaluate, save, leave.
 bool Trainer::after_step() {
   const std::int64_t iteration = progress_.iteration;
-  const bool remain = iteration < plan_.last_iteration;
+  const bool remain = !is_over();
+  if (const int bits = remain ? 0 : rank_->put_weights_on_grids(); bits > 0) {
+    log_.line(concat(" the weights of linear layers are on grids of ", bits, " bits now"));
+  }
   if (compares_replicas_ && (iteration % *options_.stop.check_replicas == 0 || !remain)) {
     check_replicas();
   }
@@ -394,6 +353,7 @@ bool Trainer::after_step() {
     const std::int64_t number = iteration / options_.evaluation.interval - 1;
     evaluate(Split::valid, number * evaluation_samples(), false);
   }
+  end_epoch();
   const auto& interval = options_.stop.exit_interval;
   const bool leave = remain && (stop_seen_ || (interval && iteration % *interval == 0));
   const auto& save_interval = options_.checkpoint.save_interval;
@@ -441,10 +401,27 @@ void Trainer::notice_stop() {
 }
 
 void Trainer::evaluate_at_end(Split split) {
-  if (evaluates(split)) {
+  if (!epochs_ && evaluates(split)) {
     const std::int64_t before = progress_.iteration / options_.evaluation.interval;
     evaluate(split, split == Split::valid ? before * evaluation_samples() : 0, true);
   }
+}
+
+void Trainer::evaluate_task(std::int64_t epoch) {
+  rank_->set_position(progress_.iteration, "evaluation of a task");
+  epochs_->evaluate(epoch, progress_, feed_options(0), [&] { notice_stop(); });
+  rank_->restart_clock();
+}
+
+// Megatron's order: save, then evaluate. The epoch is marked once its checkpoint is on disk.
+void Trainer::end_epoch() {
+  const auto epoch = epochs_ ? epochs_->ended_by(progress_.iteration) : std::nullopt;
+  if (!epoch || epochs_->evaluated(*epoch)) return;
+  collect(0);
+  save();
+  evaluate_task(*epoch);
+  report_saves(true);
+  epochs_->mark_best();
 }
 
 void Trainer::save() {

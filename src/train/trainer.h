@@ -12,6 +12,7 @@
 #include "train/run_log.h"
 #include "train/skipped_steps.h"
 #include "train/stragglers.h"
+#include "train/task_epochs.h"
 #include "train/timers.h"
 #include "train/training_data.h"
 
@@ -31,6 +32,7 @@ struct RunInputs {
   std::function<void()> make_room;
   // The data, made by the first rank that asks; the others wait for it.
   std::function<const TrainingData&(RunLog&)> data;
+  const TaskData* task = nullptr;        // that is trained for; null: none
   std::function<bool()> stop_requested;  // a signal came
   std::chrono::steady_clock::time_point start;
 };
@@ -56,6 +58,13 @@ class Trainer {
   RunEnd run();
 
  private:
+  using Clock = std::chrono::steady_clock;
+  // For ranks that read much: indices of large corpora, large checkpoints.
+  static constexpr double kLongSeconds = 24 * 3600;
+  static double seconds_since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  }
+
   struct Pending {  // a step of which the outcome was not read yet
     Progress progress;
     std::int64_t global_batch;
@@ -65,7 +74,10 @@ class Trainer {
   void load();
   LoadedProgress load_together(LoadScope scope);
   void load_foreign();
+  void start_adapter(const std::filesystem::path& base);
+  void begin_anew();
   void open_data();
+  void prepare_reference();
 
   FeedOptions feed_options(std::int64_t first_sample) const;
   bool train();  // true: stopped while iterations remain
@@ -79,10 +91,13 @@ class Trainer {
   void report_interval(std::int64_t iteration);
   bool after_step();
   bool wants_to_stop() const;
+  bool is_over() const { return plan_.is_over(progress_.iteration, progress_.consumed_tokens); }
 
   bool evaluates(Split split) const;
   void evaluate(Split split, std::int64_t first_sample, bool at_end);
   void evaluate_at_end(Split split);
+  void evaluate_task(std::int64_t epoch);
+  void end_epoch();
   void notice_stop();
   void check_replicas();
   std::int64_t evaluation_samples() const;
@@ -99,6 +114,7 @@ class Trainer {
   const TrainingData* data_ = nullptr;
   std::unique_ptr<RunCheckpoints> checkpoints_;
   std::unique_ptr<RunProfile> profile_;  // if asked for
+  std::unique_ptr<TaskEpochs> epochs_;   // of a task
 
   Progress progress_;
   std::deque<Pending> pending_;

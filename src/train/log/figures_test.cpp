@@ -28,6 +28,44 @@ TEST(Throughput, OperationsOfBothPrograms) {
   EXPECT_DOUBLE_EQ(model_flops(kGrouped, 4, 4096), 623113855303680.0);
 }
 
+TEST(Throughput, ADecoderBehindAnEncoderCountsOnItsOwnTokens) {
+  ModelShape shape{.layers = 12,
+                   .width = 768,
+                   .heads = 12,
+                   .kv_heads = 12,
+                   .ffn_width = 3072,
+                   .padded_vocabulary = 30592,
+                   .causal = false};
+  const double encoder = model_flops(shape, 4, 512), theirs = deepspeed_flops(shape, 4, 512, {});
+  shape.decoder_layers = 6;
+  shape.decoder_length = 128;
+  const double w = 768, e = 4 * 512, d = 4 * 128;
+  // Of one decoder layer, forward: four projections and the MLP, attention to itself (half) and to
+  // the encoder, whose keys and values are projected once.
+  const double own = 2 * d * (4 * w * w + 2 * w * 3072) + 2 * d * 128 * w + 4 * d * 512 * w +
+                     2 * 2 * w * w * (d + e);
+  const double logits = 2 * w * 30592 * (d - e);
+  EXPECT_NEAR(model_flops(shape, 4, 512), encoder + 3 * (6 * own + logits), 1e-9 * encoder);
+  EXPECT_NEAR(deepspeed_flops(shape, 4, 512, {}),
+              theirs + 3 * (6 * (own + 2 * d * 128 * w) + logits), 1e-9 * theirs);
+}
+
+// What a token passes counts, not what the model has: heads of their own width, layers without
+// experts, the MLP beside experts.
+TEST(Throughput, ModelsCountWhatTokensPass) {
+  ModelOptions m;
+  m.num_layers = 4;
+  m.hidden_size = 64;
+  m.attention.num_heads = m.attention.num_groups = 4;
+  m.attention.head_dim = 32;
+  m.mlp.ffn = 256;
+  EXPECT_EQ(model_flops(model_shape(m, 1), 1, 1) - model_flops({4, 64, 4, 4, 256, 1}, 1, 1),
+            3 * 4 * (8 * 64 * 64 + 2 * 64));
+  const double dense = model_flops(model_shape(m, 1), 1, 1);
+  m.moe = {.num_experts = {8}, .kind = MoeKind::residual, .topk = 2};
+  EXPECT_EQ(model_flops(model_shape(m, 1), 1, 1) - dense, 3 * 2 * 4 * 64 * 2 * 256);
+}
+
 TEST(Throughput, Rates) {
   const Throughput t = throughput(k345M, 8, 1024, Recomputation::none, 0.5, 2);
   EXPECT_DOUBLE_EQ(t.samples_per_second, 16);

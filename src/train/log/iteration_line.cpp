@@ -6,6 +6,10 @@
 
 namespace bloomery {
 
+bool is_preference_figure(const std::string& name) {
+  return name.starts_with("rewards/") || name.starts_with("logps/") || name == "dpo loss";
+}
+
 std::string iteration_line(const IterationReport& r, LogFormat format) {
   const bool deepspeed = format == LogFormat::megatron_deepspeed;
   std::string line;
@@ -22,7 +26,8 @@ std::string iteration_line(const IterationReport& r, LogFormat format) {
   add(" learning rate: {:.3E} |", r.learning_rate);
   add(" global batch size: {:5d} |", r.global_batch);
   for (const NamedLoss& loss : r.losses) {
-    if (loss.value > 0) add(" {}: {:.6E} |", loss.name, loss.value);
+    if (loss.value > 0 || is_preference_figure(loss.name))
+      add(" {}: {:.6E} |", loss.name, loss.value);
   }
   if (r.loss_scale) add(" loss scale: {:.1f} |", *r.loss_scale);
   if (r.grad_norm) add(" grad norm: {:.3f} |", *r.grad_norm);

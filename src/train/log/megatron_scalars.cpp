@@ -42,7 +42,9 @@ void add_iteration_scalars(EventFile& events, const IterationReport& r, const Sc
   ThreeAxes axes(events, at, now);
   if (choice.learning_rate) axes.add("learning-rate/learning-rate", r.learning_rate);
   if (choice.batch_size) axes.add("batch-size/batch-size", real(r.global_batch));
-  for (const auto& [name, value] : r.losses) axes.add("lm-loss-training/" + name, value);
+  for (const auto& [name, value] : r.losses) {
+    axes.add((name.find('/') == std::string::npos ? "lm-loss-training/" : "") + name, value);
+  }
   if (choice.loss_scale && r.loss_scale) axes.add("loss-scale/loss-scale", *r.loss_scale);
   if (choice.world_size) axes.add("world-size/world-size", real(world_size));
   if (r.grad_norm) axes.add("grad-norm/grad-norm", *r.grad_norm);
@@ -67,9 +69,11 @@ void add_evaluation_scalars(EventFile& events, const EvaluationReport& report,
                             const ScalarChoice& choice, double now) {
   ThreeAxes axes(events, {report.iteration, consumed_samples, consumed_tokens}, now);
   for (const auto& [name, value] : report.losses) {
-    const std::string tag = "lm-loss-validation/" + name + (report.test ? " test" : " validation");
+    const std::string group = name.find('/') == std::string::npos ? "lm-loss-validation/" : "";
+    const std::string tag = group + name + (report.test ? " test" : " validation");
     axes.add(tag, value);
-    if (choice.validation_perplexity) axes.add(tag + " ppl", perplexity(value));
+    if (choice.validation_perplexity && !is_preference_figure(name))
+      axes.add(tag + " ppl", perplexity(value));
   }
 }
 

@@ -130,7 +130,7 @@ MetricsRow metrics_row(const IterationReport& r, double now) {
   add("nan_iterations", static_cast<double>(r.nans));
   add("iteration_ms", r.elapsed_ms);
   add("samples_per_second", r.samples_per_second);
-  add("tokens_per_second", r.samples_per_second * static_cast<double>(r.seq_length));
+  add("tokens_per_second", r.tokens_per_second);
   add("tokens_per_gpu_per_second", r.tokens_per_gpu_per_second);
   add("tflops", r.tflops);
   add_if("model_tflops", r.model_tflops);
@@ -149,7 +149,9 @@ MetricsRow metrics_row(const EvaluationReport& report, std::int64_t consumed_sam
                  {}};
   for (const auto& [name, value] : report.losses) {
     row.values.emplace_back(key(name), value);
-    row.values.emplace_back(key(name) + "_ppl", perplexity(value));
+    if (!is_preference_figure(name)) {
+      row.values.emplace_back(key(name) + "_ppl", perplexity(value));
+    }
   }
   if (report.final_samples > 0) {
     row.values.emplace_back(kFinalSamples, static_cast<double>(report.final_samples));

@@ -137,6 +137,7 @@ Plot loss_plot(const std::vector<MetricsRow>& rows, const RunSummary& summary) {
        {std::pair{MetricsKind::train, "training"}, std::pair{MetricsKind::validation, "validation"},
         std::pair{MetricsKind::test, "test"}}) {
     PlotSeries series = series_of(rows, kind, "lm_loss", name);
+    if (series.points.empty()) series = series_of(rows, kind, "dpo_loss", name);
     if (kind == MetricsKind::train) plot.note = cut_cliff(series);
     if (!series.points.empty()) plot.series.push_back(std::move(series));
   }

@@ -57,12 +57,16 @@ std::vector<RunEvent> events_of(const std::vector<MetricsRow>& rows) {
   return events;
 }
 
-// Losses of this kind by the name of "lm_loss".
+// What is trained on.
+std::optional<double> loss_of(const MetricsRow& row) {
+  const std::optional<double> loss = row.value("lm_loss");
+  return loss ? loss : row.value("dpo_loss");
+}
+
 std::optional<double> best_loss(const std::vector<MetricsRow>& rows, MetricsKind kind) {
   std::optional<double> best;
   for (const MetricsRow& row : rows) {
-    const double loss =
-        row.kind == kind ? row.value("lm_loss").value_or(std::nan("")) : std::nan("");
+    const double loss = row.kind == kind ? loss_of(row).value_or(std::nan("")) : std::nan("");
     if (std::isfinite(loss)) best = std::min(best.value_or(loss), loss);
   }
   return best;
@@ -74,7 +78,7 @@ ArgumentList figures_of(const std::vector<MetricsRow>& rows, const MetricsRow* s
     figures.emplace_back(name, concat(value));
   };
   const auto add_loss = [&](const char* name, const MetricsRow* row) {
-    const std::optional<double> loss = row == nullptr ? std::nullopt : row->value("lm_loss");
+    const std::optional<double> loss = row == nullptr ? std::nullopt : loss_of(*row);
     if (loss && std::isfinite(*loss)) add(name, *loss);
   };
   double skipped = 0, fastest = 0;

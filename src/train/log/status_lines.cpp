@@ -155,7 +155,10 @@ std::string evaluation_lines(const EvaluationReport& report) {
   }
   line += " | ";
   for (const auto& [name, value] : report.losses) {
-    line += fmt::format("{0} value: {1:.6E} | {0} PPL: {2:.6E} | ", name, value, perplexity(value));
+    line += fmt::format("{} value: {:.6E} | ", name, value);
+    if (!is_preference_figure(name)) {
+      line += fmt::format("{} PPL: {:.6E} | ", name, perplexity(value));
+    }
   }
   const std::string rule(line.size() + 1, '-');
   return fmt::format("{0}\n{1}\n{0}", rule, line);

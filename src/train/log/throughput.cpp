@@ -15,39 +15,94 @@ void check_shape(const ModelShape& shape) {
 
 }  // namespace
 
+ModelShape model_shape(const ModelOptions& m, std::int64_t padded_vocabulary) {
+  ModelShape shape{.layers = m.num_layers,
+                   .width = m.hidden_size,
+                   .heads = m.attention.num_heads,
+                   .kv_heads = m.attention.num_groups,
+                   .ffn_width = m.mlp.ffn,
+                   .padded_vocabulary = padded_vocabulary,
+                   .gated = m.mlp.gated(),
+                   .active_experts = m.moe.any() ? m.moe.topk : 1,
+                   .head_dim = m.attention.head_dim,
+                   .causal = m.attention.causal};
+  const std::int64_t expert = m.moe.ffn != 0 ? m.moe.ffn : m.mlp.ffn;
+  const std::int64_t beside = m.moe.kind == MoeKind::residual ? m.mlp.ffn : 0;
+  for (std::int64_t layer = 0; layer < m.num_layers; ++layer) {
+    shape.all_ffn_widths +=
+        m.moe.experts_of(layer) > 1 ? m.moe.topk * expert + m.moe.shared_ffn + beside : m.mlp.ffn;
+  }
+  return shape;
+}
+
+std::optional<double> peak_flops(const std::string& device, DType dtype) {
+  if (dtype != DType::bf16 && dtype != DType::fp16) {
+    return std::nullopt;
+  }
+  constexpr std::pair<const char*, double> kPeaks[] = {
+      {"H200", 989e12}, {"H100", 989e12}, {"B200", 2250e12}, {"A100", 312e12}, {"L40S", 362e12}};
+  for (const auto& [name, peak] : kPeaks) {
+    if (device.find(name) != std::string::npos) {
+      return peak;
+    }
+  }
+  return std::nullopt;
+}
+
 double deepspeed_flops(const ModelShape& shape, std::int64_t batch, std::int64_t length,
                        Recomputation recomputation) {
   check_shape(shape);
-  const double tokens = real(batch) * real(length);
-  const double width = real(shape.width), layers = real(shape.layers);
+  const double width = real(shape.width);
   const std::int64_t group = shape.heads / shape.kv_heads;
-  const double keys_and_values = group > 0 ? real(2 / group) : 2;
-  const double head_dim = real(shape.width / shape.heads);
+  const double projections = (2 + (group > 0 ? real(2 / group) : 2)) * width * width;
+  const double ffn =
+      (shape.gated ? 3 : 2) * real(shape.ffn_width) * width * real(shape.active_experts);
+  // Scores and sums of values, per token and key.
+  const double per_key = 2 * real(shape.width / shape.heads) * real(shape.heads);
+  const double tokens = real(batch) * real(length);
+  const double decoded = real(batch) * real(shape.decoder_length);
+  const double decoder = real(shape.decoder_layers);
 
-  const double projections = layers * (2 + keys_and_values) * width * width * tokens;
-  const double attention = layers * 2 * head_dim * real(shape.heads) * real(length) * tokens;
-  const double ffn = layers * (shape.gated ? 3 : 2) * real(shape.ffn_width) * width * tokens *
-                     real(shape.active_experts);
-  const double logits = real(shape.padded_vocabulary) * width * tokens;
-  const double forward = projections + attention + ffn + logits;
+  const double attention =
+      real(shape.layers) * per_key * real(length) * tokens +
+      decoder * per_key * decoded * (real(shape.decoder_length) + real(length));
+  const double products = (projections + ffn) * (real(shape.layers) * tokens + decoder * decoded);
+  // Queries and outputs are of the decoder's tokens, keys and values of the encoder's.
+  const double cross = decoder * 2 * width * width * (decoded + tokens);
+  const double logits =
+      real(shape.padded_vocabulary) * width * (shape.decoder_layers > 0 ? decoded : tokens);
+  const double forward = products + cross + attention + logits;
 
-  double products = 3 * forward;
-  if (recomputation == Recomputation::full) products += forward;
-  if (recomputation == Recomputation::selective) products += attention;
-  return 2 * products;
+  double all = 3 * forward;
+  if (recomputation == Recomputation::full) all += forward;
+  if (recomputation == Recomputation::selective) all += attention;
+  return 2 * all;
 }
 
 double model_flops(const ModelShape& shape, std::int64_t batch, std::int64_t length) {
   check_shape(shape);
-  const double tokens = real(batch) * real(length);
-  const double width = real(shape.width);
+  const double width = real(shape.width), layers = real(shape.layers);
+  const double inner = shape.head_dim > 0 ? real(shape.heads * shape.head_dim) : width;
   const double projections =
-      4 * tokens * width * width * (1 + real(shape.kv_heads) / real(shape.heads));
-  const double attention = 2 * tokens * real(length) * width;
-  const double ffn =
-      (shape.gated ? 6 : 4) * tokens * width * real(shape.ffn_width) * real(shape.active_experts);
-  const double logits = 2 * tokens * width * real(shape.padded_vocabulary);
-  return 3 * (real(shape.layers) * (projections + attention + ffn) + logits);
+      4 * width * inner * (1 + real(shape.kv_heads) / real(shape.heads));  // of a token
+  const double all_ffn =
+      (shape.gated ? 6 : 4) * width *
+      (shape.all_ffn_widths > 0 ? real(shape.all_ffn_widths)
+                                : layers * real(shape.ffn_width) * real(shape.active_experts));
+  const double tokens = real(batch) * real(length);
+  const double decoded = real(batch) * real(shape.decoder_length);
+  const double decoder = real(shape.decoder_layers);
+
+  const double attention =
+      layers * (shape.causal ? 2 : 4) * inner * real(length) * tokens +
+      decoder * inner * decoded * (2 * real(shape.decoder_length) + 4 * real(length));
+  const double products =
+      projections * (layers * tokens + decoder * decoded) +
+      all_ffn * (tokens + decoder / layers * decoded) +
+      decoder * 4 * width * inner * (decoded + real(shape.kv_heads) / real(shape.heads) * tokens);
+  const double logits =
+      2 * width * real(shape.padded_vocabulary) * (shape.decoder_layers > 0 ? decoded : tokens);
+  return 3 * (products + attention + logits);
 }
 
 Throughput throughput(const ModelShape& shape, std::int64_t batch, std::int64_t length,

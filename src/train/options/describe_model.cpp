@@ -28,6 +28,38 @@ PretrainOptions pretrain_defaults(const std::vector<std::string>& arguments) {
   return options;
 }
 
+std::string named_task(const std::vector<std::string>& arguments) {
+  std::string name;
+  OptionTable task;
+  task.add("task", name, "");
+  task.take_config_files();
+  task.read_flags(arguments);
+  return name;
+}
+
+PretrainOptions task_defaults(const std::vector<std::string>& arguments) {
+  std::vector<std::string> all = {concat("--", kFamily), "bert"};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  PretrainOptions options = pretrain_defaults(all);
+  options.task.name = named_task(arguments);
+  options.checkpoint.use_checkpoint_args = true;
+  return options;
+}
+
+PretrainOptions finetune_defaults(const std::vector<std::string>& arguments) {
+  const bool task = !named_task(arguments).empty();
+  PretrainOptions options = task ? task_defaults(arguments) : pretrain_defaults(arguments);
+  options.instruct.enabled = !task;
+  options.batch.micro = 8;
+  options.data.seq_length = task ? 512 : 1024;
+  options.data.split = "100, 0, 0";
+  options.rate.rate = 5e-5;
+  options.update.weight_decay = 0;
+  options.seed = 42;
+  options.checkpoint.use_checkpoint_args = true;
+  return options;
+}
+
 void describe_network(OptionTable& t, PretrainOptions& o) {
   t.section("network size");
   t.add_choice(kFamily, o.model.family,
@@ -37,6 +69,11 @@ void describe_network(OptionTable& t, PretrainOptions& o) {
         "Layers, width and heads by name: 124M, 1.7B, GPT13B, ... (also MODEL_SIZE_KEY in the "
         "environment). Flags that are given count more.");
   describe_model(t, o.model);
+  if (const std::string_view start = find_family(o.model.family).starts_from; !start.empty()) {
+    t.add(concat(start, "-load"), o.checkpoint.start,
+          concat("A model of the family ", start,
+                 " whose weights the run starts from, where --load has no checkpoint."));
+  }
   t.add("seed", o.seed, "Of initial values, dropout and the order of the data.", between(0, 9e15));
 }
 

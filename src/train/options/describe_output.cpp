@@ -9,6 +9,8 @@ void describe_checkpoint(OptionTable& t, CheckpointFlags& o) {
   t.add("save", o.save, "Folder for checkpoints.");
   t.add("load", o.load,
         "Folder to resume from, or a Hugging Face model to start from; an empty one starts anew.");
+  t.add("adapter", o.adapter,
+        "A folder of PEFT's with a LoRA adapter for that model, which is trained further.");
   t.add("save-interval", o.save_interval, "Steps between checkpoints; none: one at the end.",
         at_least(1))
       .alias("persistent-save-interval");
@@ -108,8 +110,20 @@ void describe_output(OptionTable& t, PretrainOptions& o) {
 void describe(OptionTable& table, PretrainOptions& options) {
   describe_network(table, options);
   describe_training(table, options);
+  describe_curriculum(table, options);
+  describe_compression(table, options);
+  describe_distillation(table, options.distillation);
   describe_parallel(table, options.parallel);
+  describe_offload(table, options.offload);
   describe(table, options.data);
+  if (options.instruct.enabled || options.task.enabled()) {
+    describe(table, options.instruct);
+    describe(table, options.task);
+    table.add("pretrained-checkpoint", options.checkpoint.start,
+              "With --task: the model to start from, in any form that is read, where --load has no "
+              "checkpoint of this run.");
+    describe_preference(table, options.preference);
+  }
   describe(table, options.tokenizer);
   describe_output(table, options);
   describe_samples(table, options);

@@ -19,9 +19,14 @@ void describe_replicas(OptionTable& t, ReplicaOptions& o) {
         "Gather weights beside the computation: with ZeRO 1 and 2 what was updated, during the "
         "next forward pass; with 3 the next block, while one computes. Without it, when they are "
         "used.");
+  t.add("grad-dtype", o.grad_dtype,
+        "What gradients are kept in and micro-batches added up in: bf16, beside --bf16, takes half "
+        "the memory.",
+        {{"fp32", DType::fp32}, {"bf16", DType::bf16}})
+      .deepspeed("data_types.grad_accum_dtype");
   t.add("grad-reduce-dtype", o.reduce_dtype,
         "What gradients are rounded to for their sum over data-parallel ranks: half the traffic "
-        "in 16 bits. Micro-batches are added up in fp32 always.",
+        "in 16 bits. It does not change what micro-batches are added up in.",
         {{"fp32", DType::fp32}, {"bf16", DType::bf16}, {"fp16", DType::fp16}})
       .shorthand("grad-reduce-in-bf16", "bf16")
       .deepspeed("communication_data_type");
@@ -44,6 +49,18 @@ void add_transport(OptionTable& t, Transport& transport) {
        {"ccl", Transport::automatic}});
 }
 
+void describe_chunks(OptionTable& t, SequenceChunkFlags& o) {
+  t.add("ds-sequence-parallel-fpdt", o.enabled,
+        "Compute long sequences chunk by chunk in every layer: what is wide exists for one chunk "
+        "only, and of a layer only its input is kept, from which the backward pass computes each "
+        "chunk again. Of --ds-sequence-parallel-size ranks each holds a part of every chunk.");
+  t.add("ds-sequence-parallel-fpdt-chunk-size", o.length,
+        "Tokens of a whole sequence in such a chunk.", between(1, 1 << 30));
+  t.add("ds-sequence-parallel-fpdt-offloading", o.offload,
+        "Keep the keys and values of chunks, and their gradients, in the memory of the host while "
+        "others compute. What is kept of a layer goes there by --checkpoint-in-cpu.");
+}
+
 void describe_parallel(OptionTable& t, ParallelOptions& o) {
   t.section("ranks");
   t.add("ranks-as-threads", o.ranks_as_threads,
@@ -64,10 +81,23 @@ void describe_parallel(OptionTable& t, ParallelOptions& o) {
   t.add("ds-sequence-parallel-size", o.sequence,
         "Ranks that hold parts of the same sequences and divide the heads in attention (Ulysses).",
         between(1, 65536));
+  t.add("context-parallel-size", o.ring,
+        "Ranks that hold parts of the same sequences and pass keys and values on to each other "
+        "(ring attention). It divides what --ds-sequence-parallel-size leaves, and no heads.",
+        between(1, 65536));
+  describe_chunks(t, o.chunks);
+  t.add("moe-expert-parallel-size", o.expert,
+        "Data-parallel ranks that divide the experts; tokens travel to them. A number that covers "
+        "tensor-parallel ranks too, which share each expert anyway, counts without these.",
+        between(1, 65536));
   t.add("pipeline-model-parallel-size", o.pipeline,
         "Stages of ranks that divide the layers; micro-batches pass through them one behind the "
         "other.",
         between(1, 65536));
+  t.add("pipeline-model-parallel-split-rank", o.decoder_stage,
+        "Of models with an encoder: the first stage of the decoder. 0: such that all stages have "
+        "about equally many layers.",
+        between(0, 65536));
   t.add("num-layers-per-virtual-pipeline-stage", o.layers_per_chunk,
         "Cut every stage's layers into chunks of so many and interleave them, which shortens the "
         "time that stages wait for each other.",

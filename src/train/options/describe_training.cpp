@@ -8,9 +8,15 @@ constexpr double kMost = 9e15;  // exact in a double
 
 void describe_batch(OptionTable& t, PretrainOptions& o) {
   t.section("batches and length");
-  t.add("micro-batch-size", o.batch.micro, "Sequences per forward pass of a rank.", between(1, 1e7))
-      .required()
-      .deepspeed("train_micro_batch_size_per_gpu");
+  OptionRow& micro =
+      t.add("micro-batch-size", o.batch.micro,
+            "Sequences per forward pass of a rank; auto: the most that fit and divide the "
+            "global batch.",
+            between(1, 1e7))
+          .deepspeed("train_micro_batch_size_per_gpu");
+  if (o.batch.micro == 0) {
+    micro.required();
+  }
   t.add("global-batch-size", o.batch.global,
         "Sequences per step; none: micro-batch size x data-parallel ranks x accumulation.",
         between(1, 1e9))
@@ -133,9 +139,19 @@ void describe_precision(OptionTable& t, PretrainOptions& options) {
   t.add("stop-at-min-loss-scale", o.stop_at_min_scale,
         "Stop (exit code 1) at an overflow at the lowest scale, as DeepSpeed does; on with "
         "--deepspeed.");
+  t.add("quantize-base", o.quantized_base,
+        "With --lora: the weights of linear layers in blocks, which do not learn, are held in 8 "
+        "bits (int8, a scale for each row, as LLM.int8) or 4 (nf4, a scale for 64 numbers, as "
+        "QLoRA).",
+        {{"none", QuantizedFormat::none},
+         {"int8", QuantizedFormat::int8},
+         {"nf4", QuantizedFormat::nf4}})
+      .shorthand("load-in-8bit", "int8")
+      .shorthand("load-in-4bit", "nf4");
   t.add("allow-nondeterministic", options.allow_nondeterministic,
-        "Products may choose their kernels by timing, and sums may depend on timing, where that is "
-        "faster; without it fixed rules choose.")
+        "Sums may depend on timing where that is faster, and several ranks choose the kernels of "
+        "their products by timing in each run; without it by fixed rules, and one GPU alone by "
+        "timing once, for all later runs.")
       .shorthand("deterministic-mode", "false");
 }
 

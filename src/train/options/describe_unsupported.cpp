@@ -1,5 +1,6 @@
 // The options of Megatron-DeepSpeed that have no effect here, because leaving them out cannot
 // change results, and those whose features do not exist, which are refused by name.
+#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -34,30 +35,28 @@ constexpr std::array kWithoutEffect = {
     WithoutEffect{"group-query-attention", "--num-query-groups says how many groups there are"},
     WithoutEffect{"no-query-key-layer-scaling attention-softmax-in-fp32",
                   "the softmax of attention is always computed in fp32"},
-    WithoutEffect{"accumulate-allreduce-grads-in-fp32",
-                  "gradients are added up in fp32, over ranks too unless --grad-reduce-dtype says "
-                  "otherwise"},
+    WithoutEffect{
+        "accumulate-allreduce-grads-in-fp32",
+        "gradients are added up in fp32 unless --grad-dtype says otherwise, over ranks too "
+        "unless --grad-reduce-dtype does"},
     WithoutEffect{"embedding-weights-in-fp32",
                   "as with it there, rows of the embedding are taken as they are and their "
                   "gradients are always summed in fp32"},
-    WithoutEffect{"topk expert-interval moe-train-capacity-factor moe-eval-capacity-factor "
-                  "moe-min-capacity moe-loss-coeff disable-moe-token-dropping "
-                  "create-moe-param-group disable-moe-top2-2nd-expert-sampling use-tutel "
-                  "enable-expert-tensor-parallelism moe-expert-parallel-size",
-                  "it means something to experts alone, and --num-experts above 1 is refused"},
-    WithoutEffect{"num-layers-teacher hidden-size-teacher num-attention-heads-teacher "
-                  "num-experts-teacher kd-alpha-ce kd-beta-ce kd-temp load-teacher",
-                  "it means something with --kd or --mos alone, and these are refused"},
+    WithoutEffect{"create-moe-param-group",
+                  "the optimizer's state of experts is divided among the ranks that hold them in "
+                  "any case"},
+    WithoutEffect{"use-tutel", "experts run on grouped products of our own, with the same results"},
+    WithoutEffect{"enable-expert-tensor-parallelism",
+                  "tensor-parallel ranks always share experts as they share the MLP, which changes "
+                  "no result"},
     WithoutEffect{"no-pipeline-parallel overlap-p2p-communication use-ring-exchange-p2p "
-                  "no-scatter-gather-tensors-in-pipeline pipeline-model-parallel-split-rank "
-                  "standalone-embedding-stage",
+                  "no-scatter-gather-tensors-in-pipeline standalone-embedding-stage",
                   "stages exchange what they need in their own way here"},
     WithoutEffect{"distribute-saved-activations "
                   "distribute-checkpointed-activations no-async-tensor-model-parallel-allreduce",
                   "it changes how tensor-parallel ranks share memory, not results"},
     WithoutEffect{
-        "force-ds-sequence-parallel ds-sequence-parallel-fpdt-chunk-size "
-        "ds-sequence-parallel-fpdt-offloading",
+        "force-ds-sequence-parallel",
         "there is one way to divide sequences here, chosen by --ds-sequence-parallel-size"},
     WithoutEffect{"DDP-impl "
                   "no-contiguous-buffers-in-local-ddp local-rank lazy-mpu-init deepspeed-mpi",
@@ -76,7 +75,7 @@ constexpr std::array kWithoutEffect = {
     WithoutEffect{
         "exit-signal-handler adlr-autoresume adlr-autoresume-interval",
         "SIGTERM, SIGUSR1, SIGINT and, without nohup, SIGHUP save and stop with exit code 75"},
-    WithoutEffect{"no-load-lr-state", "Megatron-DeepSpeed does not read it either"},
+    WithoutEffect{"no-load-lr-state kd-alpha-ce", "Megatron-DeepSpeed does not read it either"},
     WithoutEffect{"universal-checkpoint", "every checkpoint loads under any layout of ranks"},
     WithoutEffect{"return-data-index repeated-dataloader",
                   "samples are numbered and indexed for the whole run"},
@@ -89,17 +88,26 @@ constexpr std::array kWithoutEffect = {
                   "it is no part of training"},
     WithoutEffect{"output-bert-embeddings bert-embedder-type",
                   "it means something to BERT and T5 alone"},
-    WithoutEffect{
-        "retriever-seq-length sample-rate ict-head-size biencoder-projection-dim "
-        "biencoder-shared-query-context-model ict-load bert-load titles-data-path "
-        "query-in-block-prob use-one-sent-docs evidence-data-path retriever-report-topk-accuracies "
-        "retriever-score-scaling block-data-path embedding-path indexer-batch-size "
-        "indexer-log-interval",
-        "it means something to retrievers alone"},
+    WithoutEffect{"biencoder-projection-dim biencoder-shared-query-context-model bert-load "
+                  "titles-data-path query-in-block-prob use-one-sent-docs "
+                  "retriever-report-topk-accuracies retriever-score-scaling",
+                  "it means something to retrievers alone (pretrain_ict)"},
+    WithoutEffect{"retriever-seq-length sample-rate evidence-data-path embedding-path "
+                  "indexer-batch-size indexer-log-interval ict-load",
+                  "it is no part of training; `retrieve` and `evaluate` have their like"},
+    WithoutEffect{"ict-head-size block-data-path",
+                  "it is of a model that Megatron no longer trains; --biencoder-projection-dim is "
+                  "the like of the first"},
     WithoutEffect{"retro-workdir retro-cyclic-train-iters retro-encoder-layers "
                   "retro-encoder-hidden-dropout retro-encoder-attention-dropout "
                   "retro-num-neighbors retro-num-retrieved-chunks retro-return-doc-ids",
                   "it means something with --retro-add-retriever alone, and that is refused"},
+    WithoutEffect{
+        "train-idx-path train-desc-path train-doc-idx-path train-sample-idx-path "
+        "train-shuffle-idx-path",
+        "index files are found or made by what they are functions of, the corpora, --split, "
+        "--seed, --seq-length and --train-data-exact-num-epochs, and are Megatron's byte "
+        "for byte"},
     WithoutEffect{"num-classes img-h img-w num-channels patch-dim classes-fraction "
                   "data-per-class-fraction head-lr-mult vision-pretraining "
                   "vision-pretraining-type vision-backbone-type swin-backbone-type mask-type "
@@ -117,23 +125,10 @@ struct Refused {
 };
 
 constexpr std::array kRefused = {
-    Refused{"num-experts", "1", "mixtures of experts are not built yet; leave it at 1"},
-    Refused{"mlp-type", "standard", "residual experts are not built yet"},
-    Refused{"num-experts-switch", "", "mixtures of experts are not built yet"},
-    Refused{"decoder-num-layers", "", "encoder-decoder models are not built yet"},
-    Refused{"context-parallel-size", "1",
-            "ring attention is not built yet; --ds-sequence-parallel-size divides sequences, too"},
-    Refused{"ds-sequence-parallel-fpdt", "", "parallelism over the sequence is not built yet"},
-    Refused{"mos kd", "", "distillation is not built yet"},
-    Refused{"random-ltd", "", "dropping tokens in layers is not built yet"},
-    Refused{"data-efficiency-curriculum-learning", "", "curricula are not built yet"},
-    Refused{"train-idx-path train-desc-path train-doc-idx-path train-sample-idx-path "
-            "train-shuffle-idx-path",
-            "", "index files are found by --data-cache-path, never by name"},
+    Refused{"num-experts-switch", "",
+            "Megatron's own switch layers, which Megatron-DeepSpeed cannot run since 2023, are not "
+            "built; --num-experts with --expert-interval 1 and --topk 1 is the nearest"},
     Refused{"aml-data-download-path", "", "write the whole prefix in --data-path"},
-    Refused{"cpu-optimizer checkpoint-in-cpu", "",
-            "keeping state in the memory of the host is not built yet"},
-    Refused{"remote-device", "none", "keeping parameters off the device is not built yet"},
     Refused{"onnx-safe", "False", "models are exported with `convert`, not by tracing"},
     Refused{"ds-inference inference", "", "this command trains; text comes from `generate`"},
     Refused{"use-dataset-only", "False", "this command trains; samples come from `data samples`"},
@@ -153,23 +148,39 @@ std::vector<std::string> split_words(std::string_view text) {
   return words;
 }
 
+bool has_row(const OptionTable& table, std::string_view name) {
+  return std::ranges::any_of(table.rows(), [&](const OptionRow& row) {
+    return std::ranges::find(row.flags, name, &OptionRow::Spelling::text) != row.flags.end();
+  });
+}
+
 }  // namespace
 
 void describe_without_effect(OptionTable& table) {
   for (const WithoutEffect& group : kWithoutEffect) {
     for (const std::string& name : split_words(group.names)) {
-      table.ignore(name, group.because);
+      if (!has_row(table, name)) {  // some families alone have it
+        table.ignore(name, group.because);
+      }
     }
   }
 }
 
 void describe_samples(OptionTable& table, PretrainOptions& options) {
-  if (sample_kind(options).is_masked) {
-    return describe_sentence_samples(table, options.sentences);
+  if (find_family(options.model.family).decoder_begin == nullptr) {
+    table.ignore("decoder-num-layers", "it means something to T5 alone");
   }
-  for (const char* name :
-       {"bert-no-binary-head", "mask-prob", "short-seq-prob", "decoder-seq-length"}) {
-    table.ignore(name, "it means something to BERT and T5 alone");
+  static constexpr std::string_view kBinaryHead = "bert-no-binary-head";
+  if (!has_row(table, kBinaryHead)) {
+    table.ignore(std::string(kBinaryHead), "it means something to BERT alone");
+  }
+  if (const auto describe = sample_kind(options).describe) {
+    describe(table, options.sentences);
+  }
+  for (const char* name : {"mask-prob", "short-seq-prob", "decoder-seq-length"}) {
+    if (!has_row(table, name)) {
+      table.ignore(name, "it means something to BERT and T5 alone");
+    }
   }
 }
 
@@ -202,27 +213,18 @@ void describe_deepspeed_keys(OptionTable& t) {
                      "every checkpoint has whole tensors, whoever wrote their parts");
   t.ignore_deepspeed("zero_optimization.stage3_gather_fp16_weights_on_model_save",
                      "every checkpoint has whole tensors, whoever wrote their parts");
-  for (const char* path : {"zero_optimization.zero_hpz_partition_size", "prescale_gradients",
-                           "gradient_predivide_factor", "aio", "dataloader_drop_last",
-                           "zero_allow_untested_optimizer", "zero_force_ds_cpu_optimizer",
-                           "activation_checkpointing", "checkpoint", "fp16.auto_cast"}) {
+  for (const char* path :
+       {"zero_optimization.zero_hpz_partition_size", "prescale_gradients",
+        "gradient_predivide_factor", "dataloader_drop_last", "zero_allow_untested_optimizer",
+        "zero_force_ds_cpu_optimizer", "checkpoint", "fp16.auto_cast"}) {
     t.ignore_deepspeed(path, kTuning);
   }
   for (const char* path : {"steps_per_print", "wall_clock_breakdown", "flops_profiler",
                            "comms_logger", "wandb", "tensorboard", "csv_monitor"}) {
     t.ignore_deepspeed(path, "logs are asked for with flags");
   }
-  t.ignore_deepspeed("data_types.grad_accum_dtype", "micro-batches are always added up in fp32");
   t.ignore_deepspeed("optimizer", "the optimizer comes from the flags, as in Megatron-DeepSpeed");
   t.ignore_deepspeed("scheduler", "the schedule comes from the flags, as in Megatron-DeepSpeed");
-  constexpr const char* kOffload = "keeping state off the device is not built yet";
-  t.refuse_deepspeed("zero_optimization.offload_optimizer", "device", {"none"}, kOffload);
-  t.refuse_deepspeed("zero_optimization.offload_param", "device", {"none"}, kOffload);
-  t.refuse_deepspeed("zero_optimization.cpu_offload", "enabled", {"false"}, kOffload);
-  t.refuse_deepspeed("curriculum_learning", "enabled", {"false"}, "curricula are not built yet");
-  t.refuse_deepspeed("data_efficiency", "enabled", {"false"},
-                     "curricula and dropping tokens are not built yet");
-  t.refuse_deepspeed("compression_training", "enabled", {"false"}, "compression is not built yet");
   t.refuse_deepspeed("amp", "enabled", {"false"}, "use --fp16 or --bf16");
 }
 

@@ -54,6 +54,10 @@ std::vector<std::string> missing_paths(const PretrainOptions& o) {
   };
   const auto look_at_corpora = [&](const char* flag, const std::vector<std::string>& words) {
     if (words.empty()) return;
+    if (o.instruct.enabled) {
+      for (const std::string& file : words) look(flag, file);
+      return;
+    }
     for (const std::string& prefix : parse_weighted_paths(words, flag).prefixes) {
       look(flag, prefix, ".bin");
       look(flag, prefix, ".idx");
@@ -63,11 +67,15 @@ std::vector<std::string> missing_paths(const PretrainOptions& o) {
   look_at_corpora("--train-data-path", o.data.train_data_path);
   look_at_corpora("--valid-data-path", o.data.valid_data_path);
   look_at_corpora("--test-data-path", o.data.test_data_path);
+  for (const std::string& path : o.task.train_data) look("--train-data", path);
+  for (const std::string& path : o.task.valid_data) look("--valid-data", path);
+  look("--pretrained-checkpoint", o.checkpoint.start);
   look("--tokenizer", o.tokenizer.path);
   look("--vocab-file", o.tokenizer.vocab_file);
   look("--merge-file", o.tokenizer.merge_file);
   look("--tokenizer-model", o.tokenizer.tokenizer_model);
   look("--load", o.checkpoint.load);
+  look("--load-teacher", o.distillation.load);
   return lines;
 }
 
@@ -75,10 +83,10 @@ void print_dry_run(const OptionTable& table, const PretrainOptions& options,
                    const std::vector<std::string>& notes, DeviceKind device, std::ostream& out) {
   const VocabularySize vocabulary = vocabulary_size(options.tokenizer);
   const Plan plan = make_plan(options, vocabulary.size);
-  const PlannedMemory memory =
-      plan_memory(plan, sample_kind(options).fields(sample_options(options)), device);
+  const PlannedMemory memory = plan_memory(plan, sample_fields(options), device);
   std::vector<std::string> warnings = missing_paths(options);
-  if (!sample_kind(options).is_masked) {  // whose sentences are padded
+  // Sentences and instructions are padded.
+  if (!sample_kind(options).of_sentences && !options.instruct.enabled) {
     std::ranges::move(short_splits(options.data), std::back_inserter(warnings));
   }
   if (vocabulary.assumed) {

@@ -44,7 +44,8 @@ constexpr const char* kHead =
 
 }  // namespace
 
-std::string options_page(const OptionTable& table, const std::string& flags) {
+std::string options_page(const OptionTable& table, const std::string& flags,
+                         const OptionTable& finetune) {
   std::string page = kHead;
   std::set<std::string> listed;
   std::istringstream lines(flags);
@@ -57,13 +58,17 @@ std::string options_page(const OptionTable& table, const std::string& flags) {
       page += "| `" + line + "` | " + status(row) + " |\n";
     }
   }
-  page += "\n## Options of Bloomery's own\n\n| flag | | default |\n| --- | --- | --- |\n";
-  for (const OptionRow& row : table.rows()) {
-    if (row.has_meaning() && !listed.contains(row.name)) {
-      page +=
-          "| `--" + row.name + "` | " + cell(row.help) + " | " + cell(row.default_text) + " |\n";
+  const auto list_own = [&](const std::string& title, const OptionTable& own) {
+    page += "\n## " + title + "\n\n| flag | | default |\n| --- | --- | --- |\n";
+    for (const OptionRow& row : own.rows()) {
+      if (row.has_meaning() && listed.insert(row.name).second) {
+        page +=
+            "| `--" + row.name + "` | " + cell(row.help) + " | " + cell(row.default_text) + " |\n";
+      }
     }
-  }
+  };
+  list_own("Options of Bloomery's own", table);
+  list_own("Further options of `bloomery finetune`", finetune);
   page += "\n## Keys of DeepSpeed's configuration\n\n| key | option |\n| --- | --- |\n";
   for (const OptionRow& row : table.rows()) {
     for (const OptionRow::Spelling& path : row.deepspeeds) {

@@ -2,33 +2,34 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
 
+#include "data/instruct/instruct_dataset.h"
+#include "data/tasks/task_dataset.h"
 #include "parallel/vocab_embedding.h"
+#include "train/options/compression.h"
 
 namespace bloomery {
 namespace {
 
 // Where training ends, in steps, samples and tokens.
 void plan_length(const LengthOptions& length, Plan& plan) {
-  const std::int64_t per_sample = plan.seq_length;
-  if (length.iterations) {
-    plan.train_iterations = *length.iterations;
-  } else if (length.samples) {
-    plan.train_iterations = plan.batch.num_iterations(*length.samples);
+  constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
+  plan.most_tokens = length.tokens;
+  plan.train_iterations = length.iterations  ? *length.iterations
+                          : length.samples   ? plan.batch.num_iterations(*length.samples)
+                          : plan.most_tokens ? kAny
+                                             : 0;
+  // The step that reaches the tokens is the last.
+  const RunLength run =
+      run_length(plan.lengths, plan.batch, plan.train_iterations, plan.most_tokens);
+  if (plan.train_iterations == kAny) {
+    plan.train_iterations = run.iterations;
   }
-  if (length.tokens) {  // the step that reaches them is the last
-    const std::int64_t samples = (*length.tokens + per_sample - 1) / per_sample;
-    const std::int64_t full = plan.batch.num_iterations(samples);
-    const std::int64_t needed = full + (plan.batch.num_samples(full) < samples ? 1 : 0);
-    if (plan.train_iterations == 0) {
-      plan.train_iterations = needed;
-    }
-    plan.last_iteration = std::min(plan.train_iterations, needed);
-  } else {
-    plan.last_iteration = plan.train_iterations;
-  }
-  plan.train_samples = plan.batch.num_samples(plan.last_iteration);
-  plan.train_tokens = plan.train_samples * per_sample;
+  plan.last_iteration = run.iterations;
+  plan.train_samples = run.samples;
+  plan.train_tokens = run.tokens;
 }
 
 // Samples that the flags ask for, which is what Megatron indexes and decays weights over.
@@ -36,12 +37,19 @@ std::int64_t asked_samples(const LengthOptions& length, const Plan& plan) {
   return length.samples.value_or(plan.batch.num_samples(plan.train_iterations));
 }
 
+// Counted until so many samples were taken, in the midst of a step if need be.
+std::int64_t tokens_of_first(const Plan& plan, std::int64_t samples) {
+  const RunLength run =
+      run_length(plan.lengths, plan.batch, plan.batch.num_iterations(samples), {});
+  return run.tokens + (samples - run.samples) * plan.lengths.counted_length(run.iterations + 1);
+}
+
 ScheduleOptions schedule_options(const PretrainOptions& o, Plan& plan) {
   const RateOptions& rate = o.rate;
   const bool by_tokens = rate.decay_tokens || rate.warmup_tokens;
   const std::int64_t unit = by_tokens ? plan.seq_length : 1;
   const std::int64_t batch = plan.batch.global();
-  plan.schedule_units_per_sample = unit;
+  plan.schedule_in_tokens = by_tokens;
   ScheduleOptions s;
   s.learning_rate = rate.rate.value_or(0);
   s.min_learning_rate = rate.min_rate;
@@ -54,14 +62,35 @@ ScheduleOptions schedule_options(const PretrainOptions& o, Plan& plan) {
         (rate.decay_samples ? *rate.decay_samples : *rate.decay_iterations * batch) * unit;
   }
   s.warmup_fraction = rate.warmup_fraction;
-  s.warmup_length = rate.warmup_tokens
-                        ? *rate.warmup_tokens
-                        : (rate.warmup_samples + rate.warmup_iterations * batch) * unit;
+  const std::int64_t warmup = rate.warmup_samples + rate.warmup_iterations * batch;
+  s.warmup_length = rate.warmup_tokens ? *rate.warmup_tokens : warmup;
+  if (by_tokens && !rate.warmup_tokens && warmup > 0) {
+    plan.warmup_samples = warmup;
+    s.warmup_length = tokens_of_first(plan, warmup);
+  }
   s.weight_decay = o.update.weight_decay;
   s.start_weight_decay = o.update.start_weight_decay;
   s.end_weight_decay = o.update.end_weight_decay;
   s.weight_decay_style = o.update.weight_decay_style;
   return s;
+}
+
+// The columns of its logits are held as the student's.
+std::optional<TeacherOptions> teacher_options(const DistillFlags& o, const ModelOptions& student) {
+  if (!o.teacher) {
+    return std::nullopt;
+  }
+  TeacherOptions teacher{.model = *o.teacher, .weight = o.weight, .temperature = o.temperature};
+  if (o.mos) {
+    teacher.loss_name = "mos loss";
+  }
+  VocabularyOptions& vocabulary = teacher.model.vocabulary;
+  vocabulary.size = vocabulary.size != 0 ? vocabulary.size : student.vocabulary.size;
+  vocabulary.divisible_by = student.vocabulary.divisible_by;
+  std::int64_t& max_length = teacher.model.positions.max_length;
+  max_length = max_length != 0 ? max_length : student.positions.max_length;
+  teacher.model = completed(teacher.model);
+  return teacher;
 }
 
 void plan_evaluation(const PretrainOptions& o, Plan& plan) {
@@ -80,16 +109,20 @@ ParameterCount count_parameters(const ModelOptions& options) {
   for (const Parameter* parameter : model.parameters()) {
     const std::int64_t elements = parameter->box.global.numel();
     count.total += elements;
-    count.per_layer += parameter->name.starts_with("blocks.0.") ? elements : 0;
+    count.per_layer += parameter->name.find("blocks.0.") != std::string::npos ? elements : 0;
   }
   return count;
 }
 
 ModelOptions model_options(const PretrainOptions& options, std::int64_t vocabulary) {
   ModelOptions model = options.model;
-  model.vocabulary.size = std::max(vocabulary, model.vocabulary.size);
+  // Megatron's tokenizers add ids to a file's, which a task does not need and a model lacks.
+  const bool stored = options.task.enabled() && model.vocabulary.size > 0;
+  model.vocabulary.size =
+      stored ? model.vocabulary.size : std::max(vocabulary, model.vocabulary.size);
   if (model.positions.max_length == 0) {
-    model.positions.max_length = options.data.seq_length;
+    model.positions.max_length =
+        std::max(options.data.seq_length, options.sentences.decoder_seq_length);
   }
   return completed(model);
 }
@@ -99,10 +132,21 @@ const SampleKind& sample_kind(const PretrainOptions& options) {
 }
 
 SampleOptions sample_options(const PretrainOptions& options) {
+  SentenceSampleOptions sentences = options.sentences;
+  sentences.bert_no_binary_head = !options.model.segments.binary_head;
   return {.data = options.data,
-          .sentences = options.sentences,
+          .sentences = sentences,
           .vocab_extra_ids = options.tokenizer.vocab_extra_ids,
           .seed = options.seed};
+}
+
+SampleFields sample_fields(const PretrainOptions& options) {
+  if (options.task.enabled()) {
+    return task_fields(options.task.kind(), options.data.seq_length, options.task.keep_last);
+  }
+  return options.instruct.enabled
+             ? instruct_fields(options.data.seq_length, options.instruct.arrangement())
+             : sample_kind(options).fields(sample_options(options));
 }
 
 RecomputeOptions recompute_options(const RecomputeFlags& flags, std::int64_t num_layers) {
@@ -153,19 +197,86 @@ std::optional<Rampup> rampup(const BatchOptions& o) {
   return Rampup{o.rampup[0], o.rampup[1], o.rampup[2]};
 }
 
+std::int64_t Plan::schedule_units(std::int64_t iteration, std::int64_t consumed,
+                                  std::int64_t samples) const {
+  if (!schedule_in_tokens) {
+    return samples;
+  }
+  if (consumed >= warmup_samples) {
+    return lengths.tokens(iteration, samples);
+  }
+  const auto at = [&](std::int64_t count) {
+    const double share = static_cast<double>(count) / static_cast<double>(warmup_samples);
+    return std::llround(schedule.warmup * std::min(share, 1.0));
+  };
+  return at(consumed + samples) - at(consumed);
+}
+
+StepLengths step_lengths(const PretrainOptions& o) {
+  StepLengths lengths{.full = o.data.seq_length,
+                      .sequences = o.task.enabled()   ? o.task.kind().num_sequences()
+                                   : o.instruct.pairs ? 2
+                                                      : 1,
+                      .micro_batch = o.batch.micro};
+  if (o.curriculum.enabled) {
+    lengths.curriculum = o.curriculum.schedule;
+  }
+  if (o.sampling.enabled()) {
+    const std::vector<CurriculumMetric> metrics = curriculum_metrics(o.sampling.metrics);
+    for (const char* name : {"seqlen_reshape", "seqlen_truncate"}) {
+      const auto found = std::ranges::find(metrics, name, &CurriculumMetric::name);
+      if (found != metrics.end()) {
+        lengths.curriculum = found->schedule;
+        lengths.reshape = name == std::string_view("seqlen_reshape");
+      }
+    }
+  }
+  if (o.random_ltd_enabled()) {
+    lengths.kept_tokens = {o.random_ltd.schedule, o.random_ltd.num_layers, o.model.num_layers};
+  }
+  return lengths;
+}
+
 Layout layout(const PretrainOptions& o) {
   const ParallelOptions& p = o.parallel;
   Layout all{.degrees = {.tensor = p.tensor,
-                         .context = p.sequence,
+                         .context = p.context(),
                          .data = p.data_ranks(),
                          .pipeline = p.pipeline,
+                         .expert = o.model.moe.any() ? std::gcd(p.expert, p.data_ranks()) : 1,
+                         .ring = p.ring,
                          .sequence_parallel = p.sequence_parallel},
              .sharded = Sharding::of_stage(static_cast<int>(p.zero_stage.value_or(0))),
-             .schedule = p.schedule};
+             .schedule = p.schedule,
+             .decoder_stage = p.decoder_stage};
   if (p.layers_per_chunk) {
     all.chunks = static_cast<int>(o.model.num_layers / p.pipeline / *p.layers_per_chunk);
   }
   return all;
+}
+
+OffloadOptions offload_options(const OffloadFlags& flags, const SequenceChunkFlags& chunks) {
+  using Device = OffloadFlags::Device;
+  OffloadOptions all;
+  all.values = flags.parameters != Device::none;
+  if (all.values) {
+    all.optimizer_share = 1;
+  } else if (flags.cpu_optimizer || flags.optimizer != Device::none) {
+    all.optimizer_share = flags.ratio;
+  }
+  if (flags.optimizer == Device::nvme) {
+    all.folder = flags.folder;
+  }
+  all.files = {.block_bytes = static_cast<std::size_t>(flags.block_bytes) / 4096 * 4096,
+               .queue_depth = static_cast<int>(flags.queue_depth),
+               .threads = static_cast<int>(flags.threads)};
+  all.activations = flags.activations;
+  all.keys = chunks.enabled && chunks.offload;
+  return all;
+}
+
+std::size_t memory_limit(const OffloadFlags& flags) {
+  return static_cast<std::size_t>(flags.memory_limit_gib.value_or(0) * 0x1p30);
 }
 
 Plan make_plan(const PretrainOptions& o, std::int64_t vocabulary) {
@@ -174,15 +285,36 @@ Plan make_plan(const PretrainOptions& o, std::int64_t vocabulary) {
   plan.recompute = recompute_options(o.recompute, plan.model.num_layers);
   plan.dtype = o.precision.dtype;
   plan.fp8 = fp8_options(o.precision.fp8);
+  plan.quantized_base = o.precision.quantized_base;
+  if (!o.evaluation.skip_train) {
+    plan.teacher = teacher_options(o.distillation, plan.model);
+  }
+  if (o.instruct.pairs) {
+    plan.preference = o.preference;
+  }
   plan.padded_vocabulary = padded_vocabulary(
       plan.model.vocabulary.size, plan.model.vocabulary.divisible_by, plan.layout.degrees.tensor);
   plan.parameters = count_parameters(plan.model);
   plan.micro_batch = o.batch.micro;
   plan.layout = layout(o);
   plan.replicas = o.parallel.replicas;
+  plan.offload = offload_options(o.offload, o.parallel.chunks);
   plan.data_ranks = plan.layout.degrees.data;
   plan.seq_length = o.data.seq_length;
   plan.batch = BatchSize(global_batch_size(o), rampup(o.batch));
+  plan.lengths = step_lengths(o);
+  plan.sequence_chunk = o.parallel.chunks.tokens();
+  if (o.random_ltd_enabled()) {
+    plan.token_dropping_layers.assign(o.random_ltd.layers.begin(), o.random_ltd.layers.end());
+  }
+  if (o.layer_drop.enabled) {
+    plan.layer_drop = {o.layer_drop.theta, o.layer_drop.gamma};
+  }
+  plan.grids = grids_of_weights(o.compression, plan.model);
+  if (o.sampling.enabled()) {
+    plan.curriculum = {curriculum_metrics(o.sampling.metrics), o.sampling.seed,
+                       o.sampling.cluster_path};
+  }
   plan_length(o.length, plan);
   plan.optimizer = {.kind = o.update.kind,
                     .beta1 = o.update.beta1,

@@ -91,10 +91,68 @@ TEST(Plan, TokensEndTrainingAndDriveTheSchedule) {
   EXPECT_EQ(plan.train_iterations, 250);  // what Megatron counts to
   EXPECT_EQ(plan.last_iteration, 101);    // 128 tokens a step: the 101st passes 12900
   EXPECT_EQ(plan.train_tokens, 101 * 128);
-  EXPECT_EQ(plan.schedule_units_per_sample, 32);
+  EXPECT_EQ(plan.schedule_units(1, 0, 4), 128);
   EXPECT_EQ(plan.schedule.warmup, 640);
   EXPECT_EQ(plan.schedule.decay, 9600);
   EXPECT_EQ(plan.requested_samples[0], 1000);
+}
+
+TEST(Plan, AWarmUpInSamplesRisesWithThemBeforeADecayInTokens) {
+  const PretrainCase c(
+      small_gpt({"--global-batch-size", "4", "--train-iters", "100", "--lr-decay-tokens", "9600",
+                 "--lr-warmup-iters", "4", "--curriculum-learning", "--curriculum-min-length", "8",
+                 "--curriculum-max-length", "32", "--curriculum-steps", "6",
+                 "--curriculum-length-step", "8"}));
+  ASSERT_EQ(c.error, "");
+  const Plan plan = make_plan(c.options, 301);
+  // Lengths 8, 16, 16, 24, 24, 32: four steps of four samples count 256 tokens.
+  EXPECT_EQ(plan.schedule.warmup, 4 * (8 + 16 + 16 + 24));
+  for (std::int64_t step = 1; step <= 4; ++step) {
+    EXPECT_EQ(plan.schedule_units(step, 4 * (step - 1), 4), 64);
+  }
+  EXPECT_EQ(plan.schedule_units(5, 16, 4), 4 * 24);
+  EXPECT_EQ(plan.schedule_units(6, 20, 4), 4 * 32);
+  EXPECT_EQ(plan.train_tokens, 4 * (8 + 16 + 16 + 24 + 24 + 95 * 32));
+}
+
+TEST(Plan, LongSequencesInChunks) {
+  const auto flags = [](std::vector<std::string> more) {
+    more.insert(more.end(), {"--train-iters", "1", "--ds-sequence-parallel-fpdt"});
+    return small_gpt(more);
+  };
+  const PretrainCase plain(flags({}));
+  ASSERT_EQ(plain.error, "");
+  EXPECT_EQ(make_plan(plain.options, 301).sequence_chunk, 65536);
+  EXPECT_FALSE(make_plan(plain.options, 301).offload.any());
+  const PretrainCase on_host(flags(
+      {"--ds-sequence-parallel-fpdt-chunk-size", "8", "--ds-sequence-parallel-fpdt-offloading",
+       "--checkpoint-in-cpu", "--ds-sequence-parallel-size", "2", "--ranks-as-threads", "2"}));
+  ASSERT_EQ(on_host.error, "");
+  const Plan plan = make_plan(on_host.options, 301);
+  EXPECT_EQ(plan.sequence_chunk, 8);
+  EXPECT_TRUE(plan.offload.keys && plan.offload.activations);
+
+  const std::pair<std::vector<std::string>, const char*> refused[] = {
+      {{"--ds-sequence-parallel-fpdt-chunk-size", "9", "--ds-sequence-parallel-size", "2",
+        "--ranks-as-threads", "2"},
+       "--ds-sequence-parallel-size 2 must divide it"},
+      {{"--context-parallel-size", "2", "--ranks-as-threads", "2"},
+       "instead of --context-parallel"},
+      {{"--tensor-model-parallel-size", "2", "--sequence-parallel", "--ranks-as-threads", "2"},
+       "leave out --sequence-parallel"},
+      {{"--num-experts", "4"}, "experts take all tokens"},
+      {{"--bf16", "--fp8-format", "hybrid"}, "scales of --fp8-format"},
+      {{"--model-family", "bert"}, "leave it out for --model-family bert"}};
+  for (const auto& [more, message] : refused) {
+    EXPECT_NE(PretrainCase(flags(more)).error.find(message), std::string::npos) << message;
+  }
+  // Without the first flag the others ask for nothing.
+  const PretrainCase without(
+      small_gpt({"--train-iters", "1", "--ds-sequence-parallel-fpdt-chunk-size", "8",
+                 "--ds-sequence-parallel-fpdt-offloading"}));
+  ASSERT_EQ(without.error, "");
+  EXPECT_EQ(make_plan(without.options, 301).sequence_chunk, 0);
+  EXPECT_FALSE(make_plan(without.options, 301).offload.any());
 }
 
 TEST(Plan, ScheduleInIterations) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -42,7 +43,7 @@ std::string batch_text(const Plan& plan) {
 }
 
 std::string schedule_text(const Plan& plan) {
-  const char* unit = plan.schedule_units_per_sample == 1 ? " samples" : " tokens";
+  const char* unit = plan.schedule_in_tokens ? " tokens" : " samples";
   const auto length = [&](double value) {
     return grouped(static_cast<std::int64_t>(std::llround(value))) + unit;
   };
@@ -55,13 +56,19 @@ std::string schedule_text(const Plan& plan) {
 }
 
 std::string memory_text(const Plan& plan, const PlannedMemory& m) {
-  const char* recompute =
-      plan.recompute.method == RecomputeOptions::Method::none ? "" : " (layers are recomputed)";
+  const bool recomputed =
+      plan.recompute.method != RecomputeOptions::Method::none || plan.sequence_chunk > 0;
+  const char* recompute = recomputed ? " (layers are recomputed)" : "";
   return "memory of a rank at its peak, without scratch of kernels:\n" +
          line("parameters", gibibytes(m.parameters)) + line("gradients", gibibytes(m.gradients)) +
          line("optimizer", gibibytes(m.optimizer)) +
          line("activations", gibibytes(m.activations) + recompute) +
-         line("together", gibibytes(m.total()));
+         line("together", gibibytes(m.total())) +
+         (m.on_host > 0 ? line("beside it, on the host",
+                               concat(gibibytes(m.on_host), ", of which parameters and optimizer ",
+                                      gibibytes(m.state_on_host)))
+                        : "") +
+         (m.in_files > 0 ? line("and in files", gibibytes(m.in_files)) : "");
 }
 
 }  // namespace
@@ -72,7 +79,27 @@ std::string to_text(const Plan& plan, const PlannedMemory& memory) {
                                     grouped(plan.padded_vocabulary)));
   text += line("parameters", concat(grouped(plan.parameters.total), " (",
                                     grouped(plan.parameters.per_layer), " per layer)"));
+  if (plan.preference) {
+    text += line("preference", concat("pairs of texts, beta ", plan.preference->beta));
+  }
+  if (plan.teacher) {
+    text += line("teacher",
+                 concat(grouped(count_parameters(plan.teacher->model).total), " parameters, ",
+                        plan.teacher->loss_name, " x ", plan.teacher->weight, " at temperature ",
+                        plan.teacher->temperature));
+  }
   text += batch_text(plan);
+  if (plan.lengths.curriculum) {
+    text += line("tokens of a sample",
+                 concat(plan.lengths.length(1), " at first, ", plan.seq_length, " from step ",
+                        grouped(plan.lengths.settles_at()), " on"));
+  }
+  if (plan.sequence_chunk > 0) {
+    text += line("layers compute at once",
+                 concat(grouped(std::min(plan.sequence_chunk, plan.seq_length)), " of ",
+                        grouped(plan.seq_length), " tokens",
+                        plan.offload.keys ? ", the keys of others wait on the host" : ""));
+  }
   text += line("iterations", plan.last_iteration == plan.train_iterations
                                  ? grouped(plan.last_iteration)
                                  : concat(grouped(plan.last_iteration), " of ",

@@ -10,11 +10,16 @@
 
 #include "comm/layout.h"
 #include "comm/transport.h"
+#include "data/curriculum/difficulty.h"
+#include "data/instruct/instruct_options.h"
 #include "data/samples/sample_kind.h"
+#include "data/tasks/task_options.h"
 #include "models/family.h"
 #include "ops/fp8/fp8_layers.h"
+#include "ops/loss/preference.h"
 #include "optim/optimizer.h"
 #include "tensor/dtype.h"
+#include "tensor/quantized.h"
 #include "tokenizer/load.h"
 #include "zero/replica_options.h"
 
@@ -40,6 +45,15 @@ struct BatchOptions {
 
 // How many ranks there are and along which axes they divide the work; what the other axes leave are
 // data-parallel.
+// Layers that compute long sequences piece by piece (parallel/sequence_chunks.h).
+struct SequenceChunkFlags {
+  bool enabled = false;
+  std::int64_t length = 65536;  // tokens of a whole sequence
+  bool offload = false;         // keys and values wait on the host
+
+  std::int64_t tokens() const { return enabled ? length : 0; }  // 0: sequences are not divided
+};
+
 struct ParallelOptions {
   int processes = 1;  // that were started together: what the launcher says, no flag
   int ranks_as_threads = 1;
@@ -47,9 +61,12 @@ struct ParallelOptions {
   std::int64_t timeout_minutes = 10;
   std::optional<double> timeout_seconds;  // counts instead
   int tensor = 1, pipeline = 1;
-  int sequence = 1;  // of the context axis: parts of the same sequences
+  int sequence = 1, ring = 1;  // of the context axis: parts of the same sequences
+  int expert = 1;              // that divide the experts
   bool sequence_parallel = false;
+  SequenceChunkFlags chunks;
   std::optional<std::int64_t> layers_per_chunk;  // none: a stage is one chunk
+  int decoder_stage = 0;                         // Layout::decoder_stage
   PipelineSchedule schedule = PipelineSchedule::one_forward_one_backward;
   std::optional<std::int64_t> zero_stage;
   ReplicaOptions replicas;
@@ -59,8 +76,22 @@ struct ParallelOptions {
   }
   int num_ranks() const { return processes * ranks_as_threads; }
   // That work on the same samples together.
-  int model_ranks() const { return tensor * sequence * pipeline; }
+  int context() const { return sequence * ring; }
+  int model_ranks() const { return tensor * context() * pipeline; }
   int data_ranks() const { return std::max(1, num_ranks() / model_ranks()); }
+};
+
+// What of a rank's state lies beside its device.
+struct OffloadFlags {
+  enum class Device { none, cpu, nvme };
+  bool cpu_optimizer = false;
+  Device optimizer = Device::none;
+  double ratio = 1;
+  Device parameters = Device::none;
+  std::string folder;  // of nvme
+  std::int64_t block_bytes = 1 << 20, queue_depth = 16, threads = 2;
+  bool activations = false;
+  std::optional<double> memory_limit_gib;
 };
 
 // How long to train; at least one, and not both iterations and samples.
@@ -108,7 +139,8 @@ struct Fp8Flags {
 struct PrecisionOptions {
   DType dtype = DType::fp32;
   Fp8Flags fp8;
-  std::optional<double> loss_scale;  // none or 0: dynamic
+  QuantizedFormat quantized_base = QuantizedFormat::none;  // of frozen weights
+  std::optional<double> loss_scale;                        // none or 0: dynamic
   double initial_loss_scale = 4294967296.0, min_loss_scale = 1;
   std::optional<std::int64_t> initial_scale_power;  // DeepSpeed's way; instead of the former
   double window = 1000;
@@ -119,6 +151,8 @@ struct PrecisionOptions {
 
 struct CheckpointFlags {
   std::string save, load;
+  std::string start;    // a model to start from: of another family, or for a task; empty: none
+  std::string adapter;  // of PEFT's, that the adapter starts as; empty: none
   std::optional<std::int64_t> save_interval;
   bool no_save_optim = false, no_save_rng = false, no_load_optim = false, no_load_rng = false;
   bool finetune = false, exit_on_missing = false;
@@ -129,6 +163,74 @@ struct CheckpointFlags {
   std::int64_t keep_every = 0;       // 0: none beyond the last ones
   bool synchronous = false;          // write before the next step instead of beside it
   bool fork = false;                 // another run's steps in `save` move aside
+};
+
+// Sequences that grow during training: DeepSpeed's first generation of curricula.
+struct CurriculumFlags {
+  bool enabled = false;
+  std::string type = "seqlen";
+  DifficultySchedule schedule;  // of the length
+};
+
+// DeepSpeed's second generation of curricula: samples are chosen by how difficult they are.
+struct SamplingFlags {
+  bool asked = false;  // --data-efficiency-curriculum-learning
+  bool data_efficiency = false, sampling = false, curriculum = false;  // the JSON's switches
+  std::int64_t seed = 1234;                                            // of the whole section
+  std::string cluster_path;
+  std::string metrics;  // JSON, data/curriculum/batches.h
+
+  bool enabled() const { return asked && data_efficiency && sampling && curriculum; }
+};
+
+// Random layerwise token dropping.
+struct RandomLtdFlags {
+  bool asked = false;                             // --random-ltd
+  bool routing = false, enabled_in_json = false;  // the JSON's switches
+  std::int64_t total_layers = 0, num_layers = 0;
+  std::vector<std::int64_t> layers;  // from 0 on
+  std::string schedule_type = "fixed_linear";
+  DifficultySchedule schedule;  // of the tokens that a layer keeps
+};
+
+// DeepSpeed's compression_training: layers that compute with few bits.
+struct CompressionFlags {
+  struct Weights {
+    bool enabled = false;
+    std::int64_t offset = 0, groups = 1;
+    std::string type = "symmetric";
+    bool in_forward = false;
+    std::string modules;  // JSON: different_groups
+  };
+  struct Inputs {
+    bool enabled = false;
+    std::int64_t offset = 1000;
+    std::string type = "symmetric", calibration = "dynamic";
+    std::string modules;
+  };
+  Weights weights;
+  Inputs inputs;
+
+  bool enabled() const { return weights.enabled || inputs.enabled; }
+};
+
+struct LayerDropFlags {
+  bool enabled = false;
+  double theta = 1, gamma = 0.001;
+};
+
+// Learning from another model, the teacher.
+struct DistillFlags {
+  bool kd = false, mos = false;  // the same under two names: of its loss
+  double weight = 1, temperature = 1;
+  std::optional<std::int64_t> until;  // the iteration behind which the labels alone teach
+  std::string load;                   // the teacher's checkpoint
+  // What its record must say; without one, in a dry run, what the teacher is.
+  std::optional<std::int64_t> num_layers, hidden_size, num_heads;
+  std::vector<std::int64_t> num_experts = {1};
+  std::optional<ModelOptions> teacher;  // as read from `load`: no flag
+
+  bool asked() const { return kd || mos; }
 };
 
 struct EvaluationOptions {
@@ -171,14 +273,28 @@ struct PretrainOptions {
   RecomputeFlags recompute;
   BatchOptions batch;
   ParallelOptions parallel;
+  OffloadFlags offload;
   LengthOptions length;
+  CurriculumFlags curriculum;
+  SamplingFlags sampling;
+  RandomLtdFlags random_ltd;
+  bool random_ltd_enabled() const {
+    return random_ltd.asked && sampling.data_efficiency && random_ltd.routing &&
+           random_ltd.enabled_in_json;
+  }
+  CompressionFlags compression;
+  LayerDropFlags layer_drop;
   RateOptions rate;
   UpdateOptions update;
   PrecisionOptions precision;
   DataOptions data;
+  InstructOptions instruct;         // of `finetune`
+  TaskOptions task;                 // of `finetune --task`, whose epochs are those of `instruct`
+  PreferenceOptions preference;     // of its pairs
   SentenceSampleOptions sentences;  // of families that are fed masked samples
   TokenizerOptions tokenizer;
   CheckpointFlags checkpoint;
+  DistillFlags distillation;
   EvaluationOptions evaluation;
   StopOptions stop;
   LoggingOptions logging;
@@ -192,6 +308,12 @@ struct PretrainOptions {
 // The options before any was read: the defaults of the family that the arguments name, which also
 // decides what other options there are.
 PretrainOptions pretrain_defaults(const std::vector<std::string>& arguments);
+// Of `finetune`: instruction data or a task, and what Hugging Face's trainer has as defaults.
+PretrainOptions finetune_defaults(const std::vector<std::string>& arguments);
+// Of Megatron's tasks/main.py: the same with Megatron's defaults.
+PretrainOptions task_defaults(const std::vector<std::string>& arguments);
+// The task that the arguments name; empty: none.
+std::string named_task(const std::vector<std::string>& arguments);
 
 // Every option of Megatron-DeepSpeed's command line for GPT, with old and new spellings, and every
 // key of its DeepSpeed configurations: what works, what has no effect, what is refused.
@@ -200,9 +322,15 @@ void describe(OptionTable& table, PretrainOptions& options);
 // Parts of it, each in a file of its own.
 void describe_network(OptionTable& table, PretrainOptions& options);
 void describe_parallel(OptionTable& table, ParallelOptions& options);
+void describe_chunks(OptionTable& table, SequenceChunkFlags& options);
+void describe_offload(OptionTable& table, OffloadFlags& options);
 void add_transport(OptionTable& table, Transport& transport);
 void describe_fp8(OptionTable& table, Fp8Flags& options);
 void describe_training(OptionTable& table, PretrainOptions& options);
+void describe_curriculum(OptionTable& table, PretrainOptions& options);
+void describe_compression(OptionTable& table, PretrainOptions& options);
+void describe_distillation(OptionTable& table, DistillFlags& options);
+void describe_preference(OptionTable& table, PreferenceOptions& options);
 void describe_output(OptionTable& table, PretrainOptions& options);
 void describe_samples(OptionTable& table, PretrainOptions& options);
 void describe_without_effect(OptionTable& table);

@@ -4,6 +4,8 @@
 
 #include "base/findings.h"
 #include "pipeline/schedule.h"
+#include "train/options/compression.h"
+#include "train/options/curriculum_problems.h"
 #include "train/options/plan.h"
 #include "train/options/read_pretrain.h"
 
@@ -18,6 +20,8 @@ void check_network(const PretrainOptions& o, Findings& f) {
                 m.positions.max_length >= o.data.seq_length,
             "--max-position-embeddings ", m.positions.max_length, " is less than --seq-length ",
             o.data.seq_length);
+  f.require(o.task.enabled() || !m.task.any(),
+            "--task-head is set by finetune --task NAME; without a task nothing would be learnt");
   f.require(!m.residual.fp32 || o.precision.dtype != DType::fp32,
             "--fp32-residual-connection needs --bf16 or --fp16");
   f.require(!m.vocabulary.fp16_loss || o.precision.dtype == DType::fp16,
@@ -30,22 +34,91 @@ void check_network(const PretrainOptions& o, Findings& f) {
   }
 }
 
+void check_teacher(const PretrainOptions& o, Findings& f) {
+  if (!o.distillation.teacher) {
+    return;
+  }
+  const ModelOptions& teacher = *o.distillation.teacher;
+  f.require(o.parallel.pipeline == 1,
+            "--kd, --mos: a teacher stands whole beside its student, "
+            "which cannot be cut into pipeline stages then: divide both with "
+            "--tensor-model-parallel-size, or --zero-stage 3");
+  f.require(!teacher.positions.has_table() || teacher.positions.max_length == 0 ||
+                teacher.positions.max_length >= o.data.seq_length,
+            "--load-teacher: its table of positions ends at ", teacher.positions.max_length,
+            ", before --seq-length ", o.data.seq_length);
+}
+
+void check_preference(const PretrainOptions& o, Findings& f) {
+  if (!o.instruct.pairs) {
+    return;
+  }
+  f.require(!sample_kind(o).of_sentences && find_family(o.model.family).decoder_begin == nullptr,
+            "--dpo is for decoders, not for the family ", o.model.family);
+  f.require(!o.instruct.packing, "--dpo: texts of pairs are not packed; leave out --packing");
+  f.require(o.instruct.loss_on == LossOn::answers,
+            "--dpo compares answers: leave out --loss-on all");
+  f.require(!o.distillation.asked(), "--dpo and a teacher (--kd, --mos) exclude each other");
+  f.require(!o.curriculum.enabled && !o.sampling.enabled() && !o.random_ltd_enabled(),
+            "--dpo compares whole texts: leave out curricula and --random-ltd");
+  f.require(o.precision.fp8.format == Fp8Flags::Format::none,
+            "--dpo measures small differences of likelihoods, which 8 bits do not keep: leave out "
+            "--fp8-format");
+  const bool smooth =
+      o.preference.loss == PreferenceLoss::sigmoid || o.preference.loss == PreferenceLoss::robust;
+  f.require(smooth || o.preference.label_smoothing == 0,
+            "--dpo-label-smoothing goes with --dpo-loss sigmoid and robust");
+}
+
 void check_fp8(const PretrainOptions& o, Findings& f) {
   if (o.precision.fp8.format == Fp8Flags::Format::none) {
     return;
   }
+  f.require(!o.model.adapter.enabled,
+            "--fp8-format: layers with adapters (--lora) are computed in 16 bits; leave it out");
   f.require(o.precision.dtype == DType::bf16, "--fp8-format goes with --bf16: add that flag");
-  const std::int64_t tokens = o.batch.micro * o.data.seq_length / o.parallel.sequence;
+  const std::int64_t tokens = o.batch.micro * o.data.seq_length / o.parallel.context();
   f.require(tokens % kFp8Multiple == 0, "--fp8-format: a micro-batch of ", tokens,
             " tokens cannot be multiplied in 8 bits; give a --micro-batch-size or --seq-length "
             "that makes it a multiple of ",
             kFp8Multiple);
 }
 
+void check_quantized_base(const PretrainOptions& o, Findings& f) {
+  if (o.precision.quantized_base == QuantizedFormat::none) {
+    return;
+  }
+  f.require(o.model.adapter.enabled, "--quantize-base ", o.precision.quantized_base,
+            ": weights that learn cannot be held in fewer bits: add --lora");
+  f.require(o.parallel.zero_stage.value_or(0) < 3,
+            "--quantize-base: codes of weights are not sharded by --zero-stage 3: choose a stage "
+            "below, which shards all that learns");
+}
+
 void check_reduction(const PretrainOptions& o, Findings& f) {
   f.require(o.parallel.replicas.reduce_dtype != DType::fp16 || o.precision.dtype == DType::fp16,
             "--grad-reduce-dtype fp16 (communication_data_type) would round small gradients to "
             "zero, which only the loss scale of --fp16 prevents: give bf16 or fp32");
+  f.require(o.parallel.replicas.grad_dtype == DType::fp32 || o.precision.dtype == DType::bf16,
+            "--grad-dtype bf16 (data_types.grad_accum_dtype) goes with --bf16: add that flag, or "
+            "leave gradients in fp32");
+}
+
+void check_offload(const PretrainOptions& o, Findings& f) {
+  const bool parameters = o.offload.parameters != OffloadFlags::Device::none;
+  f.require(!parameters || o.parallel.zero_stage.value_or(0) == 3,
+            "--remote-device (offload_param) keeps weights off the device with --zero-stage 3 "
+            "alone: give that, or leave it out");
+  f.require(o.offload.parameters != OffloadFlags::Device::nvme,
+            "--remote-device nvme (offload_param): weights wait in the memory of the host, not in "
+            "files; give cpu, and nvme for offload_optimizer, whose state is the largest part");
+  f.require(o.offload.optimizer != OffloadFlags::Device::nvme || !o.offload.folder.empty(),
+            "state in files needs a folder on a fast disk: --offload-folder (nvme_path)");
+  f.require(!o.offload.activations || o.parallel.chunks.enabled ||
+                recompute_options(o.recompute, o.model.num_layers).method !=
+                    RecomputeOptions::Method::none,
+            "--checkpoint-in-cpu (cpu_checkpointing) keeps the inputs of recomputed layers: add "
+            "--checkpoint-activations or --recompute-granularity full");
 }
 
 std::string ways_to_start(std::int64_t ranks) {
@@ -61,27 +134,96 @@ void check_ranks(const PretrainOptions& o, Findings& f) {
   if (ranks % model != 0) {
     const std::int64_t below = ranks / model * model, above = below + model;
     f.require(false, "tensor ", p.tensor, p.sequence > 1 ? concat(" x sequence ", p.sequence) : "",
-              " x pipeline ", p.pipeline, " = ", model, " ranks hold a model together, and ", ranks,
+              p.ring > 1 ? concat(" x context ", p.ring) : "", " x pipeline ", p.pipeline, " = ",
+              model, " ranks hold a model together, and ", ranks,
               " cannot be divided into such groups: ",
               ways_to_start(ranks - below < above - ranks && below > 0 ? below : above));
   }
 }
 
 void check_sequence(const PretrainOptions& o, Findings& f) {
-  const std::int64_t ranks = o.parallel.sequence;
-  f.require(o.data.seq_length % ranks == 0, "--ds-sequence-parallel-size ", ranks,
-            ": it must divide --seq-length ", o.data.seq_length);
-  const std::int64_t tokens = o.batch.micro * o.data.seq_length / ranks;
+  const ParallelOptions& p = o.parallel;
+  if (p.ring == 1) {
+    f.require(o.data.seq_length % p.sequence == 0, "--ds-sequence-parallel-size ", p.sequence,
+              ": it must divide --seq-length ", o.data.seq_length);
+  } else {
+    f.require(o.data.seq_length % (2 * p.context()) == 0, "--context-parallel-size ", p.ring,
+              p.sequence > 1 ? concat(" x --ds-sequence-parallel-size ", p.sequence) : "",
+              ": twice that must divide --seq-length ", o.data.seq_length,
+              ", of which each rank holds a piece of the first half and one of the second");
+  }
+  const std::int64_t tokens = o.batch.micro * o.data.seq_length / p.context();
   f.require(!o.parallel.sequence_parallel || tokens % o.parallel.tensor == 0,
             "--sequence-parallel: ", tokens, " tokens of a micro-batch cannot be divided among ",
             o.parallel.tensor, " tensor-parallel ranks");
 }
 
+void check_chunks(const PretrainOptions& o, Findings& f) {
+  const ParallelOptions& p = o.parallel;
+  if (!p.chunks.enabled) {
+    return;
+  }
+  constexpr const char* kFlag = "--ds-sequence-parallel-fpdt";
+  f.require(p.chunks.length % p.sequence == 0, kFlag, "-chunk-size ", p.chunks.length,
+            ": --ds-sequence-parallel-size ", p.sequence, " must divide it");
+  f.require(find_family(o.model.family).dataset == "gpt",  // a decoder
+            kFlag,
+            ": the chunks of a sequence see those before them, in decoders such as gpt and "
+            "llama; leave it out for --model-family ",
+            o.model.family);
+  f.require(p.ring == 1, kFlag,
+            " divides sequences among ranks with --ds-sequence-parallel-size: "
+            "give that instead of --context-parallel-size");
+  f.require(!p.sequence_parallel || p.tensor == 1, kFlag,
+            ": tensor-parallel ranks have all tokens of a chunk; leave out --sequence-parallel");
+  f.require(!o.model.moe.any(), kFlag,
+            ": experts take all tokens of a micro-batch at once; leave "
+            "it out, or give --checkpoint-activations instead");
+  f.require(!o.random_ltd_enabled(), kFlag,
+            ": the tokens that --random-ltd keeps are not those of "
+            "a chunk; leave out one of them");
+  f.require(o.precision.fp8.format == Fp8Flags::Format::none, kFlag,
+            ": scales of --fp8-format are those of whole micro-batches; leave out one of them");
+}
+
+// Of models with an encoder and a decoder, each with sequences and layers of its own.
+void check_decoder(const PretrainOptions& o, Findings& f) {
+  const ParallelOptions& p = o.parallel;
+  const std::int64_t length = o.sentences.decoder_seq_length;
+  f.require(length > 0, "give --decoder-seq-length, such as 128");
+  f.require(!o.model.positions.has_table() || o.model.positions.max_length == 0 ||
+                o.model.positions.max_length >= length,
+            "--max-position-embeddings ", o.model.positions.max_length,
+            " is less than --decoder-seq-length ", length);
+  f.require(!p.sequence_parallel || o.batch.micro * length % p.tensor == 0,
+            "--sequence-parallel: ", o.batch.micro * length,
+            " tokens of the decoder's micro-batch cannot be divided among ", p.tensor,
+            " tensor-parallel ranks");
+  f.require(!p.layers_per_chunk,
+            "--num-layers-per-virtual-pipeline-stage: stages of an encoder and a decoder cannot be "
+            "interleaved; leave it out");
+  if (p.pipeline == 1) {
+    return f.require(p.decoder_stage == 0,
+                     "--pipeline-model-parallel-split-rank needs --pipeline-model-parallel-size");
+  }
+  const int encoder = Model::decoder_begin(o.model) - 2;
+  const int decoder = Model::num_blocks(o.model) - 4 - encoder;
+  const int split = decoder_stage(o.model, layout(o));
+  f.require(0 < split && split < p.pipeline, "--pipeline-model-parallel-split-rank ", split,
+            ": of ", p.pipeline, " stages it must be one from 1 to ", p.pipeline - 1);
+  f.require(split <= encoder && p.pipeline - split <= decoder, "the ", encoder,
+            " layers of the encoder are too few for ", split, " stages, or the ", decoder,
+            " of the decoder for ", p.pipeline - split);
+}
+
 void check_pipeline(const PretrainOptions& o, Findings& f) {
+  if (find_family(o.model.family).decoder_begin != nullptr) {
+    return check_decoder(o, f);
+  }
   const ParallelOptions& p = o.parallel;
   const std::int64_t layers = o.model.num_layers;
-  f.require(p.pipeline <= layers, "--pipeline-model-parallel-size ", p.pipeline, ": a model of ",
-            layers, " layers has at most ", layers, " stages");
+  f.require(p.pipeline <= layers || layers == 0, "--pipeline-model-parallel-size ", p.pipeline,
+            ": a model of ", layers, " layers has at most ", layers, " stages");
   if (!p.layers_per_chunk || p.pipeline > layers) {
     return;
   }
@@ -93,6 +235,14 @@ void check_pipeline(const PretrainOptions& o, Findings& f) {
   f.require(per_stage > *p.layers_per_chunk || p.pipeline == 1,
             "--num-layers-per-virtual-pipeline-stage ", *p.layers_per_chunk,
             " leaves one chunk per stage: give fewer layers, or leave it out");
+}
+
+void check_expert_ranks(const PretrainOptions& o, Findings& f) {
+  const ParallelOptions& p = o.parallel;
+  const int ranks = p.tensor * p.data_ranks();
+  f.require(!o.model.moe.any() || ranks % p.expert == 0, "--moe-expert-parallel-size ", p.expert,
+            " does not divide the ", ranks, " ranks of ", p.data_ranks(), " data-parallel x ",
+            p.tensor, " tensor-parallel ones");
 }
 
 // What the schedule asks of the numbers of micro-batches, which a ramp-up changes.
@@ -148,6 +298,26 @@ void check_length(const PretrainOptions& o, Findings& f) {
             "other");
 }
 
+void check_task(const PretrainOptions& o, Findings& f) {
+  const double epochs = o.instruct.epochs.value_or(0);
+  f.require(o.model.family == "bert", "--task is for BERT, not for ", o.model.family);
+  f.require(epochs == std::floor(epochs) && epochs <= 1e6, "--epochs ", epochs,
+            ": a task is trained on for whole epochs");
+  f.require(epochs == 0 || !o.task.train_data.empty(),
+            "--train-data is missing: the files to train on (--epochs 0 only evaluates)");
+  f.require(!o.task.valid_data.empty(), "--valid-data is missing: the files to evaluate on");
+  f.require(o.data.data_path.empty() && o.data.has_separate_paths() &&
+                o.data.train_data_path.empty() && o.data.valid_data_path.empty(),
+            "a task has no --data-path: give --train-data and --valid-data");
+  f.require(o.batch.rampup.empty(), "--rampup-batch-size: a task has batches of one size");
+  f.require(o.data.dataloader_type == LoaderType::single,
+            "--dataloader-type: the order of a task's samples is its own; leave it out");
+  f.require(!o.model.adapter.enabled,
+            "--lora: the head of a task would not learn; leave one of them out");
+  f.require(!o.instruct.packing, "--packing is for records of instructions");
+  f.require(!o.distillation.asked(), "--kd and --mos are not for tasks");
+}
+
 // Counts of samples and tokens must be exact in a double, which also keeps products of them in
 // range.
 void check_magnitudes(const PretrainOptions& o, Findings& f) {
@@ -185,14 +355,26 @@ std::vector<std::string> problems(const PretrainOptions& o) {
   Findings f;
   check_ranks(o, f);
   check_sequence(o, f);
+  check_chunks(o, f);
   check_pipeline(o, f);
   check_network(o, f);
+  check_teacher(o, f);
+  check_preference(o, f);
   check_fp8(o, f);
+  check_quantized_base(o, f);
   check_reduction(o, f);
+  check_offload(o, f);
   check_batch(o, f);
+  check_expert_ranks(o, f);
   check_length(o, f);
+  f.add(curriculum_problems(o));
+  f.add(compression_problems(o));
   check_magnitudes(o, f);
-  f.add(problems(o.data));
+  if (o.task.enabled()) {
+    check_task(o, f);
+  } else {
+    f.add(problems(o.data));
+  }
   f.require(!(o.rate.extend != Extend::no &&
               (o.rate.override_scheduler || o.rate.use_checkpoint_scheduler)),
             "--extend says which schedule counts; leave out the options that do so as well");

@@ -53,7 +53,8 @@ TEST(ReadPretrain, CommunicationComesFromDeepspeedOrMegatronsFlags) {
       R"({"zero_optimization": {"stage": 2, "reduce_bucket_size": 5e8, "overlap_comm": false,
           "allgather_bucket_size": 5e8, "contiguous_gradients": true, "reduce_scatter": true,
           "stage3_prefetch_bucket_size": 1e7, "sub_group_size": 1e9},
-          "communication_data_type": "bf16"})",
+          "communication_data_type": "bf16", "bf16": {"enabled": true},
+          "data_types": {"grad_accum_dtype": "bf16"}})",
       {});
   ASSERT_EQ(c.error, "");
   const ReplicaOptions replicas = make_plan(c.options, 301).replicas;
@@ -61,6 +62,7 @@ TEST(ReadPretrain, CommunicationComesFromDeepspeedOrMegatronsFlags) {
   EXPECT_FALSE(replicas.overlap_reductions);
   EXPECT_TRUE(replicas.overlap_gathers);
   EXPECT_EQ(replicas.reduce_dtype, DType::bf16);
+  EXPECT_EQ(replicas.grad_dtype, DType::bf16);
   EXPECT_TRUE(c.has_note("allgather_bucket_size"));
   EXPECT_TRUE(c.has_note("stage3_prefetch_bucket_size"));
   const PretrainCase flags(
@@ -74,6 +76,11 @@ TEST(ReadPretrain, CommunicationComesFromDeepspeedOrMegatronsFlags) {
   EXPECT_EQ(flags.options.parallel.replicas.reduce_dtype, DType::fp32);
   const PretrainCase rounded(small_gpt({"--train-iters", "10", "--grad-reduce-in-bf16"}));
   EXPECT_EQ(rounded.options.parallel.replicas.reduce_dtype, DType::bf16);
+  EXPECT_EQ(rounded.options.parallel.replicas.grad_dtype, DType::fp32);
+  const PretrainCase narrow(small_gpt({"--train-iters", "10", "--grad-dtype", "bf16"}));
+  EXPECT_NE(narrow.error.find("--grad-dtype bf16 (data_types.grad_accum_dtype) goes with --bf16"),
+            narrow.error.npos)
+      << narrow.error;
 }
 
 TEST(ReadPretrain, DeepspeedsRulesOfOverflow) {
@@ -133,9 +140,8 @@ TEST(ReadPretrain, WithoutDeepspeedMegatronsDefaultsHold) {
 
 TEST(ReadPretrain, FeaturesThatDoNotExistAreRefusedByName) {
   const PretrainCase c(
-      small_gpt({"--train-iters", "10", "--num-experts", "64", "--kd", "--random-ltd"}));
-  for (const char* part :
-       {"--num-experts 64 is refused", "--kd is refused", "--random-ltd is refused"}) {
+      small_gpt({"--train-iters", "10", "--num-experts-switch", "64", "--onnx-safe", "True"}));
+  for (const char* part : {"--num-experts-switch 64 is refused", "--onnx-safe True is refused"}) {
     EXPECT_TRUE(c.fails_with(part)) << c.error;
   }
   EXPECT_EQ(
@@ -144,6 +150,28 @@ TEST(ReadPretrain, FeaturesThatDoNotExistAreRefusedByName) {
                               "1", "--mlp-type", "standard", "--moe-loss-coeff", "0.01"}))
           .error,
       "");
+}
+
+TEST(ReadPretrain, ExpertsAreDescribedAsInMegatron) {
+  const auto read = [](std::vector<std::string> more) {
+    more.insert(more.end(), {"--train-iters", "10"});
+    return PretrainCase(small_gpt(std::move(more)));
+  };
+  const PretrainCase c =
+      read({"--num-experts", "8", "--expert-interval", "1", "--topk", "2", "--mlp-type", "residual",
+            "--moe-loss-coeff", "0.01", "--disable-moe-token-dropping", "--create-moe-param-group",
+            "--disable-moe-top2-2nd-expert-sampling", "--ranks-as-threads", "4",
+            "--tensor-model-parallel-size", "2", "--moe-expert-parallel-size", "4"});
+  ASSERT_EQ(c.error, "");
+  const Plan plan = make_plan(c.options, 301);
+  EXPECT_EQ(plan.model.moe.num_experts, std::vector<std::int64_t>{8});
+  EXPECT_EQ(plan.model.moe.kind, MoeKind::residual);
+  EXPECT_FALSE(plan.model.moe.drop_tokens || plan.model.moe.sample_second);
+  EXPECT_EQ(plan.layout.degrees.expert, 2);  // tensor-parallel ranks share experts anyway
+  EXPECT_TRUE(read({"--num-experts", "4", "8", "16"}).fails_with("num-experts has 3 numbers"));
+  EXPECT_TRUE(read({"--num-experts", "4", "--topk", "5"}).fails_with("topk 5 of 4 experts"));
+  EXPECT_TRUE(read({"--num-experts", "4", "--moe-expert-parallel-size", "2"})
+                  .fails_with("--moe-expert-parallel-size 2 does not divide"));
 }
 
 TEST(ReadPretrain, TheLossInFp16IsForFp16) {

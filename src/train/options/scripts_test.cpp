@@ -32,12 +32,15 @@ TEST(Scripts, EveryFlagOfMegatronIsKnownAndOnThePage) {
   PretrainOptions options;
   OptionTable table;
   describe(table, options);
-  expect_page(options_page(table, read_file(root() / "tests/golden/megatron_flags.txt")),
+  PretrainOptions tuning = finetune_defaults({});
+  OptionTable finetune;
+  describe(finetune, tuning);
+  expect_page(options_page(table, read_file(root() / "tests/golden/megatron_flags.txt"), finetune),
               "options.md");
 }
 
 struct Script {
-  std::string name;
+  std::string name, program;
   std::vector<std::string> arguments;
   nlohmann::json deepspeed;
 };
@@ -45,7 +48,8 @@ struct Script {
 std::vector<Script> scripts(const char* file) {
   std::vector<Script> all;
   for (const auto& entry : nlohmann::json::parse(read_file(root() / "tests/golden" / file))) {
-    all.push_back({entry["name"], entry["arguments"], entry["deepspeed"]});
+    all.push_back({entry["name"], entry.value("program", "pretrain_gpt"), entry["arguments"],
+                   entry["deepspeed"]});
   }
   return all;
 }
@@ -84,6 +88,8 @@ std::string outcome(Script script, int ranks) {
   for (std::string& argument : script.arguments) {
     if (argument == "DEEPSPEED_CONFIG") argument = config.string();
   }
+  const std::string family = script.program.substr(script.program.find('_') + 1);
+  script.arguments.insert(script.arguments.begin(), {"--model-family", family});
   script.arguments.insert(script.arguments.end(), {"--ranks-as-threads", std::to_string(ranks)});
   std::string text = PretrainCase(script.arguments).error;
   for (std::size_t at = 0; (at = text.find(config.string(), at)) != text.npos;) {
@@ -101,9 +107,11 @@ std::string outcome(Script script, int ranks) {
 
 TEST(Scripts, ArgumentListsParseOrSayWhyNot) {
   std::string page =
-      "# Scripts of Megatron-DeepSpeed\n\nWhat becomes of the argument lists of its GPT scripts "
-      "(`examples_deepspeed`), of its README and of walk-throughs of others, given to "
-      "`bloomery pretrain` unchanged, with as many ranks as hold one\nmodel by the tensor, "
+      "# Scripts of Megatron-DeepSpeed\n\nWhat becomes of the argument lists of its scripts that "
+      "train "
+      "(`examples`, `examples_deepspeed`), of its README and of walk-throughs of others, given to "
+      "`bloomery pretrain_gpt` and its like unchanged, with as many ranks as hold one\nmodel by "
+      "the tensor, "
       "pipeline and sequence degrees that they ask for: data-parallel degrees, which are those of "
       "a machine, are cut. `tests/long/scripts.py` trains those that\nare accepted at reduced "
       "size, with that many ranks. Written by a test.\n\n| script | |\n| --- | --- |\n";

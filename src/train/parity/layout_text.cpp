@@ -25,8 +25,10 @@ std::string_view take(std::string_view& text, bool (*of)(char)) {
 int* degree(Layout& layout, std::string_view word) {
   return word == "tp"   ? &layout.degrees.tensor
          : word == "ul" ? &layout.degrees.context
+         : word == "cp" ? &layout.degrees.ring
          : word == "pp" ? &layout.degrees.pipeline
          : word == "dp" ? &layout.degrees.data
+         : word == "ep" ? &layout.degrees.expert
          : word == "v"  ? &layout.chunks
                         : nullptr;
 }
@@ -78,9 +80,11 @@ Layout parse_layout(std::string_view text) {
     const bool understood = letters.empty()
                                 ? digits.empty()
                                 : error == std::errc() && set_number(layout, letters, number);
-    check(understood, "'", letters, digits, "' in the layout '", text,
-          "' means nothing; there are tpN, sp, ulN, ppN, vN, gpipe, zb, dpN and z0 to z3");
+    check(
+        understood, "'", letters, digits, "' in the layout '", text,
+        "' means nothing; there are tpN, sp, ulN, cpN, ppN, vN, gpipe, zb, dpN, epN and z0 to z3");
   }
+  layout.degrees.context *= layout.degrees.ring;
   return layout;
 }
 
@@ -105,12 +109,14 @@ std::string to_text(const Layout& layout) {
   };
   add(d.tensor > 1, concat("tp", d.tensor));
   add(d.sequence_parallel, "sp");
-  add(d.context > 1, concat("ul", d.context));
+  add(d.degree(Axis::ulysses) > 1, concat("ul", d.degree(Axis::ulysses)));
+  add(d.ring > 1, concat("cp", d.ring));
   add(d.pipeline > 1, concat("pp", d.pipeline));
   add(layout.chunks > 1, concat("v", layout.chunks));
   add(layout.schedule == PipelineSchedule::gpipe, "gpipe");
   add(layout.schedule == PipelineSchedule::zero_bubble, "zb");
   add(d.data > 1, concat("dp", d.data));
+  add(d.expert > 1, concat("ep", d.expert));
   add(layout.sharded.optimizer, layout.sharded.values      ? "z3"
                                 : layout.sharded.gradients ? "z2"
                                                            : "z1");

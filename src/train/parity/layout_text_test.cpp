@@ -9,7 +9,7 @@ namespace {
 
 TEST(LayoutText, IsReadAsItIsWritten) {
   for (const char* text : {"1", "tp2", "tp2+sp", "tp2+sp+ul2+pp4+zb", "pp2+v2+dp2+z3", "dp4+z1",
-                           "pp4+gpipe", "ul2+dp2+z2"}) {
+                           "pp4+gpipe", "ul2+dp2+z2", "tp2+cp2+pp2", "ul2+cp4+z3"}) {
     EXPECT_EQ(to_text(parse_layout(text)), text);
   }
   EXPECT_EQ(to_text(parse_layout("dp2z1tp4.sp-pp2zb")), "tp4+sp+pp2+zb+dp2+z1");

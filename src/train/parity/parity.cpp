@@ -6,6 +6,9 @@
 #include "base/fields.h"
 #include "comm/nccl/nccl.h"
 #include "comm/threads.h"
+#include "data/instruct/instruct_dataset.h"
+#include "data/samples/sample_kind.h"
+#include "models/family.h"
 
 namespace bloomery {
 namespace {
@@ -76,11 +79,17 @@ Tensors gathered(Rank& rank, const Tensor FlatShard::*which) {
 }
 
 // The micro-batches of a data-parallel rank: every data_ranks-th of the step.
-std::vector<HostBatch> step_batches(const ParityWork& work, int step, Mesh& mesh) {
+std::vector<HostBatch> step_batches(const ParityWork& work, std::string_view dataset, int step,
+                                    Mesh& mesh) {
+  SampleOptions samples;
+  samples.data.seq_length = work.length;
+  samples.sentences.decoder_seq_length = work.length * 3 / 4;
+  const SampleFields fields = work.pairs ? instruct_fields(work.length, Arrangement::pairs)
+                                         : find_sample_kind(dataset).fields(samples);
   std::vector<HostBatch> batches;
   for (std::int64_t m = mesh.coordinate(Axis::data); m < work.micro_batches;
        m += mesh.degree(Axis::data)) {
-    batches.push_back(random_batch(work.sequences, work.length, work.vocabulary, 7,
+    batches.push_back(random_batch(fields, work.sequences, work.vocabulary, 7,
                                    (step * work.micro_batches + m) * work.sequences));
   }
   return batches;
@@ -130,10 +139,11 @@ ParityRun run_steps(const RankOptions& options, const ParityWork& work,
   check(work.micro_batches % data_ranks == 0, work.micro_batches,
         " micro-batches cannot be divided among ", data_ranks, " data-parallel ranks");
   ParityRun run(static_cast<std::size_t>(work.steps));
+  const std::string_view dataset = find_family(options.model.family).dataset;
   Rank rank(options, std::move(world));
   for (int s = 0; s < work.steps; ++s) {
     ParityStep& step = run[static_cast<std::size_t>(s)];
-    step.loss = rank.accumulate(step_batches(work, s, rank.mesh()));
+    step.loss = rank.accumulate(step_batches(work, dataset, s, rank.mesh()));
     if (work.tensors) {
       step.gradients = gathered(rank, &FlatShard::grad);
     }

@@ -15,10 +15,11 @@ namespace bloomery {
 // Random tokens, the same under every layout.
 struct ParityWork {
   std::int64_t micro_batches = 4;  // of all data-parallel ranks, per step
-  std::int64_t sequences = 2;      // of a micro-batch
+  std::int64_t sequences = 2;      // of a micro-batch: samples, which may be pairs
   std::int64_t length = 16;
   std::int64_t vocabulary = 64;
   int steps = 1;
+  bool pairs = false;   // samples are pairs of texts (RankOptions::preference)
   bool tensors = true;  // compare gradients and weights of every step, not losses and norms alone
 };
 

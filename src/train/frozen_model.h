@@ -1,0 +1,24 @@
+// A model beside the trained one, which stays as it is: its parameters have values only.
+#pragma once
+
+#include <string>
+
+#include "models/model.h"
+#include "zero/parameter_store.h"
+
+namespace bloomery {
+
+// The parameters by block, as a store takes them.
+void add_parameters_by_block(const Model& model, std::vector<ParameterList>& all);
+
+struct FrozenModel {
+  // Stream and mesh must outlive it.
+  FrozenModel(std::string name, const ModelOptions& options, Stream& stream, Mesh& mesh,
+              const StoreOptions& store_options);
+
+  std::string name;
+  Model model;
+  std::unique_ptr<ParameterStore> store;
+};
+
+}  // namespace bloomery

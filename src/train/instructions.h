@@ -1,0 +1,20 @@
+// Instruction data of a run, read before it is planned: how long it is follows from them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/option_table.h"
+#include "data/instruct/instruct_data.h"
+#include "train/options/pretrain_options.h"
+
+namespace bloomery {
+
+// Sets the number of iterations where --epochs says it, and evaluations, where no flag does, to
+// the whole of the validation data once per epoch. Adds what the data report to the notes.
+std::shared_ptr<const InstructData> read_instructions(const OptionTable& table,
+                                                      PretrainOptions& options,
+                                                      std::vector<std::string>& notes);
+
+}  // namespace bloomery

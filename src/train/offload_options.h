@@ -1,0 +1,23 @@
+// What of a rank's state lies beside its device.
+#pragma once
+
+#include <string>
+
+#include "base/block_io.h"
+
+namespace bloomery {
+
+struct OffloadOptions {
+  // Master weights and moments of this share of the elements lie on the host, and are updated
+  // there; the others on the device.
+  double optimizer_share = 0;
+  std::string folder;  // not empty: not in the host's memory but in files there
+  BlockIoOptions files;
+  bool values = false;       // of ZeRO 3 also the shards of values; with an optimizer_share of 1
+  bool activations = false;  // inputs of recomputed layers
+  bool keys = false;         // of chunks of sequences, with their values and gradients
+
+  bool any() const { return optimizer_share > 0 || activations || keys; }
+};
+
+}  // namespace bloomery

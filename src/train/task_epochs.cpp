@@ -1,0 +1,267 @@
+#include "train/task_epochs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "checkpoint/folder.h"
+
+namespace bloomery {
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr const char* kEpochs = "epochs.json";
+
+Json json_of(const TaskKind& kind, const TaskScores& scores) {
+  if (kind.answer == TaskAnswer::number) {
+    return {{"pearson", scores.pearson}, {"spearman", scores.spearman}};
+  }
+  Json json = {{"correct", scores.correct}, {"total", scores.total}};
+  if (kind.metric == TaskMetric::f1) {
+    json["f1"] = scores.f1;
+  } else if (kind.metric == TaskMetric::matthews) {
+    json["mcc"] = scores.matthews;
+  }
+  return json;
+}
+
+TaskScores scores_of(const Json& set) {
+  return {.correct = set.value("correct", std::int64_t{0}),
+          .total = set.value("total", std::int64_t{0}),
+          .f1 = set.value("f1", 0.0),
+          .matthews = set.value("mcc", 0.0),
+          .pearson = set.value("pearson", 0.0),
+          .spearman = set.value("spearman", 0.0)};
+}
+
+}  // namespace
+
+TaskEpochs::TaskEpochs(const TaskData& data, const PretrainOptions& options, const Plan& plan,
+                       Rank& rank, RunLog& log, const Progress& progress)
+    : data_(data),
+      options_(options),
+      plan_(plan),
+      rank_(rank),
+      log_(log),
+      steps_(data.epochs() > 0 ? data.steps_per_epoch() : 0) {
+  if (progress.iteration > 0 && !options.checkpoint.save.empty()) {
+    read_epochs(progress.iteration);
+  }
+}
+
+std::optional<std::int64_t> TaskEpochs::ended_by(std::int64_t iteration) const {
+  if (steps_ == 0 || iteration == 0 || iteration % steps_ != 0) {
+    return std::nullopt;
+  }
+  return iteration / steps_ - 1;
+}
+
+bool TaskEpochs::evaluated(std::int64_t epoch) const {
+  return std::ranges::find(epochs_, epoch, &Epoch::number) != epochs_.end();
+}
+
+std::string TaskEpochs::beginning_line(std::int64_t iteration) const {
+  return iteration % steps_ == 0 ? fmt::format("working on epoch {} ...", iteration / steps_ + 1)
+                                 : "";
+}
+
+void TaskEpochs::evaluate(std::int64_t epoch, const Progress& progress, const FeedOptions& feed,
+                          const std::function<void()>& pause) {
+  log_.line("calculating metrics ...");
+  Epoch result{.number = epoch, .iteration = progress.iteration};
+  TaskSamples all_samples;
+  std::vector<TaskOutputs> all_answers;
+  for (const TaskData::Set& set : data_.sets()) {
+    const auto start = std::chrono::steady_clock::now();
+    const std::vector<TaskOutputs> told = answers(set, feed, pause);
+    result.sets.push_back({set.name, judge(data_.kind(), *set.samples, told)});
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    say(epoch, result.sets.back(), elapsed.count());
+    if (epoch == kNoTraining) {
+      write_answers(set, told);
+    }
+    if (set.labelled) {
+      all_samples.insert(all_samples.end(), set.samples->begin(), set.samples->end());
+      all_answers.insert(all_answers.end(), told.begin(), told.end());
+    }
+  }
+  const TaskScores all = judge(data_.kind(), all_samples, all_answers);
+  log_.line(fmt::format(" >> |epoch: {}| overall: correct / total = {} / {} = {:.4f} %", epoch,
+                        all.correct, all.total, all.accuracy() * 100));
+  result.score = all.best_by(data_.kind().metric);
+  if (epoch != kNoTraining) {
+    log_.scalar("task score", result.score, progress);
+    epochs_.push_back(std::move(result));
+  }
+}
+
+void TaskEpochs::say(std::int64_t epoch, const SetScores& set, double seconds) const {
+  const TaskScores& s = set.scores;
+  const auto line = [&](const std::string& metric) {
+    log_.line(fmt::format(" > |epoch: {}| metrics for {}: {} elapsed time (sec): {:.3f}", epoch,
+                          set.name, metric, seconds));
+  };
+  const TaskMetric metric = data_.kind().metric;
+  if (metric == TaskMetric::correlation) {
+    return line(fmt::format("pearson = {} spearmanr = {} corr = {}", python_float(s.pearson),
+                            python_float(s.spearman), python_float(s.correlation())));
+  }
+  line(
+      fmt::format("correct / total = {} / {} = {:.4f} %,", s.correct, s.total, s.accuracy() * 100));
+  if (metric == TaskMetric::matthews) {
+    line(fmt::format("mcc = {} ,", python_float(s.matthews)));
+  } else if (metric == TaskMetric::f1) {
+    line(fmt::format("f1 = {} ,", python_float(s.f1)));
+  }
+}
+
+std::vector<TaskOutputs> TaskEpochs::answers(const TaskData::Set& set, const FeedOptions& feed,
+                                             const std::function<void()>& pause) {
+  const std::int64_t global = plan_.batch.global();
+  const TrainingData data(options_.data, {nullptr, data_.of_set(set, global), nullptr});
+  BatchFeed batches(data, Split::valid, feed, rank_.stream());
+  const auto samples = static_cast<std::int64_t>(set.samples->size());
+  std::vector<float> mine;
+  for (std::int64_t begin = 0; begin < samples; begin += global) {
+    pause();
+    const std::vector<float> more = rank_.answers(global / (plan_.micro_batch * plan_.data_ranks),
+                                                  [&](std::int64_t) { return batches.next(); });
+    mine.insert(mine.end(), more.begin(), more.end());
+  }
+  return gathered(mine, samples);
+}
+
+// Data-parallel ranks have micro-batches in turns; of the ranks that share one, the first of those
+// with the head speaks.
+std::vector<TaskOutputs> TaskEpochs::gathered(const std::vector<float>& mine,
+                                              std::int64_t num_samples) const {
+  std::vector<double> message;
+  if (!mine.empty() && rank_.mesh().coordinate(Axis::tensor) == 0) {
+    message.push_back(rank_.mesh().coordinate(Axis::data));
+    message.insert(message.end(), mine.begin(), mine.end());
+  }
+  const auto all = rank_.mesh().host().gather_numbers("answers", message);
+  const std::int64_t micro = plan_.micro_batch, block = micro * plan_.data_ranks;
+  const std::int64_t batches = (num_samples + plan_.batch.global() - 1) / plan_.batch.global();
+  const std::int64_t held = batches * plan_.batch.global() / plan_.data_ranks;  // by each
+  std::vector<TaskOutputs> outputs(static_cast<std::size_t>(num_samples));
+  for (const std::vector<double>& part : all) {
+    if (part.empty()) {
+      continue;
+    }
+    const auto rank = static_cast<std::int64_t>(part[0]);
+    const std::int64_t width = (std::ssize(part) - 1) / held;
+    for (std::int64_t i = 0; i < held; ++i) {
+      const std::int64_t sample = i / micro * block + rank * micro + i % micro;
+      if (sample < num_samples) {
+        const auto begin = part.begin() + 1 + i * width;
+        outputs[static_cast<std::size_t>(sample)].assign(begin, begin + width);
+      }
+    }
+  }
+  return outputs;
+}
+
+void TaskEpochs::write_answers(const TaskData::Set& set,
+                               const std::vector<TaskOutputs>& answers) const {
+  const std::string& folder = options_.checkpoint.save;
+  if (folder.empty() || rank_.mesh().host().rank() != 0) {
+    return;
+  }
+  const TaskKind& kind = data_.kind();
+  std::string text = "index\tprediction\n";
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    const auto told = static_cast<std::size_t>(chosen(answers[i]));
+    const std::string answer = kind.answer == TaskAnswer::number ? fmt::format("{}", answers[i][0])
+                               : kind.answer == TaskAnswer::choice
+                                   ? std::string(1, static_cast<char>('A' + told))
+                                   : std::string(kind.labels[told]);
+    text += fmt::format("{}\t{}\n", (*set.samples)[i].uid, answer);
+  }
+  std::filesystem::create_directories(folder);
+  AtomicFile file(std::filesystem::path(folder) / fmt::format("predictions_{}.tsv", set.name));
+  file.write(text);
+  file.commit();
+}
+
+const TaskEpochs::Epoch* TaskEpochs::best() const {
+  const auto found = std::ranges::max_element(epochs_, {}, &Epoch::score);
+  return found == epochs_.end() ? nullptr : &*found;
+}
+
+std::string TaskEpochs::to_json() const {
+  Json all = Json::array();
+  for (const Epoch& epoch : epochs_) {
+    Json sets = Json::object();
+    for (const SetScores& set : epoch.sets) {
+      sets[set.name] = json_of(data_.kind(), set.scores);
+    }
+    all.push_back({{"epoch", epoch.number},
+                   {"iteration", epoch.iteration},
+                   {"score", std::isfinite(epoch.score) ? Json(epoch.score) : Json(nullptr)},
+                   {"sets", sets}});
+  }
+  return Json{{"task", data_.kind().name}, {"best", best()->number}, {"epochs", all}}.dump(2) +
+         "\n";
+}
+
+void TaskEpochs::mark_best() const {
+  if (options_.checkpoint.save.empty() || rank_.mesh().host().rank() != 0) {
+    return;
+  }
+  try {
+    write_epochs();
+  } catch (const std::exception& error) {  // the checkpoints are there all the same
+    log_.warning(concat("the best epoch could not be marked: ", error.what()));
+  }
+}
+
+void TaskEpochs::write_epochs() const {
+  namespace fs = std::filesystem;
+  const fs::path folder = options_.checkpoint.save;
+  AtomicFile file(folder / kEpochs);
+  file.write(to_json());
+  file.commit();
+  const std::string name = step_name(best()->iteration);
+  if (fs::exists(folder / name)) {  // else its save failed, which was told
+    const fs::path link = folder / kBestName, fresh = folder / (std::string(kBestName) + ".tmp");
+    fs::remove(fresh);
+    fs::create_directory_symlink(name, fresh);
+    fs::rename(fresh, link);
+  }
+  log_.line(
+      fmt::format(" the best epoch so far is {}, {}", best()->number, (folder / name).string()));
+}
+
+void TaskEpochs::read_epochs(std::int64_t until) {
+  const std::filesystem::path path = std::filesystem::path(options_.checkpoint.save) / kEpochs;
+  if (!std::filesystem::exists(path)) {
+    return;
+  }
+  try {
+    const Json all = Json::parse(read_file(path));
+    for (const Json& each : all.at("epochs")) {
+      const Json& score = each.at("score");
+      Epoch epoch{.number = each.at("epoch"),
+                  .iteration = each.at("iteration"),
+                  .score = score.is_number() ? score.get<double>() : -INFINITY};
+      for (const auto& [name, set] : each.at("sets").items()) {
+        epoch.sets.push_back({name, scores_of(set)});
+      }
+      if (epoch.iteration <= until) {
+        epochs_.push_back(std::move(epoch));
+      }
+    }
+  } catch (const Json::exception& error) {
+    epochs_.clear();
+    log_.warning(
+        concat(path.string(), " cannot be read, and earlier epochs do not count: ", error.what()));
+  }
+}
+
+}  // namespace bloomery
