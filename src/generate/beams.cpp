@@ -58,14 +58,14 @@ std::vector<Generation> Generator::beams(const Request& request, std::int64_t co
   check(!request.tokens.empty(), "generation: prompt ", request.prompt, " has no token");
   check(count >= 1 && count <= options_.num_beams, count, " results of ", options_.num_beams,
         " beams; there can be from 1 to as many as beams");
-  const auto length = static_cast<std::int64_t>(request.tokens.size());
-  const std::int64_t space = room(length, request.prompt);
+  const std::vector<TokenId> begin = beginning(request);
+  const std::int64_t space = room(static_cast<std::int64_t>(request.tokens.size()), request.prompt);
   BeamSearch search({.num_beams = options_.num_beams,
                      .max_length = space,
                      .length_penalty = options_.length_penalty,
                      .num_ends = static_cast<std::int64_t>(options_.ends.size())});
   const auto text_of = [&](const Beam& beam) {
-    StopText text(tokenizer_, options_.stops, request.tokens);
+    StopText text(tokenizer_, options_.stops, continued(request));
     for (const TokenId token : beam.ids) {
       if (!options_.is_end(token)) {
         text.push(token);
@@ -78,11 +78,11 @@ std::vector<Generation> Generator::beams(const Request& request, std::int64_t co
     return options_.is_end(beam.ids.back()) || (!options_.stops.empty() && text_of(beam).stopped());
   };
 
-  Decoder decoder = make_decoder(options_.num_beams, length + space - 1);
-  decoder.feed({request.tokens});
+  Decoder decoder = make_decoder(options_.num_beams, std::ssize(begin) + space - 1);
+  feed(decoder, {request.tokens});
   ScoreRows scores;
   while (true) {
-    scores.compute(stream_.device().pool(), decoder, search, request.tokens,
+    scores.compute(stream_.device().pool(), decoder, search, begin,
                    options_.sampling.repetition_penalty);
     const std::vector<std::int64_t> parents = search.step(scores.rows(), ends);
     if (search.over()) {

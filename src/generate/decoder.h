@@ -16,6 +16,7 @@ struct DecoderOptions {
   std::int64_t num_sequences = 1;  // the most at a time
   std::int64_t capacity = 1;       // tokens of the longest sequence
   bool recompute = false;          // every pass computes whole sequences, nothing is cached
+  std::int64_t num_pages = 0;      // of the cache; 0: every sequence has room for its capacity
 };
 
 class Decoder {
@@ -23,11 +24,28 @@ class Decoder {
   // Model, stream and mesh must outlive the decoder. The model holds its whole vocabulary.
   Decoder(const Model& model, Stream& stream, Mesh& mesh, const DecoderOptions& options);
 
+  // Of a model with an encoder, before the first feed(): what each sequence is about, at least one
+  // token.
+  void read(const std::vector<std::vector<TokenId>>& texts);
   // Starts sequences with these tokens (at first), or adds them to the sequences there are: at
   // least one token for each.
   void feed(const std::vector<std::vector<TokenId>>& tokens);
+  // Tokens of a slot of the cache that somebody else keeps account of, beside those it has.
+  struct Piece {
+    std::int32_t slot = 0, length = 0;
+    std::vector<TokenId> tokens;
+  };
+  // Adds the pieces to their slots and returns logits, in the model's dtype: of what follows each
+  // piece or, with `every_token`, each token of them, where pieces are padded to the longest. Of a
+  // decoder with a cache that is not fed.
+  Tensor extend(std::span<const Piece> pieces, bool every_token);
+  // Logits, padding included, as numbers of the host; waits for them.
+  std::vector<float> numbers(const Tensor& logits);
   // From now on sequence i is what parents[i] was, and so are its logits.
   void select(std::span<const std::int64_t> parents);
+
+  // The tokens of a sequence so far are not seen by what follows; its logits stay. Without a cache.
+  void forget(std::int64_t sequence) { histories_.at(static_cast<std::size_t>(sequence)).clear(); }
 
   // What follows sequence i, one number for each token of the vocabulary without its padding; valid
   // until the next feed(). Waits for it after each feed().
@@ -46,6 +64,9 @@ class Decoder {
  private:
   Batch make_batch(const std::vector<std::vector<TokenId>>& tokens,
                    const std::vector<std::int64_t>& starts) const;
+  void add_encoder(Batch& batch) const;
+  std::vector<std::int32_t> text_lengths() const;
+  Tensor in_fp32(const Tensor& logits);
   void compute(const std::vector<std::vector<TokenId>>& tokens,
                const std::vector<std::int64_t>& starts);
 
@@ -55,6 +76,7 @@ class Decoder {
   DecoderOptions options_;
   std::unique_ptr<Cache> cache_;                 // null: histories_ are computed again
   std::vector<std::vector<TokenId>> histories_;  // of recompute
+  std::vector<std::vector<TokenId>> texts_;      // that the encoder reads; empty: there is none
   std::vector<std::int64_t> rows_;               // of the logits, by sequence; empty: not started
   Tensor logits_;                                // [rows, columns]
   std::unique_ptr<PinnedMemory> host_logits_;    // the same in fp32

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/round_up.h"
 #include "ops/sampling/token_choice.h"
 
 namespace bloomery {
@@ -10,43 +11,22 @@ namespace {
 
 constexpr std::int64_t kAhead = 8;
 
-// Fields of the state, each a row of numbers.
-enum Field { kSlots, kLengths, kActive, kTokens, kLeft, kDrawn, kLogitRows, kNumFields };
-
 }  // namespace
 
-DrawnTokens::DrawnTokens(Decoder& decoder, const SamplingOptions& options,
-                         std::span<const TokenId> ends, std::span<const Sequence> sequences)
+RandomKey draw_key(std::uint64_t seed, std::int64_t prompt, std::int64_t sample) {
+  return random_key(seed, concat("generate/prompt ", prompt, "/sample ", sample));
+}
+
+DrawnTokens::DrawnTokens(Decoder& decoder, std::span<const TokenId> ends, std::int64_t num_rows)
     : decoder_(decoder),
-      options_(options),
       ends_(ends.begin(), ends.end()),
+      capacity_(num_rows),
       ahead_(decoder.cache() != nullptr && decoder.stream().on_cuda() ? kAhead : 1),
-      num_going_(sequences.size()) {
-  const std::int64_t vocabulary = decoder.model_options().vocabulary.size;
-  for (std::size_t i = 0; i < sequences.size(); ++i) {
-    const Sequence& sequence = sequences[i];
-    Row row{.sequence = i,
-            .decoder_row = decoder.rows().at(i),
-            .key = random_key(options.seed, concat("generate/prompt ", sequence.prompt, "/sample ",
-                                                   sequence.sample)),
-            .left = static_cast<std::int32_t>(std::min<std::int64_t>(sequence.room, INT32_MAX))};
-    if (Cache* const cache = decoder.cache()) {
-      row.slot = cache->slot(static_cast<std::int64_t>(i));
-      row.length = static_cast<std::int32_t>(cache->length(static_cast<std::int64_t>(i)));
-    }
-    if (options.repetition_penalty != 1) {
-      row.occurred.resize(static_cast<std::size_t>(occurred_words(vocabulary)));
-      for (const TokenId token : sequence.tokens) {
-        row.occurred[static_cast<std::size_t>(token) / 32] |=
-            static_cast<std::int32_t>(1u << token % 32);
-      }
-    }
-    rows_.push_back(std::move(row));
-  }
-  Device& device = decoder.stream().device();
-  ring_rows_ = num_rows();
+      steps_(static_cast<std::size_t>(ahead_)) {
+  Stream& own = decoder.stream();
+  Device& device = own.device();
   ring_ = std::make_unique<PinnedMemory>(
-      device.kind(), static_cast<std::size_t>(ahead_ * num_rows()) * sizeof(Drawn));
+      device.kind(), static_cast<std::size_t>(ahead_ * num_rows) * sizeof(Drawn));
   for (std::int64_t i = 0; i < ahead_; ++i) {
     written_.push_back(std::make_unique<Event>(device));
   }
@@ -54,7 +34,11 @@ DrawnTokens::DrawnTokens(Decoder& decoder, const SamplingOptions& options,
     own_stream_ = std::make_unique<Stream>(device);
     overlap_.emplace(*own_stream_);
   }
-  upload();
+  state_ = Tensor::empty(own, DType::int32, {kNumFields * num_rows + 1});
+  keys_ = Tensor::empty(own, DType::int64, {num_rows});
+  sampling_ = Tensor::empty(own, DType::uint8,
+                            {num_rows * static_cast<std::int64_t>(sizeof(SamplingOptions))});
+  log_probabilities_ = Tensor::empty(own, DType::fp32, {num_rows});
 }
 
 DrawnTokens::~DrawnTokens() {
@@ -63,12 +47,74 @@ DrawnTokens::~DrawnTokens() {
   }
 }
 
-// What the host knows of the rows, to the device.
+DrawnTokens::Row DrawnTokens::make_row(const Sequence& sequence) const {
+  Row row{.sequence = sequence.number,
+          .logit_row = sequence.logit_row,
+          .sampling = sequence.sampling,
+          .key = sequence.key,
+          .slot = sequence.slot,
+          .length = sequence.forgets ? 0 : sequence.length,
+          .token = sequence.tokens.empty() ? 0 : sequence.tokens.back(),
+          .left = static_cast<std::int32_t>(std::min<std::int64_t>(sequence.room, INT32_MAX)),
+          .alternatives = sequence.alternatives};
+  if (sequence.sampling.repetition_penalty != 1 || sequence.sampling.has_biases()) {
+    row.occurred.resize(static_cast<std::size_t>(2 * occurred_words(vocabulary())));
+    for (const TokenId token : sequence.tokens) {
+      row.occurred[static_cast<std::size_t>(token) / 32] |=
+          static_cast<std::int32_t>(1u << token % 32);
+    }
+  }
+  if (!sequence.biases.empty() || sequence.sampling.has_biases()) {
+    row.biases.resize(static_cast<std::size_t>(vocabulary()));
+    for (const auto& [token, bias] : sequence.biases) {
+      row.biases[static_cast<std::size_t>(token)] += bias;
+    }
+  }
+  return row;
+}
+
+void DrawnTokens::add_fed(std::vector<Sequence> sequences) {
+  Cache* const cache = decoder_.cache();
+  for (std::size_t i = 0; i < sequences.size(); ++i) {
+    const auto number = static_cast<std::int64_t>(i);
+    sequences[i].logit_row = decoder_.rows().at(i);
+    if (cache != nullptr) {
+      sequences[i].slot = cache->slot(number);
+      sequences[i].length = static_cast<std::int32_t>(cache->length(number));
+    } else if (sequences[i].forgets) {
+      decoder_.forget(number);
+    }
+  }
+  add(sequences, decoder_.device_logits());
+}
+
+void DrawnTokens::add(std::span<const Sequence> sequences, const Tensor& logits) {
+  check(!in_flight() && !first_new_, "generation: sequences join between steps");
+  check(static_cast<std::int64_t>(num_going_ + sequences.size()) <= capacity_,
+        "generation: ", num_going_ + sequences.size(), " sequences, but there is room for ",
+        capacity_);
+  joined_ = num_enqueued_ > 0;
+  remove_ended();
+  first_new_ = rows_.size();
+  first_logits_ = logits;
+  for (const Sequence& sequence : sequences) {
+    rows_.push_back(make_row(sequence));
+  }
+  num_going_ += sequences.size();
+  upload();
+}
+
+// What the host knows of the rows, to the device. Where sequences come and go, steps are of a few
+// sizes only, since each size has its graph: rows at the end are not active.
 void DrawnTokens::upload() {
-  const auto n = rows_.size();
-  std::vector<std::int32_t> state(kNumFields * n + 1), occurred;
-  std::vector<std::int64_t> keys;
-  for (std::size_t i = 0; i < n; ++i) {
+  const auto n = static_cast<std::size_t>(capacity_);
+  const auto count = static_cast<std::int64_t>(rows_.size());
+  const bool rounded = joined_ && ahead_ > 1 && count > 8;
+  shape_ = {.rows = rounded ? std::min(round_up(count, std::int64_t{8}), capacity_) : count};
+  std::vector<std::int32_t> state(kNumFields * n + 1);
+  std::vector<std::int64_t> keys(n);
+  std::vector<SamplingOptions> sampling(n);
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
     const Row& row = rows_[i];
     state[kSlots * n + i] = row.slot;
     state[kLengths * n + i] = row.length;
@@ -76,17 +122,55 @@ void DrawnTokens::upload() {
     state[kTokens * n + i] = row.token;
     state[kLeft * n + i] = row.left;
     state[kDrawn * n + i] = row.drawn;
-    state[kLogitRows * n + i] = static_cast<std::int32_t>(row.decoder_row);
-    keys.push_back(static_cast<std::int64_t>(row.key));
-    occurred.insert(occurred.end(), row.occurred.begin(), row.occurred.end());
+    state[kLogitRows * n + i] = static_cast<std::int32_t>(row.logit_row);
+    keys[i] = static_cast<std::int64_t>(row.key);
+    sampling[i] = row.sampling;
+    shape_.occurred = shape_.occurred || !row.occurred.empty();
+    shape_.biases = shape_.biases || !row.biases.empty();
+    shape_.alternatives = shape_.alternatives || row.alternatives;
   }
   state.back() = static_cast<std::int32_t>(num_enqueued_ % ahead_);
   Stream& stream = decoder_.stream();
-  state_ = Tensor::from_host(stream, state, {static_cast<std::int64_t>(state.size())});
-  keys_ = Tensor::from_host(stream, keys, {num_rows()});
-  occurred_ = Tensor::from_host(stream, occurred, {static_cast<std::int64_t>(occurred.size())});
-  log_probabilities_ = Tensor::empty(stream, DType::fp32, {num_rows()});
+  stream.synchronize();  // as Tensor::from_host
+  stream.copy(state_.data(), state.data(), state_.bytes());
+  stream.copy(keys_.data(), keys.data(), keys_.bytes());
+  stream.copy(sampling_.data(), sampling.data(), sampling_.bytes());
+  upload_memory();
   stream.synchronize();
+}
+
+// Bits and biases of those rows that have them, zeros for the others.
+void DrawnTokens::upload_memory() {
+  Stream& stream = decoder_.stream();
+  const std::int64_t words = 2 * occurred_words(vocabulary());
+  if (shape_.occurred && !occurred_) {
+    occurred_ = Tensor::empty(stream, DType::int32, {capacity_, words});
+  }
+  if (shape_.biases && !biases_) {
+    biases_ = Tensor::empty(stream, DType::fp32, {capacity_, vocabulary()});
+  }
+  if (shape_.alternatives && !top_ring_) {
+    top_ring_ = std::make_unique<PinnedMemory>(
+        stream.device().kind(),
+        static_cast<std::size_t>(ahead_ * capacity_) * TopTokens::kMost * sizeof(Drawn));
+  }
+  const auto place = [&](const Tensor& all, std::size_t i, const auto& numbers) {
+    const std::size_t bytes = all.bytes() / static_cast<std::size_t>(capacity_);
+    char* const to = static_cast<char*>(all.data()) + i * bytes;
+    if (numbers.empty()) {
+      stream.fill(to, 0, bytes);
+    } else {
+      stream.copy(to, numbers.data(), bytes);
+    }
+  };
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    if (shape_.occurred) {
+      place(occurred_, i, rows_[i].occurred);
+    }
+    if (shape_.biases) {
+      place(biases_, i, rows_[i].biases);
+    }
+  }
 }
 
 // A graph is made for a number of rows, so that those that ended stay until half of them have.
@@ -94,140 +178,63 @@ bool DrawnTokens::wants_to_shrink() const {
   return num_going_ < rows_.size() && (ahead_ == 1 || num_going_ <= rows_.size() / 2);
 }
 
-void DrawnTokens::shrink() {
+void DrawnTokens::remove_ended() {
   std::vector<std::int64_t> kept;
   for (std::size_t i = 0; i < rows_.size(); ++i) {
     if (rows_[i].going) {
       kept.push_back(static_cast<std::int64_t>(i));
     }
   }
+  const bool removes = kept.size() < rows_.size();
   std::erase_if(rows_, [](const Row& row) { return !row.going; });
-  if (decoder_.cache() == nullptr) {
+  if (decoder_.cache() == nullptr && removes) {
     decoder_.select(kept);
   }
-  upload();
-  graph_.reset();
-  num_eager_ = 0;
 }
 
 bool DrawnTokens::has_work_ahead() const {
   return std::any_of(rows_.begin(), rows_.end(),
-                     [&](const Row& row) { return row.going && row.left > in_flight(); });
+                     [&](const Row& row) { return row.going && row.left > num_in_flight(); });
 }
 
-std::span<const DrawnTokens::Token> DrawnTokens::next() {
+std::span<const DrawnTokens::Token> DrawnTokens::next(bool ahead) {
   check(!over(), "generation: all sequences have ended");
-  if (in_flight() == 0 && wants_to_shrink()) {
-    shrink();
+  if (!in_flight() && !first_new_ && wants_to_shrink()) {
+    remove_ended();
+    upload();
   }
-  const std::int64_t ahead = wants_to_shrink() ? 1 : ahead_;
-  while (in_flight() == 0 || (in_flight() < ahead && has_work_ahead())) {
+  const std::int64_t most = !ahead || wants_to_shrink() ? 1 : ahead_;
+  while (!in_flight() || (num_in_flight() < most && has_work_ahead())) {
     enqueue();
   }
   read();
   return tokens_;
 }
 
-void DrawnTokens::end(std::size_t sequence) {
+void DrawnTokens::end(std::size_t number) {
   for (Row& row : rows_) {
-    if (row.sequence == sequence && row.going) {
+    if (row.sequence == number && row.going) {
       row.going = false;
       --num_going_;
     }
   }
-}
-
-void DrawnTokens::enqueue() {
-  if (num_enqueued_ == 0) {
-    draw(decoder_.device_logits(), true);
-  } else if (decoder_.cache() == nullptr) {
-    std::vector<std::vector<TokenId>> tokens;
-    for (const Row& row : rows_) {
-      tokens.push_back({row.token});
-    }
-    decoder_.feed(tokens);
-    draw(decoder_.device_logits(), false);
-  } else {
-    run_step();
+  if (over()) {  // of the steps that ran ahead nothing is wanted
+    stream().synchronize();
+    num_read_ = num_enqueued_;
   }
-  written_[static_cast<std::size_t>(num_enqueued_ % ahead_)]->record(stream());
-  ++num_enqueued_;
-}
-
-// The first steps make the plans of products and get the memory that a captured one may not ask
-// for.
-void DrawnTokens::run_step() {
-  constexpr int kWarmUp = 2;
-  if (!stream().on_cuda() || num_eager_ < kWarmUp) {
-    step_work();
-    ++num_eager_;
-    return;
-  }
-  if (!graph_) {
-    graph_.emplace().capture(stream(), [this] { step_work(); });
-  }
-  graph_->replay(stream());
-}
-
-void DrawnTokens::step_work() {
-  const std::int64_t n = num_rows();
-  const auto field = [&](Field which) { return state_.range(which * n, {n}); };
-  const auto numbers = [&](Field which) {
-    return static_cast<const std::int32_t*>(field(which).data());
-  };
-  Batch batch;
-  batch.num_sequences = n;
-  batch.length = 1;
-  batch.tokens = field(kTokens);
-  batch.positions = field(kLengths);
-  decoder_.cache()->begin({numbers(kSlots), numbers(kLengths), numbers(kActive)}, n);
-  draw(decoder_.forward(stream(), batch), false);
-}
-
-// `with_rows`: sequences may share rows of the logits.
-void DrawnTokens::draw(const Tensor& logits, bool with_rows) {
-  const std::int64_t n = num_rows();
-  auto* const state = static_cast<std::int32_t*>(state_.data());
-  auto* const logs = static_cast<float*>(log_probabilities_.data());
-  launch(stream(), SampleTokens{.options = options_,
-                                .count = n,
-                                .logits = logits,
-                                .vocabulary = decoder_.model_options().vocabulary.size,
-                                .logit_rows = with_rows ? state + kLogitRows * n : nullptr,
-                                .active = state + kActive * n,
-                                .keys = static_cast<const RandomKey*>(keys_.data()),
-                                .drawn = state + kDrawn * n,
-                                .occurred = options_.repetition_penalty == 1
-                                                ? nullptr
-                                                : static_cast<std::uint32_t*>(occurred_.data()),
-                                .tokens = state + kTokens * n,
-                                .log_probabilities = logs});
-  AdvanceRows advance{.count = n,
-                      .fed = num_enqueued_ > 0,
-                      .tokens = state + kTokens * n,
-                      .log_probabilities = logs,
-                      .lengths = state + kLengths * n,
-                      .active = state + kActive * n,
-                      .left = state + kLeft * n,
-                      .step = state + kNumFields * n,
-                      .ring = static_cast<Drawn*>(ring_->data()),
-                      .ring_steps = ahead_,
-                      .ring_rows = ring_rows_};
-  for (const TokenId end : ends_) {
-    if (advance.num_ends < AdvanceRows::kMaxEnds) {
-      advance.ends[advance.num_ends++] = end;
-    }
-  }
-  launch(stream(), advance);
 }
 
 // The oldest step that was not read.
 void DrawnTokens::read() {
   const std::int64_t place = num_read_ % ahead_;
   written_[static_cast<std::size_t>(place)]->synchronize();
-  const auto* const drawn = static_cast<const Drawn*>(ring_->data()) + place * ring_rows_;
+  const Step& step = steps_[static_cast<std::size_t>(place)];
+  const auto* const drawn = static_cast<const Drawn*>(ring_->data()) + place * capacity_;
+  const auto* const best = top_ring_ ? static_cast<const Drawn*>(top_ring_->data()) +
+                                           place * capacity_ * TopTokens::kMost
+                                     : nullptr;
   tokens_.clear();
-  for (std::size_t i = 0; i < rows_.size(); ++i) {
+  for (std::size_t i = step.first; i < rows_.size(); ++i) {
     Row& row = rows_[i];
     if (!row.going) {
       continue;
@@ -237,17 +244,33 @@ void DrawnTokens::read() {
     if (std::isnan(found.log_probability)) {
       fail_not_finite();
     }
-    row.length += num_read_ > 0 ? 1 : 0;
-    row.token = found.token;
-    row.drawn += 1;
+    row.length += step.fed ? 1 : 0;
     row.left -= 1;
-    if (!row.occurred.empty()) {
-      row.occurred[static_cast<std::size_t>(found.token) / 32] |=
-          static_cast<std::int32_t>(1u << found.token % 32);
+    note(row, found.token);
+    tokens_.push_back({row.sequence, found.token, found.log_probability, {}});
+    if (row.alternatives) {
+      tokens_.back().alternatives = {best + i * TopTokens::kMost, TopTokens::kMost};
     }
-    tokens_.push_back({row.sequence, found.token, found.log_probability});
   }
   ++num_read_;
+}
+
+// As SampleTokens does on the device.
+void DrawnTokens::note(Row& row, TokenId token) const {
+  row.token = token;
+  row.drawn += 1;
+  if (row.occurred.empty()) {
+    return;
+  }
+  const std::size_t word = static_cast<std::size_t>(token) / 32, words = row.occurred.size() / 2;
+  const auto bit = static_cast<std::int32_t>(1u << token % 32);
+  if (!row.biases.empty()) {
+    row.biases[static_cast<std::size_t>(token)] -=
+        drawn_penalty(row.sampling.presence_penalty, row.sampling.frequency_penalty,
+                      (row.occurred[words + word] & bit) == 0);
+  }
+  row.occurred[word] |= bit;
+  row.occurred[words + word] |= bit;
 }
 
 }  // namespace bloomery

@@ -11,6 +11,9 @@ Generator::Generator(const Model& model, Stream& stream, Mesh& mesh, const Token
   check(options.max_new_tokens >= 1 && options.num_beams >= 1, "generation of ",
         options.max_new_tokens, " tokens with ", options.num_beams,
         " beams; both must be at least 1");
+  check(!has_encoder() || options.start,
+        "a model with an encoder starts to write with a token of its own, which nothing here "
+        "names; give --tokenizer");
   for (const std::string& stop : options.stops) {
     check(!stop.empty(), "an empty stop string would end every text at once");
   }
@@ -29,8 +32,25 @@ std::int64_t Generator::room(std::int64_t prompt_length, std::int64_t number) co
   check(!positions || prompt_length <= *positions, "prompt ", number, " has ", prompt_length,
         " tokens, but the model has positions for ", positions.value_or(0),
         ": shorten it, or use a model with more positions");
-  return positions ? std::min(options_.max_new_tokens, *positions - prompt_length + 1)
+  const std::int64_t fed = has_encoder() ? 1 : prompt_length;
+  return positions ? std::min(options_.max_new_tokens, *positions - fed + 1)
                    : options_.max_new_tokens;
+}
+
+std::vector<TokenId> Generator::beginning(const Request& request) const {
+  return has_encoder() ? std::vector<TokenId>{*options_.start} : request.tokens;
+}
+
+std::span<const TokenId> Generator::continued(const Request& request) const {
+  return has_encoder() ? std::span<const TokenId>() : request.tokens;
+}
+
+void Generator::feed(Decoder& decoder, const std::vector<std::vector<TokenId>>& prompts) const {
+  if (!has_encoder()) {
+    return decoder.feed(prompts);
+  }
+  decoder.read(prompts);
+  decoder.feed(std::vector<std::vector<TokenId>>(prompts.size(), {*options_.start}));
 }
 
 Decoder Generator::make_decoder(std::int64_t num_sequences, std::int64_t capacity) const {

@@ -22,6 +22,8 @@ struct GenerateOptions {
   double length_penalty = 1;       // of beams: scores are divided by length^penalty
   std::vector<std::string> stops;  // texts that end a sequence; none is empty
   std::vector<TokenId> ends;       // tokens that end a sequence
+  std::optional<TokenId> start;    // of what a model with an encoder writes
+  std::optional<TokenId> unseen;   // a token that what follows it does not see
   bool recompute = false;          // without a cache
 
   bool is_end(TokenId token) const;
@@ -31,7 +33,7 @@ struct GenerateOptions {
 
 struct Request {
   std::int64_t prompt = 0, sample = 0;  // their numbers decide what is drawn
-  std::vector<TokenId> tokens;          // of the prompt, at least one
+  std::vector<TokenId> tokens;          // of the prompt, at least one; an encoder reads them
 };
 
 struct Generation {
@@ -67,6 +69,11 @@ class Generator {
 
  private:
   Decoder make_decoder(std::int64_t num_sequences, std::int64_t capacity) const;
+  bool has_encoder() const { return Model::decoder_begin(model_.options()) > 0; }
+  // What the decoder starts with, and what the text goes on from.
+  std::vector<TokenId> beginning(const Request& request) const;
+  std::span<const TokenId> continued(const Request& request) const;
+  void feed(Decoder& decoder, const std::vector<std::vector<TokenId>>& prompts) const;
 
   const Model& model_;
   Stream& stream_;

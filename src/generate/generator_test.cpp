@@ -2,6 +2,7 @@
 
 #include "generate/random_gpt_case.h"
 #include "harness/device_test.h"
+#include "ops/sampling/token_choice.h"
 #include "tokenizer/null_tokenizer.h"
 
 namespace bloomery::testing {
@@ -161,6 +162,29 @@ TEST_P(GeneratorTest, RotaryModelsHaveNoLastPosition) {
   gpt_ = make_gpt(rotary_gpt());
   const GenerateOptions options{.max_new_tokens = 60, .sampling = {.greedy = true}};
   EXPECT_EQ(sample(options, std::vector<Request>{{0, 0, {1, 2}}})[0].ids.size(), 60u);
+}
+
+// The token between documents decides the first token, and nothing after it.
+TEST_P(GeneratorTest, AnUnseenStartIsForgotten) {
+  for (const bool recompute : {false, true}) {
+    GenerateOptions options{.max_new_tokens = 12, .unseen = 44, .recompute = recompute};
+    const std::vector<Request> all = {{0, 0, {44}}, {1, 0, {3, 44}}, {2, 0, {44, 3}}};
+    const std::vector<Generation> found = sample(options, all);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      std::vector<TokenId> seen = all[i].tokens;
+      for (std::size_t t = 0; t < found[i].ids.size(); ++t) {
+        Decoder decoder(gpt_->model, gpt_->stream, gpt_->mesh, {.capacity = 40});
+        decoder.feed({seen});
+        const std::span<const float> logits = decoder.logits(0);
+        EXPECT_NEAR(found[i].log_probabilities[t],
+                    logits[static_cast<std::size_t>(found[i].ids[t])] - log_sum_exp(logits), 1e-4);
+        if (t == 0 && i < 2) {
+          seen.clear();
+        }
+        seen.push_back(found[i].ids[t]);
+      }
+    }
+  }
 }
 
 TEST_P(GeneratorTest, BeamsWithAndWithoutCache) {

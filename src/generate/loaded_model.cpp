@@ -1,6 +1,12 @@
 #include "generate/loaded_model.h"
 
+#include <algorithm>
 #include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "checkpoint/hf/adapter.h"
+#include "models/linear_weights.h"
 
 namespace bloomery {
 namespace {
@@ -36,6 +42,24 @@ void place(Stream& stream, Parameter& parameter, const Tensor& host) {
   stream.synchronize();  // the host's numbers end here
 }
 
+// Makes the codes of a weight that is on the CPU.
+void quantize(Stream& stream, QuantizedWeights& quantized, const Parameter& parameter,
+              const Tensor& host) {
+  Tensor numbers = host;
+  if (stream.on_cuda()) {
+    numbers = Tensor::empty(stream, host.dtype(), host.shape());
+    stream.copy(numbers.data(), host.data(), host.bytes());
+  }
+  quantized.put_rows(parameter, 0, numbers);
+  stream.synchronize();  // the host's numbers end here
+}
+
+bool separates_documents(const RunState* state) {
+  const auto options =
+      nlohmann::json::parse(state != nullptr ? state->options : "{}", nullptr, false);
+  return options.is_object() && options.value("reset-attention-mask", nlohmann::json()) == true;
+}
+
 ModelOptions for_inference(ModelOptions options) {
   options.vocabulary.padded_in_softmax = false;
   options.vocabulary.fp16_loss = false;
@@ -55,13 +79,29 @@ LoadedModel::LoadedModel(const LoadOptions& options, const Log& log)
     host = std::make_unique<Device>(DeviceOptions{.num_threads = options.device.num_threads});
     host_stream = std::make_unique<Stream>(*host);
   }
-  const auto source = open_model(host_stream ? *host_stream : *stream_, options.path, log);
+  Stream& reading = host_stream ? *host_stream : *stream_;
+  auto source = open_model(reading, options.path, log);
+  if (!options.adapter.empty()) {
+    source = with_adapter(std::move(source), Adapter(reading, options.adapter));
+  }
+  if (options.merges_adapter && source->record().model.adapter.enabled) {
+    source = merged(std::move(source));
+  }
   folder_ = source->folder();
+  check(!source->record().model.task.any(), folder_.string(),
+        " has the head of a task in place of one for tokens: finetune --task NAME --load ",
+        folder_.string(), " --epochs 0 evaluates it");
   token_ids_ = source->token_ids();
+  separate_documents_ = separates_documents(source->state());
   tokenizer_options_ = names_tokenizer(options.tokenizer) ? std::optional(options.tokenizer)
                                                           : source->record().tokenizer;
   dtype_ = options.dtype.value_or(stream_->on_cuda() ? source->record().dtype : DType::fp32);
   model_ = std::make_unique<Model>(for_inference(source->record().model), *mesh_, dtype_);
+  if (options.quantized != QuantizedFormat::none) {
+    quantized_ = std::make_unique<QuantizedWeights>(*stream_, options.quantized, dtype_,
+                                                    linear_weights(*model_));
+    device_->service<QuantizedWeightsInUse>().weights = quantized_.get();
+  }
   load_weights(*source);
 }
 
@@ -72,7 +112,9 @@ void LoadedModel::load_weights(const ModelSource& source) {
       // On the CPU the result belongs to this model's own stream, else to the reader's.
       weight = converted(stream_->on_cuda() ? source.stream() : *stream_, weight, dtype_);
     }
-    if (!stream_->on_cuda() && weight.shape() == parameter->local_shape) {
+    if (quantized_ && quantized_->find(*parameter) != nullptr) {
+      quantize(*stream_, *quantized_, *parameter, weight);
+    } else if (!stream_->on_cuda() && weight.shape() == parameter->local_shape) {
       parameter->value = std::move(weight);
     } else {
       place(*stream_, *parameter, weight);
@@ -96,7 +138,8 @@ const Tokenizer& LoadedModel::tokenizer() {
 
 EncodeOptions LoadedModel::encode_options() const {
   const bool megatron = tokenizer_options_ && tokenizer_options_->type == "GPT2BPETokenizer";
-  return {.parse_special = !megatron};
+  return {.add_special_tokens = has_encoder() && token_ids_.decoder_start.has_value(),
+          .parse_special = !megatron};
 }
 
 std::optional<TokenId> LoadedModel::end_of_document() {
@@ -107,6 +150,56 @@ std::optional<TokenId> LoadedModel::end_of_document() {
     }
   }
   return token_ids_.eos ? std::optional(static_cast<TokenId>(*token_ids_.eos)) : std::nullopt;
+}
+
+std::vector<TokenId> LoadedModel::ends() {
+  std::vector<TokenId> ends;
+  const auto add = [&](std::optional<std::int64_t> token) {
+    if (token && *token >= 0 && *token < options().vocabulary.size &&
+        std::find(ends.begin(), ends.end(), *token) == ends.end()) {
+      ends.push_back(static_cast<TokenId>(*token));
+    }
+  };
+  add(end_of_document());
+  if (has_encoder()) {
+    add(tokenizer().find("[EOS]"));
+  }
+  add(token_ids_.eos);
+  const auto file = folder_ / "generation_config.json";
+  if (!std::filesystem::exists(file)) {
+    return ends;
+  }
+  const auto config = nlohmann::json::parse(read_file(file), nullptr, false);
+  check(config.is_object(), file.string(), " is not a JSON object");
+  const auto named = config.find("eos_token_id");
+  if (named != config.end()) {
+    for (const auto& id : named->is_array() ? *named : nlohmann::json::array({*named})) {
+      add(id.is_number_integer() ? std::optional(id.get<std::int64_t>()) : std::nullopt);
+    }
+  }
+  return ends;
+}
+
+std::vector<std::filesystem::path> LoadedModel::text_folders() const {
+  std::vector<std::filesystem::path> folders;
+  if (tokenizer_options_ && !tokenizer_options_->path.empty()) {
+    const std::filesystem::path path = tokenizer_options_->path;
+    folders.push_back(std::filesystem::is_directory(path) ? path : path.parent_path());
+  }
+  folders.push_back(folder_);
+  std::erase_if(folders, [](const auto& path) { return !std::filesystem::is_directory(path); });
+  return folders;
+}
+
+std::optional<TokenId> LoadedModel::start_of_answer() {
+  if (!has_encoder()) {
+    return std::nullopt;
+  }
+  if (token_ids_.decoder_start) {
+    return static_cast<TokenId>(*token_ids_.decoder_start);
+  }
+  const auto named = tokenizer().find("[BOS]");
+  return named ? named : tokenizer().special().bos;
 }
 
 Context LoadedModel::context(const Batch& batch, Cache* cache) {

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "checkpoint/model_source.h"
 #include "models/model.h"
+#include "ops/quantized/quantized_weights.h"
 #include "tokenizer/load.h"
 
 namespace bloomery {
@@ -19,7 +20,10 @@ struct LoadOptions {
   // What to compute in. None: on a GPU what training computed in (of a Hugging Face model: what its
   // weights are stored in), on the CPU fp32.
   std::optional<DType> dtype;
-  TokenizerOptions tokenizer;  // where it names one, it is used instead of the model's own
+  QuantizedFormat quantized = QuantizedFormat::none;  // of the linear layers in blocks
+  TokenizerOptions tokenizer;     // where it names one, it is used instead of the model's own
+  std::filesystem::path adapter;  // of PEFT's, that stands beside the weights; empty: none
+  bool merges_adapter = false;    // what stands beside the weights is added to them
 };
 
 class LoadedModel {
@@ -43,10 +47,25 @@ class LoadedModel {
   // Loaded at first use. An Error when none is known.
   const Tokenizer& tokenizer();
   // How texts become tokens: as in preprocessing, where Megatron's GPT-2 type takes special tokens
-  // that a text spells for plain text.
+  // that a text spells for plain text. What an encoder of Hugging Face's reads ends as there.
   EncodeOptions encode_options() const;
   // The token that ends a document: of the tokenizer, else of the model's configuration.
   std::optional<TokenId> end_of_document();
+
+  // The tokens that end a text: those that tokenizer, configuration and generation_config.json
+  // name.
+  std::vector<TokenId> ends();
+  // Where files beside the tokenizer are, such as its chat template: folders that exist.
+  std::vector<std::filesystem::path> text_folders() const;
+
+  // Whether training hid documents from each other (--reset-attention-mask): then a text does not
+  // see the end-of-document token that it starts from.
+  bool has_separate_documents() const { return separate_documents_; }
+
+  // Whether it reads a text and writes another one, and the token that the second starts with: of
+  // the model's configuration, else the tokenizer's.
+  bool has_encoder() const { return Model::decoder_begin(options()) > 0; }
+  std::optional<TokenId> start_of_answer();
 
   // For a forward pass without gradients or dropout.
   Context context(const Batch& batch, Cache* cache = nullptr);
@@ -58,9 +77,11 @@ class LoadedModel {
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<Mesh> mesh_;
   std::unique_ptr<Model> model_;
+  std::unique_ptr<QuantizedWeights> quantized_;  // null: all weights are values
   DType dtype_ = DType::fp32;
   std::filesystem::path folder_;
   HfTokenIds token_ids_;
+  bool separate_documents_ = false;
   std::optional<TokenizerOptions> tokenizer_options_;
   std::shared_ptr<const Tokenizer> tokenizer_;
 };

@@ -58,20 +58,28 @@ std::vector<Generation> Generator::sample(std::span<const Request> requests,
   std::vector<Generation> results;
   std::vector<Running> running;
   std::vector<DrawnTokens::Sequence> sequences;
+  std::vector<std::vector<TokenId>> beginnings;
+  beginnings.reserve(requests.size());  // sequences refer to them
   std::int64_t capacity = 1;
   for (const Request& request : requests) {
-    const auto length = static_cast<std::int64_t>(request.tokens.size());
-    const std::int64_t space = room(length, request.prompt);
-    capacity = std::max(capacity, length + space - 1);
-    running.push_back({.room = space, .text = {tokenizer_, options_.stops, request.tokens}});
-    sequences.push_back({request.prompt, request.sample, request.tokens, space});
+    const std::int64_t space = room(std::ssize(request.tokens), request.prompt);
+    beginnings.push_back(beginning(request));
+    capacity = std::max(capacity, static_cast<std::int64_t>(beginnings.back().size()) + space - 1);
+    running.push_back({.room = space, .text = {tokenizer_, options_.stops, continued(request)}});
+    sequences.push_back({.number = sequences.size(),
+                         .sampling = options_.sampling,
+                         .key = draw_key(options_.sampling.seed, request.prompt, request.sample),
+                         .tokens = beginnings.back(),
+                         .room = space,
+                         .forgets = options_.unseen == beginnings.back().back()});
     results.push_back({.prompt = request.prompt, .sample = request.sample});
   }
   const Prompts prompts(requests);
   Decoder decoder = make_decoder(static_cast<std::int64_t>(requests.size()), capacity);
-  decoder.feed(prompts.tokens);
+  feed(decoder, prompts.tokens);
   decoder.select(prompts.of_request);
-  DrawnTokens tokens(decoder, options_.sampling, options_.ends, sequences);
+  DrawnTokens tokens(decoder, options_.ends, std::ssize(sequences));
+  tokens.add_fed(sequences);
   while (!tokens.over()) {
     for (const DrawnTokens::Token& drawn : tokens.next()) {
       bool more = false;

@@ -3,7 +3,7 @@
 #include <span>
 #include <utility>
 
-#include "tasks/python_text.h"
+#include "data/input/python_text.h"
 
 namespace bloomery {
 namespace {

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "tasks/python_text.h"
+#include "data/input/python_text.h"
 
 namespace bloomery {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tasks/python_text.h"
+#include "data/input/python_text.h"
 #include "tasks/scorer.h"
 #include "tasks/text_input.h"
 

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "data/indexed_corpus.h"
+#include "data/input/python_text.h"
 #include "tasks/detokenize.h"
-#include "tasks/python_text.h"
 #include "tasks/scorer.h"
 #include "tasks/text_input.h"
 

@@ -1,0 +1,278 @@
+#include "generate/engine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace bloomery {
+namespace {
+
+constexpr const char* kNoTime = "the server ended before the answer was done";
+
+// Of a sample, for its prompt and all that may follow.
+std::int64_t pages_of_sample(const EngineRequest& request) {
+  return cache_pages(std::ssize(request.prompt) + request.max_tokens);
+}
+// Of these the first ones that no sample writes to any more when the prompt is computed.
+std::int64_t shared_pages(const EngineRequest& request) {
+  return request.forgets_prompt ? 0 : std::ssize(request.prompt) / kCachePage;
+}
+std::int64_t pages_of(const EngineRequest& request) {
+  const std::int64_t shared = shared_pages(request);
+  return shared + request.num_samples * (pages_of_sample(request) - shared);
+}
+
+}  // namespace
+
+Engine::Engine(const Model& model, Stream& stream, Mesh& mesh, const Tokenizer& tokenizer,
+               const EngineOptions& options)
+    : tokenizer_(tokenizer),
+      stream_(stream),
+      vocabulary_(model.options().vocabulary.size),
+      options_(options),
+      num_pages_(options.cache_tokens > 0 ? cache_pages(options.cache_tokens)
+                                          : options.num_sequences * cache_pages(options.capacity)),
+      decoder_(model, stream, mesh,
+               {.num_sequences = options.num_sequences,
+                .capacity = options.capacity,
+                .num_pages = num_pages_}),
+      pages_(num_pages_) {
+  check(Model::decoder_begin(model.options()) == 0,
+        "a model with an encoder cannot be served; `bloomery generate` runs it");
+  check(options.prompt_piece >= 1 && options.max_waiting >= 1,
+        "the engine needs room for at least one token of a prompt and one waiting request");
+  restart();
+}
+
+// All slots and pages are free, nothing is drawn.
+void Engine::restart() {
+  drawn_.reset();
+  drawn_ =
+      std::make_unique<DrawnTokens>(decoder_, std::span<const TokenId>(), options_.num_sequences);
+  free_slots_.resize(static_cast<std::size_t>(options_.num_sequences));
+  std::iota(free_slots_.rbegin(), free_slots_.rend(), 0);
+  pages_ = PagePool(num_pages_);
+}
+
+void Engine::check_request(const EngineRequest& r) const {
+  check(!r.prompt.empty(), "the prompt has no token");
+  for (const TokenId token : r.prompt) {
+    check(token >= 0 && token < vocabulary_, "the prompt has token ", token,
+          ", but the model knows those from 0 to ", vocabulary_ - 1);
+  }
+  const std::int64_t length = std::ssize(r.prompt);
+  check(r.max_tokens >= 0 && length <= options_.capacity &&
+            r.max_tokens <= options_.capacity - length,
+        "the prompt has ", length, " tokens and ", r.max_tokens,
+        " are to follow, but there is room for ", options_.capacity, " together");
+  check(r.num_samples >= 1 && r.num_samples <= options_.num_sequences, r.num_samples,
+        " samples were asked for, from 1 to ", options_.num_sequences, " can be made");
+  check(pages_of(r) <= num_pages_, r.num_samples, " samples of ", length, " + ", r.max_tokens,
+        " tokens take ", pages_of(r) * kCachePage, " places of the cache, which has ",
+        num_pages_ * kCachePage);
+  check(r.num_alternatives >= 0 && r.num_alternatives <= TopTokens::kMost, r.num_alternatives,
+        " alternatives were asked for, there can be up to ", TopTokens::kMost);
+  for (const auto& [token, bias] : r.biases) {
+    check(token >= 0 && token < vocabulary_ && std::isfinite(bias), "a bias of ", bias,
+          " for token ", token, ": tokens are from 0 to ", vocabulary_ - 1);
+  }
+  for (const std::string& stop : r.stops) {
+    check(!stop.empty(), "an empty stop string would end every text at once");
+  }
+}
+
+Engine::Answer Engine::submit(EngineRequest request, std::shared_ptr<EngineListener> listener) {
+  std::vector<Submission> one;
+  one.push_back({std::move(request), std::move(listener)});
+  return submit(std::move(one));
+}
+
+Engine::Answer Engine::submit(std::vector<Submission> submissions) {
+  for (const Submission& each : submissions) {
+    check_request(each.request);
+  }
+  const std::lock_guard lock(mutex_);
+  if (closed_) {
+    return Answer::closed;
+  }
+  if (std::ssize(waiting_) >= options_.max_waiting) {
+    return Answer::busy;
+  }
+  for (Submission& each : submissions) {
+    const std::int64_t samples = each.request.num_samples;
+    waiting_.push_back({.request = std::move(each.request),
+                        .listener = std::move(each.listener),
+                        .slots = {},
+                        .pages = {},
+                        .scores = {},
+                        .num_going = samples});
+  }
+  status_.waiting = std::ssize(waiting_);
+  arrived_.notify_one();
+  return Answer::accepted;
+}
+
+Engine::Answer Engine::submit_work(std::function<void()> work) {
+  const std::lock_guard lock(mutex_);
+  if (closed_ || std::ssize(works_) >= options_.max_waiting) {
+    return closed_ ? Answer::closed : Answer::busy;
+  }
+  works_.push_back(std::move(work));
+  arrived_.notify_one();
+  return Answer::accepted;
+}
+
+void Engine::close() {
+  const std::lock_guard lock(mutex_);
+  if (!closed_) {
+    closed_ = true;
+    closed_at_ = std::chrono::steady_clock::now();
+  }
+  arrived_.notify_one();
+}
+
+bool Engine::drained_long_enough() {
+  const std::lock_guard lock(mutex_);
+  return closed_ && std::chrono::steady_clock::now() - closed_at_ >
+                        std::chrono::duration<double>(options_.drain_seconds);
+}
+
+void Engine::fail_waiting() {
+  const std::lock_guard lock(mutex_);
+  for (const Asked& asked : waiting_) {
+    asked.listener->on_failure(kNoTime);
+  }
+  waiting_.clear();
+}
+
+void Engine::give_room(Asked& asked) {
+  const std::int64_t each = pages_of_sample(asked.request), shared = shared_pages(asked.request);
+  for (std::int64_t i = 0; i < asked.request.num_samples; ++i) {
+    asked.slots.push_back(free_slots_.back());
+    free_slots_.pop_back();
+    if (i == 0) {
+      asked.pages.push_back(pages_.take(each));
+      continue;
+    }
+    std::vector<std::int32_t> pages(asked.pages[0].begin(), asked.pages[0].begin() + shared);
+    pages_.share(pages);
+    const std::vector<std::int32_t> own = pages_.take(each - shared);
+    pages.insert(pages.end(), own.begin(), own.end());
+    asked.pages.push_back(std::move(pages));
+  }
+}
+
+// Requests get their slots and pages in the order in which they came.
+void Engine::accept() {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(waiting_, [&](const Asked& asked) {
+    const bool gone = !asked.listener->wanted();
+    if (gone) {
+      asked.listener->on_dropped();
+      ++status_.dropped;
+    }
+    return gone;
+  });
+  while (!waiting_.empty() && waiting_.front().request.num_samples <= std::ssize(free_slots_) &&
+         pages_of(waiting_.front().request) <= pages_.num_free()) {
+    give_room(asked_.emplace_back(std::move(waiting_.front())));
+    waiting_.pop_front();
+  }
+  status_.waiting = std::ssize(waiting_);
+}
+
+void Engine::release(AskedPlace asked) {
+  free_slots_.insert(free_slots_.end(), asked->slots.begin(), asked->slots.end());
+  for (const std::vector<std::int32_t>& pages : asked->pages) {
+    pages_.give_back(pages);
+  }
+  asked_.erase(asked);
+}
+
+// Slots and pages of a sequence that steps in flight still write to are given to others only when
+// nothing is in flight, since prompts are computed then alone.
+void Engine::drop_unwanted() {
+  for (auto asked = asked_.begin(); asked != asked_.end();) {
+    const auto next = std::next(asked);
+    if (!asked->listener->wanted()) {
+      for (auto place = running_.begin(); place != running_.end();) {
+        if (place->second.asked == asked) {
+          drawn_->end(place->first);
+          place = running_.erase(place);
+        } else {
+          ++place;
+        }
+      }
+      asked->listener->on_dropped();
+      ++status_.dropped;
+      release(asked);
+    }
+    asked = next;
+  }
+}
+
+void Engine::fail(const std::string& message) {
+  running_.clear();
+  for (const Asked& asked : asked_) {
+    asked.listener->on_failure(message);
+  }
+  asked_.clear();
+  restart();
+}
+
+bool Engine::step() {
+  std::function<void()> work;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!works_.empty() && !drawn_->in_flight()) {
+      work = std::move(works_.front());
+      works_.pop_front();
+    }
+  }
+  bool idle = false;
+  try {
+    if (work) {
+      work();
+    }
+    drop_unwanted();
+    accept();
+    idle = asked_.empty() && !work;
+    if (prompt_waits() && !drawn_->in_flight()) {
+      compute_prompts();
+    }
+    if (!drawn_->over()) {
+      for (const DrawnTokens::Token& drawn : drawn_->next(!prompt_waits())) {
+        take(drawn);
+      }
+    }
+    status_.steps += idle ? 0 : 1;
+  } catch (const std::exception& error) {
+    fail(error.what());
+  }
+  show_status();
+  return !idle;
+}
+
+void Engine::show_status() {
+  status_.running = std::ssize(running_);
+  status_.pages_taken = pages_.num_pages() - pages_.num_free();
+}
+
+void Engine::run() {
+  while (true) {
+    if (drained_long_enough()) {
+      fail(kNoTime);
+      fail_waiting();
+    }
+    if (step()) {
+      continue;
+    }
+    std::unique_lock lock(mutex_);
+    if (closed_ && waiting_.empty() && works_.empty()) {
+      return;
+    }
+    arrived_.wait(lock, [&] { return closed_ || !waiting_.empty() || !works_.empty(); });
+  }
+}
+
+}  // namespace bloomery

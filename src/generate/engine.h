@@ -1,0 +1,161 @@
+// One model for the requests of many: sequences join and leave at every step, prompts are computed
+// in pieces between steps. What a request gets does not depend on the others.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "generate/drawn_tokens.h"
+#include "generate/generator.h"
+#include "generate/page_pool.h"
+#include "generate/stop_text.h"
+
+namespace bloomery {
+
+struct EngineOptions {
+  std::int64_t num_sequences = 16;  // at a time
+  std::int64_t capacity = 1024;     // tokens of a sequence, prompt and answer
+  std::int64_t cache_tokens = 0;    // of all sequences; 0: as many as they can have
+  std::int64_t prompt_piece = 512;  // tokens of prompts that are computed between two steps
+  std::int64_t max_waiting = 64;    // requests
+  double drain_seconds = 1e9;       // after close(): what is not done by then fails
+};
+
+struct EngineRequest {
+  std::vector<TokenId> prompt;
+  std::int64_t max_tokens = 16;    // new ones; 0: the prompt is only scored
+  std::int64_t prompt_number = 0;  // decides, beside seed and sample, what is drawn
+  std::int64_t num_samples = 1;
+  SamplingOptions sampling;
+  TokenBiases biases;
+  std::vector<std::string> stops;  // none is empty
+  std::vector<TokenId> ends;
+  std::int64_t num_alternatives = 0;  // likeliest tokens beside each, at most TopTokens::kMost
+  bool score_prompt = false;          // log-probabilities of the prompt's tokens are wanted
+  bool forgets_prompt = false;        // it decides the first token only (DrawnTokens::Sequence)
+};
+
+struct ScoredToken {
+  TokenId token = 0;
+  float log_probability = 0;        // as the model gives it
+  std::vector<Drawn> alternatives;  // as many as asked for, best first
+};
+
+// Who asked. The engine's thread calls the functions; none may throw or wait.
+class EngineListener {
+ public:
+  virtual ~EngineListener() = default;
+  virtual bool wanted() const = 0;  // false: the engine drops the request soon
+  // All tokens of the prompt, if asked for; the first has no probability.
+  virtual void on_prompt(std::vector<ScoredToken>) {}
+  // `text`: what the token makes certain (StopText), perhaps nothing.
+  virtual void on_token(std::int64_t sample, const ScoredToken& token, const std::string& text) = 0;
+  // `text`: what was held back.
+  virtual void on_end(std::int64_t sample, Finish finish, const std::string& text) = 0;
+  // Nothing follows: it was no longer wanted, or the engine failed.
+  virtual void on_dropped() = 0;
+  virtual void on_failure(const std::string& message) = 0;
+};
+
+// For observers, who may be other threads.
+struct EngineStatus {
+  std::atomic<std::int64_t> running = 0, waiting = 0;  // sequences, requests
+  std::atomic<std::int64_t> pages_taken = 0;           // of the cache
+  std::atomic<std::int64_t> prompt_tokens = 0, new_tokens = 0, steps = 0, dropped = 0;  // so far
+};
+
+class Engine {
+ public:
+  // Everything referred to must outlive the engine. The model is a decoder without an encoder.
+  Engine(const Model& model, Stream& stream, Mesh& mesh, const Tokenizer& tokenizer,
+         const EngineOptions& options);
+
+  const EngineOptions& options() const { return options_; }
+  const EngineStatus& status() const { return status_; }
+  std::int64_t num_pages() const { return num_pages_; }  // of the cache
+
+  // From any thread. An Error says what is wrong with a request itself.
+  enum class Answer { accepted, busy, closed };
+  Answer submit(EngineRequest request, std::shared_ptr<EngineListener> listener);
+  struct Submission {
+    EngineRequest request;
+    std::shared_ptr<EngineListener> listener;
+  };
+  Answer submit(std::vector<Submission> submissions);  // all or none
+  // Something else to do with the model, alone, between two steps.
+  Answer submit_work(std::function<void()> work);
+  void close();  // no more is accepted
+
+  // On the thread that made the engine. One step; false: there was nothing to do.
+  bool step();
+  // Steps until close() was called and all that was accepted is done.
+  void run();
+
+ private:
+  struct Asked {
+    EngineRequest request;
+    std::shared_ptr<EngineListener> listener;
+    std::vector<std::int32_t> slots;  // of its samples; the prompt is computed in the first
+    std::vector<std::vector<std::int32_t>> pages;  // of their tokens, all that may come
+    std::int64_t computed = 0;                     // tokens of the prompt
+    std::vector<ScoredToken> scores;               // of those
+    std::int64_t num_going = 0;                    // samples
+  };
+  using AskedPlace = std::list<Asked>::iterator;
+  struct Running {
+    AskedPlace asked;
+    std::int64_t sample = 0, count = 0;  // tokens drawn
+    std::int32_t slot = 0;
+    StopText text;
+  };
+
+  void check_request(const EngineRequest& request) const;
+  void accept();
+  void give_room(Asked& asked);
+  void drop_unwanted();
+  bool prompt_waits() const;
+  void compute_prompts();
+  std::vector<AskedPlace> choose_pieces(std::vector<Decoder::Piece>& pieces);
+  void score(Asked& asked, std::span<const float> logits, std::int64_t columns,
+             std::span<const TokenId> piece);
+  void start(AskedPlace asked, std::int64_t logit_row, std::vector<DrawnTokens::Sequence>& joining);
+  void take(const DrawnTokens::Token& drawn);
+  void end(std::size_t number);
+  void release(AskedPlace asked);
+  void fail(const std::string& message);
+  void fail_waiting();
+  void show_status();
+  bool drained_long_enough();
+  void restart();
+
+  const Tokenizer& tokenizer_;
+  Stream& stream_;
+  const std::int64_t vocabulary_;
+  EngineOptions options_;
+  const std::int64_t num_pages_;
+  Decoder decoder_;
+  std::unique_ptr<DrawnTokens> drawn_;
+
+  std::mutex mutex_;  // of what other threads reach
+  std::condition_variable arrived_;
+  std::deque<Asked> waiting_;
+  std::deque<std::function<void()>> works_;
+  bool closed_ = false;
+  std::chrono::steady_clock::time_point closed_at_;
+
+  std::list<Asked> asked_;  // accepted; in their order
+  std::map<std::size_t, Running> running_;
+  std::size_t next_number_ = 0;
+  std::vector<std::int32_t> free_slots_;
+  PagePool pages_;
+  EngineStatus status_;
+};
+
+}  // namespace bloomery

@@ -1,0 +1,236 @@
+// Megatron's PUT /api.
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "serve/api_error.h"
+#include "serve/megatron_request.h"
+#include "serve/service.h"
+
+namespace bloomery {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+std::string printed(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// The token that a text is by itself.
+std::optional<TokenId> token_of(const ServedModel& model, std::string_view text) {
+  std::vector<TokenId> ids;
+  model.tokenizer().make_encoder()->encode(text, ids);
+  return ids.size() == 1 ? std::optional(ids[0]) : std::nullopt;
+}
+
+Json segments(const ServedModel& model, std::span<const TokenId> ids) {
+  Json texts = Json::array();
+  for (const TokenId id : ids) {
+    texts.push_back(model.plain_token_text(id));
+  }
+  return texts;
+}
+
+std::string text_of(const ServedModel& model, std::vector<TokenId> ids) {
+  std::erase_if(ids, [&](TokenId id) { return id >= model.tokenizer().vocab_size(); });
+  return model.tokenizer().decode(ids);
+}
+
+// All prompts, answered together.
+class Answer : public std::enable_shared_from_this<Answer> {
+ public:
+  Answer(const AnswerTools& tools, std::shared_ptr<HttpExchange> exchange, bool logprobs,
+         std::vector<std::vector<TokenId>> prompts)
+      : tools_(tools),
+        exchange_(std::move(exchange)),
+        logprobs_(logprobs),
+        deadline_(Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                     std::chrono::duration<double>(tools.options.request_seconds))),
+        ids_(std::move(prompts)),
+        logs_(ids_.size()),
+        left_(ids_.size()) {}
+
+  class Listener final : public EngineListener {
+   public:
+    Listener(std::shared_ptr<Answer> answer, std::size_t prompt)
+        : answer_(std::move(answer)), prompt_(prompt) {}
+    bool wanted() const override {
+      return !answer_->over_ && !answer_->exchange_->left() && Clock::now() < answer_->deadline_;
+    }
+    void on_prompt(std::vector<ScoredToken> scores) override {
+      for (std::size_t i = 1; i < scores.size(); ++i) {
+        answer_->logs_[prompt_].push_back(scores[i].log_probability);
+      }
+    }
+    void on_token(std::int64_t, const ScoredToken& token, const std::string&) override {
+      answer_->ids_[prompt_].push_back(token.token);
+      answer_->logs_[prompt_].push_back(token.log_probability);
+    }
+    void on_end(std::int64_t, Finish, const std::string&) override { answer_->ended(); }
+    void on_dropped() override {
+      answer_->fail(504, "the answer took longer than this server allows");
+    }
+    void on_failure(const std::string& message) override { answer_->fail(500, message); }
+
+   private:
+    std::shared_ptr<Answer> answer_;
+    std::size_t prompt_;
+  };
+
+ private:
+  void ended() {
+    if (--left_ > 0) {
+      return;
+    }
+    over_ = true;
+    Json texts = Json::array(), parts = Json::array();
+    for (const std::vector<TokenId>& ids : ids_) {
+      texts.push_back(text_of(tools_.model, ids));
+      parts.push_back(segments(tools_.model, ids));
+    }
+    tools_.metrics.answered(200);
+    exchange_->respond({.body = printed({{"text", std::move(texts)},
+                                         {"segments", std::move(parts)},
+                                         {"logprobs", logprobs_ ? Json(logs_) : Json()}})});
+  }
+  void fail(int status, const std::string& message) {
+    if (!over_) {
+      over_ = true;
+      tools_.metrics.answered(status);
+      exchange_->respond({.status = status, .body = printed({{"message", message}})});
+    }
+  }
+
+  const AnswerTools& tools_;
+  const std::shared_ptr<HttpExchange> exchange_;
+  const bool logprobs_;
+  const Clock::time_point deadline_;
+  std::vector<std::vector<TokenId>> ids_;
+  std::vector<std::vector<float>> logs_;
+  std::size_t left_;
+  bool over_ = false;
+};
+
+// Either flag replaces the end of a document.
+void set_ends(const ServedModel& model, const MegatronRequest& request, EngineRequest& to) {
+  if (!request.stop_on_eol && !request.stop_on_double_eol) {
+    to.ends = model.ends();
+    return;
+  }
+  const auto one = token_of(model, "\n"), two = token_of(model, "\n\n");
+  if (two) {
+    to.ends.push_back(*two);
+  }
+  if (request.stop_on_eol && one) {
+    to.ends.push_back(*one);
+  }
+  if (request.stop_on_double_eol) {
+    to.stops.emplace_back("\n\n");
+  }
+}
+
+EngineRequest engine_request(const AnswerTools& tools, const MegatronRequest& request,
+                             std::vector<TokenId> prompt, std::uint64_t seed, std::int64_t number) {
+  EngineRequest to{.prompt = std::move(prompt),
+                   .max_tokens = request.tokens_to_generate,
+                   .prompt_number = number,
+                   .sampling = request.sampling,
+                   .score_prompt = request.logprobs};
+  to.sampling.seed = seed;
+  to.forgets_prompt = tools.model.forgets(to.prompt);
+  if (request.prevent_newline_after_colon) {
+    const auto colon = token_of(tools.model, ":"), line = token_of(tools.model, "\n");
+    if (colon && line) {
+      to.sampling.banned_after = *colon;
+      to.sampling.banned = *line;
+    }
+  }
+  set_ends(tools.model, request, to);
+  return to;
+}
+
+std::vector<std::vector<TokenId>> encode(const AnswerTools& tools, PromptEncoder& encoder,
+                                         const MegatronRequest& request) {
+  std::vector<std::vector<TokenId>> prompts;
+  std::int64_t longest = 0;
+  for (const std::string& text : request.prompts) {
+    std::vector<TokenId> ids = encoder.encode({text, {}}, false);
+    const auto end = tools.model.end_of_document();
+    if (request.add_bos && !text.empty() && end) {
+      ids.insert(ids.begin(), *end);
+    }
+    longest = std::max<std::int64_t>(longest, std::ssize(ids));
+    prompts.push_back(std::move(ids));
+  }
+  const std::int64_t capacity = tools.engine.options().capacity;
+  if (longest > capacity || request.tokens_to_generate > capacity - longest) {
+    throw ApiError(400, "Length of prompt + tokens_to_generate longer than allowed");
+  }
+  const std::int64_t all = std::ssize(prompts) * (longest + request.tokens_to_generate);
+  if (all > tools.options.max_tokens) {
+    throw ApiError(
+        400, concat("Too many tokens.  ", all, " is greater than ", tools.options.max_tokens));
+  }
+  return prompts;
+}
+
+// On the engine's thread, alone.
+void search_beams(const AnswerTools& tools, const std::shared_ptr<HttpExchange>& exchange,
+                  const MegatronRequest& request, const std::vector<TokenId>& prompt) {
+  if (exchange->left()) {
+    return;
+  }
+  HttpResponse response;
+  try {
+    GenerateOptions options{.max_new_tokens = request.tokens_to_generate,
+                            .num_beams = *request.beam_width,
+                            .length_penalty = request.length_penalty,
+                            .ends = request.stop_token ? std::vector<TokenId>{*request.stop_token}
+                                                       : tools.model.ends()};
+    LoadedModel& loaded = tools.loaded;
+    Generator generator(loaded.model(), loaded.stream(), loaded.mesh(), loaded.tokenizer(),
+                        options);
+    Json texts = Json::array(), parts = Json::array(), scores = Json::array();
+    for (const Generation& beam : generator.beams({0, 0, prompt}, *request.beam_width)) {
+      std::vector<TokenId> ids = prompt;
+      ids.insert(ids.end(), beam.ids.begin(), beam.ids.end());
+      texts.push_back(text_of(tools.model, ids));
+      parts.push_back(segments(tools.model, ids));
+      scores.push_back(beam.score);
+    }
+    response.body = printed({{"text", texts}, {"segments", parts}, {"scores", scores}});
+  } catch (const std::exception& error) {
+    response = {.status = 500, .body = printed({{"message", error.what()}})};
+  }
+  tools.metrics.answered(response.status);
+  exchange->respond(std::move(response));
+}
+
+}  // namespace
+
+void answer_megatron(const AnswerTools& tools, PromptEncoder& encoder,
+                     const std::shared_ptr<HttpExchange>& exchange) {
+  const MegatronRequest request = parse_megatron_request(exchange->request().body);
+  std::vector<std::vector<TokenId>> prompts = encode(tools, encoder, request);
+  if (request.beam_width) {
+    if (request.tokens_to_generate == 0) {
+      throw ApiError(400, "tokens_to_generate must be an integer greater than 0");
+    }
+    return require_accepted(
+        tools.engine.submit_work([&tools, exchange, request, prompt = prompts[0]] {
+          search_beams(tools, exchange, request, prompt);
+        }));
+  }
+  const std::uint64_t seed = request.random_seed ? static_cast<std::uint64_t>(*request.random_seed)
+                                                 : std::random_device{}();
+  const auto answer = std::make_shared<Answer>(tools, exchange, request.logprobs, prompts);
+  std::vector<Engine::Submission> submissions;
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    submissions.push_back(
+        {engine_request(tools, request, std::move(prompts[i]), seed, static_cast<std::int64_t>(i)),
+         std::make_shared<Answer::Listener>(answer, i)});
+  }
+  require_accepted(tools.engine.submit(std::move(submissions)));
+}
+
+}  // namespace bloomery

@@ -1,0 +1,117 @@
+#include "serve/served_model.h"
+
+#include "base/file.h"
+#include "serve/api_error.h"
+
+namespace bloomery {
+namespace {
+
+constexpr const char* kReplacement = "\xEF\xBF\xBD";
+
+std::optional<Prompt> find_chat(LoadedModel& model, const std::string& file) {
+  if (!file.empty()) {
+    return Prompt(read_file(file), file, true, model.tokenizer());
+  }
+  for (const std::filesystem::path& folder : model.text_folders()) {
+    if (const auto source = find_chat_template(folder)) {
+      return Prompt(*source, "the chat template of " + folder.string(), true, model.tokenizer());
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+ServedModel::ServedModel(LoadedModel& model, std::string name, const std::string& chat_template)
+    : name_(std::move(name)),
+      tokenizer_(model.tokenizer()),
+      ends_(model.ends()),
+      end_of_document_(model.end_of_document()),
+      vocabulary_(model.options().vocabulary.size),
+      parses_special_(model.encode_options().parse_special),
+      separate_documents_(model.has_separate_documents()),
+      chat_(find_chat(model, chat_template)) {
+  std::vector<TokenId> ids;
+  tokenizer_.make_encoder()->encode("a", ids);
+  if (!ids.empty()) {
+    anchor_ = ids.back();
+    anchor_text_ = tokenizer_.decode({&*anchor_, 1});
+  }
+}
+
+std::string ServedModel::plain_token_text(TokenId token) const {
+  if (token < 0 || token >= tokenizer_.vocab_size()) {
+    return "";
+  }
+  if (anchor_) {
+    const TokenId pair[] = {*anchor_, token};
+    const std::string text = tokenizer_.decode(pair);
+    if (text.starts_with(anchor_text_)) {
+      return text.substr(anchor_text_.size());
+    }
+  }
+  return tokenizer_.decode({&token, 1});
+}
+
+std::string ServedModel::token_text(TokenId token) const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = texts_.find(token); found != texts_.end()) {
+      return found->second;
+    }
+  }
+  std::string text = plain_token_text(token);
+  if (text.find(kReplacement) != std::string::npos) {
+    text = tokenizer_.piece(token);
+  }
+  const std::lock_guard lock(mutex_);
+  return texts_.emplace(token, std::move(text)).first->second;
+}
+
+PromptEncoder::PromptEncoder(const ServedModel& model)
+    : model_(model),
+      whole_(model.tokenizer().make_encoder(
+          {.add_special_tokens = true, .parse_special = model.parses_special()})),
+      plain_(model.tokenizer().make_encoder({.parse_special = model.parses_special()})),
+      marked_(model.tokenizer(), false) {}
+
+std::vector<TokenId> PromptEncoder::encode(const TextPrompt& prompt, bool add_special_tokens) {
+  std::vector<TokenId> ids = prompt.ids;
+  if (ids.empty()) {
+    (add_special_tokens ? whole_ : plain_)->encode(prompt.text, ids);
+  }
+  if (ids.empty()) {
+    if (!model_.end_of_document()) {
+      throw ApiError(400, "prompt is empty, and the model has no token to start a text from",
+                     "prompt");
+    }
+    ids.push_back(*model_.end_of_document());
+  }
+  for (const TokenId id : ids) {
+    if (id < 0 || id >= model_.vocabulary()) {
+      throw ApiError(400,
+                     concat("prompt has token ", id, ", but the model knows ", model_.vocabulary()),
+                     "prompt");
+    }
+  }
+  return ids;
+}
+
+std::vector<TokenId> PromptEncoder::encode_chat(const std::string& messages,
+                                                const std::string& tools) {
+  if (model_.chat() == nullptr) {
+    throw ApiError(400,
+                   "the model has no chat template: use /v1/completions, or start the server with "
+                   "--chat-template FILE",
+                   "messages");
+  }
+  std::vector<TokenId> ids;
+  try {
+    ids = marked_.encode(model_.chat()->ask(messages, tools)).ids;
+  } catch (const Error& error) {
+    throw ApiError(400, error.what(), "messages");
+  }
+  return encode({"", std::move(ids)}, false);
+}
+
+}  // namespace bloomery

@@ -1,0 +1,74 @@
+// What a server knows of its model beside the weights: its name, and how texts become tokens and
+// tokens texts. Shared by threads.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "chat/encode.h"
+#include "chat/prompt.h"
+#include "generate/loaded_model.h"
+#include "serve/text_request.h"
+
+namespace bloomery {
+
+class ServedModel {
+ public:
+  // `chat_template`: a file, instead of the model's own; empty: its own, if it has one. The model
+  // must outlive this object.
+  ServedModel(LoadedModel& model, std::string name, const std::string& chat_template);
+
+  const std::string& name() const { return name_; }
+  const Tokenizer& tokenizer() const { return tokenizer_; }
+  const std::vector<TokenId>& ends() const { return ends_; }  // that end a text
+  std::optional<TokenId> end_of_document() const { return end_of_document_; }
+  std::int64_t vocabulary() const { return vocabulary_; }
+  // Whether what follows the prompt does not see it: it ends a document, and the model was trained
+  // with documents apart.
+  bool forgets(const std::vector<TokenId>& prompt) const {
+    return separate_documents_ && end_of_document_ == prompt.back();
+  }
+  bool parses_special() const { return parses_special_; }
+  const Prompt* chat() const { return chat_ ? &*chat_ : nullptr; }  // null: it has no template
+
+  // A token's text in the middle of others; where it is no whole characters, as the vocabulary
+  // spells it, so that different tokens have different texts.
+  std::string token_text(TokenId token) const;
+  // U+FFFD where it is no whole characters.
+  std::string plain_token_text(TokenId token) const;
+
+ private:
+  std::string name_;
+  const Tokenizer& tokenizer_;
+  std::vector<TokenId> ends_;
+  std::optional<TokenId> end_of_document_;
+  std::int64_t vocabulary_;
+  bool parses_special_, separate_documents_;
+  std::optional<Prompt> chat_;
+  std::optional<TokenId> anchor_;  // a token with a plain text
+  std::string anchor_text_;
+  mutable std::mutex mutex_;
+  mutable std::unordered_map<TokenId, std::string> texts_;
+};
+
+// Prompts to tokens, for one thread. ApiErrors say what is wrong with them.
+class PromptEncoder {
+ public:
+  explicit PromptEncoder(const ServedModel& model);
+
+  // An empty text is the token between documents.
+  std::vector<TokenId> encode(const TextPrompt& prompt, bool add_special_tokens);
+  // A conversation that asks for an answer.
+  std::vector<TokenId> encode_chat(const std::string& messages, const std::string& tools);
+
+ private:
+  const ServedModel& model_;
+  std::unique_ptr<Encoder> whole_, plain_;
+  MarkedEncoder marked_;
+};
+
+}  // namespace bloomery
