@@ -1,12 +1,8 @@
 #include <gtest/gtest.h>
 
-#include <iostream>
-#include <regex>
 #include <sstream>
 
 #include "apps/common/command_case.h"
-#include "base/file.h"
-#include "base/temporary_folder.h"
 
 namespace bloomery {
 namespace {
@@ -72,39 +68,6 @@ TEST(Bloomery, BenchOpsRunsEveryRow) {
     EXPECT_TRUE(contains(outcome.out, "\"op\":\"attention backward\"")) << outcome.out;
     EXPECT_FALSE(contains(outcome.out, "null")) << outcome.out;  // NaN or infinity
   }
-}
-
-TEST(Bloomery, BenchGptProfiles) {
-  const TemporaryFolder folder;
-  const std::string path = folder.path() / "trace.json";
-  const Outcome outcome =
-      run_command({"bench", "gpt", "--device", "cpu", "--size", "10M", "--micro-batch-size", "1",
-                   "--seq-length", "32", "--steps", "1", "--recompute", "--profile", path});
-  ASSERT_EQ(outcome.code, 0) << outcome.errors;
-  EXPECT_TRUE(contains(outcome.out, "where the time went, mean of 3 steps\n")) << outcome.out;
-  for (const char* row :
-       {"linear +forward ", "linear +backward ", "linear +recompute ", "adam +optimizer "}) {
-    EXPECT_TRUE(std::regex_search(outcome.out, std::regex(row))) << row << '\n' << outcome.out;
-  }
-  EXPECT_TRUE(read_file(path).starts_with("{\"displayTimeUnit\"")) << path;
-
-  const Outcome nowhere =
-      run_command({"bench", "gpt", "--device", "cpu", "--profile", path + "/inside"});
-  EXPECT_EQ(nowhere.code, 2) << nowhere.out;
-}
-
-TEST(Bloomery, BenchGptMeasuresOncePerLine) {
-  std::istringstream requests("\n\n");
-  std::streambuf* const before = std::cin.rdbuf(requests.rdbuf());
-  const Outcome outcome =
-      run_command({"bench", "gpt", "--device", "cpu", "--size", "10M", "--micro-batch-size", "1",
-                   "--seq-length", "32", "--steps", "1", "--on-request"});
-  std::cin.rdbuf(before);
-  std::cin.clear();
-  ASSERT_EQ(outcome.code, 0) << outcome.errors;
-  EXPECT_TRUE(std::regex_match(
-      outcome.out, std::regex("ready\n(bloomery .* 1 x 32 tokens: .*tokens/s, .*\n){2}")))
-      << outcome.out;
 }
 
 }  // namespace

@@ -15,9 +15,11 @@
 namespace bloomery::testing {
 namespace {
 
-constexpr std::array kShapes = {"gpt", "gpt untied", "llama"};
+// Qwen3 has windows in some layers, and norms of heads.
+constexpr std::array kShapes = {"gpt",   "gpt untied", "llama",
+                                "qwen3", "bert",       "bert of one segment"};
 constexpr std::array kTensor = {"", "tp2", "tp2sp", "tp4", "tp4sp"};
-constexpr std::array kSequence = {"", "ul2"};
+constexpr std::array kSequence = {"", "ul2", "cp2", "ul2cp2"};
 constexpr std::array kPipeline = {"", "pp2", "pp4", "pp2gpipe", "pp2zb", "pp4zb", "pp2v2"};
 constexpr std::array kData = {"", "dp2", "dp4"};
 constexpr std::array kZero = {"", "z1", "z2", "z3"};
@@ -35,20 +37,28 @@ Layout layout_of(const Choice& c) {
 
 RankOptions options_of(std::size_t shape) {
   RankOptions o;
-  o.model.family = shape == 2 ? "llama" : "gpt";
+  o.model.family = shape < 2 ? "gpt" : shape < 4 ? kShapes[shape] : "bert";
   if (const auto defaults = find_family(o.model.family).defaults) {
     defaults(o.model);
   }
   o.model.num_layers = 4;
   o.model.hidden_size = 32;
   o.model.attention.num_heads = 8;
-  o.model.attention.num_groups = shape == 2 ? 4 : 8;
+  o.model.attention.num_groups = shape == 2 || shape == 3 ? 4 : 8;
+  if (shape == 3) {
+    o.model.attention.window = 5;
+    o.model.attention.window_layers = {1, 0, 0, 1};
+  }
   o.model.vocabulary.size = 93;
   o.model.vocabulary.divisible_by = 8;
-  o.model.vocabulary.untied = shape != 0;
+  o.model.vocabulary.untied = 1 <= shape && shape <= 3;
   o.model.positions.max_length = 32;
   o.model.attention.dropout = o.model.residual.dropout = 0.1f;
   o.model.init.std = 0.1;
+  if (shape == 5) {
+    o.model.segments.binary_head = false;
+    o.model.residual.after_norm = o.model.residual.embedding_dropout_after_norm = true;
+  }
   o.device = {.num_threads = 1, .poison = true};
   o.optimizer.schedule.learning_rate = 1e-3;
   o.optimizer.schedule.decay_style = DecayStyle::constant;

@@ -91,7 +91,8 @@ TEST(Layouts, EvaluateAndRecomputeLikeOneRank) {
   RankOptions options = tiny();
   const Training one = train(options);
   options.recompute = {RecomputeOptions::Method::uniform, 2};
-  for (const char* layout : {"dp2z3", "pp2v2", "pp2gpipe+dp2z1", "tp4sp", "tp2sp+ul2+pp2zb"}) {
+  for (const char* layout :
+       {"dp2z3", "pp2v2", "pp2gpipe+dp2z1", "tp4sp", "tp2sp+ul2+pp2zb", "tp2sp+cp2+dp2z3"}) {
     expect_equal(options, parse_layout(layout), one, layout);
   }
 }

@@ -1,5 +1,5 @@
-// Families that are fed other samples than text: one of BERT's kind, in this file alone, trains
-// from its named arrays and resumes; T5's arrays arrive as a batch with an encoder's part.
+// Families that are fed other samples than text: BERT trains from its named arrays and resumes;
+// T5's arrays arrive as a batch with an encoder's part.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -9,82 +9,11 @@
 #include "apps/common/command_case.h"
 #include "base/temporary_folder.h"
 #include "checkpoint/folder.h"
-#include "models/family.h"
-#include "nn/attention.h"
-#include "nn/head.h"
-#include "nn/norm.h"
-#include "parallel/vocab_embedding.h"
 #include "tokenizer/load.h"
 #include "train/training_data.h"
 
 namespace bloomery {
 namespace {
-
-// Tokens, positions and the two segments.
-class SegmentEmbedding final : public Block {
- public:
-  SegmentEmbedding(const ModelOptions& o, const Mesh& mesh, DType dtype)
-      : tables_(mesh, "embedding",
-                {.vocabulary = o.vocabulary.size,
-                 .divisible_by = o.vocabulary.divisible_by,
-                 .hidden = o.hidden_size,
-                 .max_positions = o.positions.max_length,
-                 .num_token_types = 2,
-                 .init = weight_init(o, o.vocabulary.size, o.hidden_size),
-                 .output_dtype = dtype}) {}
-
-  State forward(Context& context, State) const override {
-    check(context.batch.is_random && context.batch.key_end, "no fields of BERT");
-    return {.stream = tables_(context)};
-  }
-  void collect(ParameterList& parameters) const override { tables_.collect(parameters); }
-  bool is_layer() const override { return false; }
-  const VocabEmbedding& tables() const { return tables_; }
-
- private:
-  VocabEmbedding tables_;
-};
-
-class AttentionBlock final : public Block {
- public:
-  AttentionBlock(const ModelOptions& options, const Mesh& mesh)
-      : norm_("blocks.0.norm", options.hidden_size, options.norm, mesh),
-        attention_("blocks.0.attention", 0, options, mesh) {}
-  State forward(Context& context, State state) const override {
-    const Value x = norm_(context, state);
-    state.pending = attention_(context, x);
-    return state;
-  }
-  void collect(ParameterList& parameters) const override {
-    norm_.collect(parameters);
-    attention_.collect(parameters);
-  }
-
- private:
-  Norm norm_;
-  SelfAttention attention_;
-};
-
-int num_blocks(const ModelOptions&) { return 3; }
-
-Blocks blocks(const ModelOptions& options, const Mesh& mesh, DType dtype, BlockRange) {
-  auto embedding = std::make_unique<SegmentEmbedding>(options, mesh, dtype);
-  const VocabEmbedding& tables = embedding->tables();
-  auto head = std::make_unique<Head>(options, mesh, tables.table(), tables.first_token());
-  tables.table()->uses = 2;
-  Blocks all;
-  all.push_back(std::move(embedding));
-  all.push_back(std::make_unique<AttentionBlock>(options, mesh));
-  all.push_back(std::move(head));
-  return all;
-}
-
-constexpr Family kMasked = {.name = "masked",
-                            .summary = "a small masked model",
-                            .dataset = "bert",
-                            .defaults = [](ModelOptions& o) { o.attention.causal = false; },
-                            .num_blocks = num_blocks,
-                            .blocks = blocks};
 
 Arguments words(const std::string& text) {
   std::istringstream in(text);
@@ -93,8 +22,6 @@ Arguments words(const std::string& text) {
 
 class MaskedFamily : public ::testing::Test {
  protected:
-  static void SetUpTestSuite() { add_family(kMasked); }
-
   std::string at(const std::string& name) const { return (folder_.path() / name).string(); }
   std::string tokenizer() const {
     return concat(" --tokenizer-type BertWordPieceLowerCase --vocab-extra-ids 60 --vocab-file ",
@@ -114,7 +41,7 @@ class MaskedFamily : public ::testing::Test {
   }
   std::string train(const std::string& more, int code = kFinished) const {
     return expect_command(
-        words(concat("pretrain --model-family masked --num-layers 1 --hidden-size 32 "
+        words(concat("pretrain_bert --num-layers 2 --hidden-size 32 "
                      "--num-attention-heads 2 --seq-length 64 --micro-batch-size 4 --lr 0.01 "
                      "--lr-decay-style constant --split 90,10,0 --eval-iters 1 --log-interval 1 "
                      "--device cpu --num-threads 1 --mask-prob 0.2 --data-path ",
@@ -123,7 +50,7 @@ class MaskedFamily : public ::testing::Test {
   }
   std::vector<float> weights(const std::string& save) const {
     const CheckpointReader reader = open_checkpoint(list_checkpoints(at(save)).back());
-    const std::string name = "embedding.token_types.weight";
+    const std::string name = "blocks.0.attention.qkv.weight";
     std::vector<float> numbers(static_cast<std::size_t>(reader.tensor(name).shape.numel()));
     reader.read(name, Box::whole(reader.tensor(name).shape),
                 std::as_writable_bytes(std::span(numbers)));
@@ -134,26 +61,56 @@ class MaskedFamily : public ::testing::Test {
 };
 
 // Of the steps from `first` on, the mean of five.
-double mean_loss(const std::string& log, int first) {
-  const std::string word = "lm loss: ";
+double mean_loss(const std::string& log, int first, const std::string& word = "lm loss: ") {
   double sum = 0;
   std::size_t at = 0;
   for (int step = 0; step < first + 5; ++step) {
-    at = log.find(word, at) + word.size();
+    at = log.find(word, at);
+    EXPECT_NE(at, log.npos) << word << log;
+    at += word.size();
     sum += step >= first ? std::stod(log.substr(at)) / 5 : 0;
   }
   return sum;
 }
 
-TEST_F(MaskedFamily, TrainsFromBertsArraysAndResumes) {
+TEST_F(MaskedFamily, BertTrainsAndResumes) {
   const std::string log = train(concat("--train-iters 30 --save ", at("whole"), " "));
   EXPECT_LT(mean_loss(log, 25), mean_loss(log, 0) - 0.3) << log;
+  EXPECT_NEAR(mean_loss(log, 0, "| sop loss: "), 0.69, 0.2) << log;
   train(concat("--train-iters 30 --exit-interval 10 --save ", at("parts"), " "), kStoppedEarly);
   train(concat("--train-iters 30 --save ", at("parts"), " --load ", at("parts"), " "));
   EXPECT_EQ(weights("parts"), weights("whole"));
   const std::string plan = train("--train-iters 30 --dry-run ");
   EXPECT_NE(plan.find("activations"), std::string::npos) << plan;
   EXPECT_NE(plan.find("mask-prob"), std::string::npos) << plan;
+}
+
+TEST_F(MaskedFamily, BertOfOneSegmentHasNoSegmentsToTellApart) {
+  const std::string log =
+      train(concat("--train-iters 5 --bert-no-binary-head --save ", at("one"), " "));
+  EXPECT_EQ(log.find("sop loss"), log.npos) << log;
+  const CheckpointReader reader = open_checkpoint(list_checkpoints(at("one")).back());
+  for (const char* name : {"embedding.token_types.weight", "pooler.weight", "binary_head.bias"}) {
+    EXPECT_THROW(reader.tensor(name), Error) << name;
+  }
+  EXPECT_EQ(reader.tensor("head.bias").shape, reader.tensor("head.bias").shape);
+}
+
+TEST_F(MaskedFamily, BertBecomesAHuggingFaceFolderAndComesBack) {
+  train(concat("--train-iters 2 --openai-gelu --save ", at("here"), " "));
+  expect_command(words(concat("convert --input ", at("here"), " --to hf --output ", at("theirs"))));
+  const std::string config = read_file(at("theirs") + "/config.json");
+  EXPECT_NE(config.find("MegatronBertForPreTraining"), config.npos) << config;
+  train(concat("--train-iters 1 --openai-gelu --lr 0 --min-lr 0 --load ", at("theirs"), " --save ",
+               at("again"), " "));
+  EXPECT_EQ(weights("again"), weights("here"));
+}
+
+TEST_F(MaskedFamily, BertDoesNotGenerate) {
+  train(concat("--train-iters 1 --save ", at("here"), " "));
+  const std::string message =
+      expect_command(words(concat("generate --load ", at("here"), " --prompt a")), kBadInput);
+  EXPECT_NE(message.find("bert"), message.npos) << message;
 }
 
 TEST_F(MaskedFamily, BatchesOfT5HaveAnEncodersPart) {
@@ -197,8 +154,8 @@ TEST_F(MaskedFamily, BatchesOfT5HaveAnEncodersPart) {
 }
 
 TEST_F(MaskedFamily, KindsOfSamplesThatDoNotExistAreNamed) {
-  EXPECT_THROW(find_sample_kind("ict"), Error);
-  EXPECT_FALSE(find_sample_kind("gpt").is_masked);
+  EXPECT_THROW(find_sample_kind("realm"), Error);
+  EXPECT_FALSE(find_sample_kind("gpt").of_sentences);
 }
 
 }  // namespace

@@ -67,7 +67,6 @@ Blocks blocks(const ModelOptions& options, const Mesh& mesh, DType dtype, BlockR
   auto embedding = std::make_unique<Embedding>(options, mesh, dtype);
   const VocabEmbedding& tables = embedding->tables();
   auto head = std::make_unique<Head>(options, mesh, tables.table(), tables.first_token());
-  tables.table()->uses = 2;
   all.push_back(std::move(embedding));
   for (int layer = 0; layer < options.num_layers; ++layer) {
     all.push_back(std::make_unique<ToyBlock>(layer, options, mesh));

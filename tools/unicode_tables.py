@@ -44,7 +44,8 @@ def runs(class_of):
     for code in range(1, 0x110001):
         if code == 0x110000 or class_of[code] != class_of[first]:
             length = f"{code - first:X}" if code - first > 1 else ""
-            words.append(length + chr(ord("G") + class_of[first]))
+            high, low = divmod(class_of[first], 20)
+            words.append(length + ("" if high == 0 else chr(ord("a") + high - 1)) + chr(ord("G") + low))
             first = code
     return words
 
@@ -56,17 +57,43 @@ def set_table(name, members):
     return table(name, runs(class_of))
 
 
-# In the order of enum class CharClass; the first is for everything that no pattern matches.
-PATTERNS = [r"\p{Lu}", r"\p{Ll}", r"\p{Lt}", r"\p{Lm}", r"\p{Lo}", r"\p{M}", r"\p{Nd}",
-            r"[\p{Nl}\p{No}]", r"\p{P}", r"\p{S}", r"\s"]
+# The general categories, in the order of properties.cpp; the last has
+# what is in no other. TIKTOKEN_CLASSES are those that both references must
+# agree about.
+CATEGORIES = ("Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp Cc Cf Co "
+              "Cn").split()
+TIKTOKEN_CLASSES = [r"\p{Lu}", r"\p{Ll}", r"\p{Lt}", r"\p{Lm}", r"\p{Lo}", r"\p{M}", r"\p{Nd}",
+                    r"[\p{Nl}\p{No}]", r"\p{P}", r"\p{S}", r"\s"]
+# The largest come first: every character that has its script is not asked about again.
+SCRIPTS = """Unknown Han Hangul Common Yi Tangut Egyptian_Hieroglyphs Latin Arabic Cuneiform Bamum Ethiopic
+Inherited Cyrillic Greek Canadian_Aboriginal Anatolian_Hieroglyphs Khitan_Small_Script Nushu Hiragana
+Katakana SignWriting Adlam Ahom Armenian Avestan Balinese Bassa_Vah Batak Bengali Bhaiksuki Bopomofo
+Brahmi Braille Buginese Buhid Carian Caucasian_Albanian Chakma Cham Cherokee Chorasmian Coptic
+Cypriot Cypro_Minoan Deseret Devanagari Dives_Akuru Dogra Duployan Elbasan Elymaic Garay Georgian
+Glagolitic Gothic Grantha Gujarati Gunjala_Gondi Gurmukhi Gurung_Khema Hanifi_Rohingya Hanunoo Hatran
+Hebrew Imperial_Aramaic Inscriptional_Pahlavi Inscriptional_Parthian Javanese Kaithi Kannada Kawi
+Kayah_Li Kharoshthi Khmer Khojki Khudawadi Kirat_Rai Lao Lepcha Limbu Linear_A Linear_B Lisu Lycian
+Lydian Mahajani Makasar Malayalam Mandaic Manichaean Marchen Masaram_Gondi Medefaidrin Meetei_Mayek
+Mende_Kikakui Meroitic_Cursive Meroitic_Hieroglyphs Miao Modi Mongolian Mro Multani Myanmar
+Nabataean Nag_Mundari Nandinagari New_Tai_Lue Newa Nko Nyiakeng_Puachue_Hmong Ogham Ol_Chiki Ol_Onal
+Old_Hungarian Old_Italic Old_North_Arabian Old_Permic Old_Persian Old_Sogdian Old_South_Arabian
+Old_Turkic Old_Uyghur Oriya Osage Osmanya Pahawh_Hmong Palmyrene Pau_Cin_Hau Phags_Pa Phoenician
+Psalter_Pahlavi Rejang Runic Samaritan Saurashtra Sharada Shavian Siddham Sinhala Sogdian
+Sora_Sompeng Soyombo Sundanese Sunuwar Syloti_Nagri Syriac Tagalog Tagbanwa Tai_Le Tai_Tham Tai_Viet
+Takri Tamil Tangsa Telugu Thaana Thai Tibetan Tifinagh Tirhuta Todhri Toto Tulu_Tigalari Ugaritic
+Vai Vithkuqi Wancho Warang_Citi Yezidi Zanabazar_Square""".split()
+# Properties that are not unions of categories. "word" is \w.
+PROPERTIES = {"alphabetic": r"\p{Alphabetic}", "uppercase": r"\p{Uppercase}",
+              "lowercase": r"\p{Lowercase}", "word": r"\w", "emoji": r"\p{Emoji}",
+              "emojipresentation": r"\p{Emoji_Presentation}",
+              "extendedpictographic": r"\p{Extended_Pictographic}",
+              "ideographic": r"\p{Ideographic}"}
 TEXT = "".join(map(chr, CHARACTERS))
 
 
-def matched(pattern):
-    left = set()
-    for part, _ in pre_tokenizers.Split(Regex(pattern), "removed").pre_tokenize_str(TEXT):
-        left.update(map(ord, part))
-    return set(CHARACTERS) - left
+def matched(pattern, text=TEXT):
+    split = pre_tokenizers.Split(Regex(f"(?:{pattern})+"), "removed", invert=True)
+    return {ord(c) for part, _ in split.pre_tokenize_str(text) for c in part}
 
 
 def matched_by_tiktoken(pattern):
@@ -80,20 +107,58 @@ def matched_by_tiktoken(pattern):
     return found
 
 
-def write_pattern_classes():
-    class_of = [0] * 0x110000
-    for number, pattern in enumerate(PATTERNS, 1):
-        codes = matched(pattern)
+def check_tiktoken():
+    for pattern in TIKTOKEN_CLASSES:
         try:
-            assert codes == matched_by_tiktoken(pattern), f"tiktoken disagrees about {pattern}"
+            same = matched(pattern) == matched_by_tiktoken(pattern)
         except ImportError:
-            print(f"{pattern}: tiktoken is not installed; not compared")
+            print("tiktoken is not installed; not compared")
+            return
+        assert same, f"tiktoken disagrees about {pattern}"
+
+
+def partition(patterns, otherwise):
+    """The number of the first pattern that matches each character; `otherwise` where none does."""
+    class_of, left = [otherwise] * 0x110000, TEXT
+    for number, pattern in enumerate(patterns):
+        codes = matched(pattern, left)
         for code in codes:
-            assert class_of[code] == 0, f"U+{code:04X} is in two classes"
             class_of[code] = number
-    (ROOT / "unicode/class_runs.h").write_text(
-        NOTE + "#pragma once\n\nnamespace bloomery::detail {\n\ninline constexpr char kClassRuns[] =\n"
-        + literal(runs(class_of)) + ";\n\n}  // namespace bloomery::detail\n")
+        left = "".join(c for c in left if ord(c) not in codes)
+    return class_of
+
+
+def case_groups():
+    """Characters that stand for each other where case does not matter."""
+    cased = [c for c in CHARACTERS if len({chr(c), chr(c).lower(), chr(c).upper(), chr(c).casefold()}) > 1]
+    groups, text = {}, "\n".join(map(chr, cased))
+    for c in cased:
+        if c in groups:
+            continue
+        members = {c} | matched(f"(?i:\\x{{{c:X}}})", text)
+        for member in members:
+            groups[member] = sorted(members)
+    unique = {tuple(g) for g in groups.values() if len(g) > 1}
+    return {g[0]: g[1:] for g in unique}
+
+
+def write_properties():
+    check_tiktoken()
+    (ROOT / "unicode/category_runs.h").write_text(
+        NOTE + "#pragma once\n\nnamespace bloomery::detail {\n\ninline constexpr char kCategoryRuns[] =\n"
+        + literal(runs(partition([rf"\p{{{c}}}" for c in CATEGORIES], len(CATEGORIES) - 1)))
+        + ";\n\n}  // namespace bloomery::detail\n")
+    scripts = [s.replace("_", "").lower() for s in SCRIPTS]
+    write("unicode/property_tables.cpp", "tokenizer/unicode/property_tables.h", [
+        table("kScriptNames", [s + " " for s in scripts]),
+        table("kScriptRuns", runs(partition([rf"\p{{{s}}}" for s in SCRIPTS], 0))),
+        "const PropertyRuns kProperties[] = {\n" + "".join(
+            f'    {{"{name}",\n{literal(runs([int(c in members) for c in range(0x110000)]))}}},\n'
+            for name, members in ((n, matched(p)) for n, p in PROPERTIES.items()))
+        + "    {nullptr, nullptr},\n};\n",
+        entry_table("kCaseGroups", case_groups()),
+        entry_table("kLongFolds", {c: list(map(ord, chr(c).casefold())) for c in CHARACTERS
+                                   if len(chr(c).casefold()) > 1})])
 
 
 # Text of entries (unicode/normalize_tables.h).
@@ -222,7 +287,12 @@ def grapheme_classes():
             "kConjunctLinkers": linkers, "kPictographs": pictographs}
 
 
-write_pattern_classes()
-write_normal_forms()
-write("hf/char_class_tables.cpp", "tokenizer/hf/char_class_tables.h",
-      [set_table(name, members) for name, members in (hf_classes() | grapheme_classes()).items()])
+def main():
+    write_properties()
+    write_normal_forms()
+    write("hf/char_class_tables.cpp", "tokenizer/hf/char_class_tables.h",
+          [set_table(name, members) for name, members in (hf_classes() | grapheme_classes()).items()])
+
+
+if __name__ == "__main__":
+    main()

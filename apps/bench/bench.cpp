@@ -7,9 +7,11 @@ int bench(const Arguments& arguments, std::ostream& out) {
                   {
                       {"data", "the index of a large corpus", bench_data},
                       {"generate", "tokens per second of generation", bench_generate},
-                      {"gpt", "whole training steps of a GPT", bench_gpt},
+                      {"minhash", "how fast documents get their signatures", bench_minhash},
+                      {"offload", "updates of state on the host or in files", bench_offload},
                       {"ops", "each op beside the copy and matrix-product ceilings", bench_ops},
                       {"tokenizer", "how fast a tokenizer encodes files", bench_tokenizer},
+                      {"train", "whole training steps of a model", bench_train},
                   },
                   arguments, out);
 }

@@ -4,66 +4,39 @@
 #include <chrono>
 #include <cmath>
 #include <iomanip>
-#include <map>
 
 #include "apps/bench/bench.h"
+#include "apps/bench/models.h"
 #include "apps/bench/rows.h"
 #include "apps/common/command_line.h"
 #include "apps/common/device_choice.h"
 #include "generate/drawn_tokens.h"
+#include "models/linear_weights.h"
+#include "ops/quantized/quantized_weights.h"
 
 namespace bloomery {
 namespace {
-
-ModelOptions gpt(int layers, std::int64_t hidden, std::int64_t heads, std::int64_t vocabulary) {
-  ModelOptions o;
-  o.num_layers = layers;
-  o.hidden_size = hidden;
-  o.attention.num_heads = heads;
-  o.vocabulary.size = vocabulary;
-  return o;
-}
-
-// Qwen2.5's 1.5B.
-ModelOptions llama_shape() {
-  ModelOptions o = gpt(28, 1536, 12, 151936);
-  o.attention.num_groups = 2;
-  o.norm.kind = NormKind::rms;
-  o.mlp.kind = MlpKind::swiglu;
-  o.mlp.ffn = 8960;
-  o.bias = false;
-  o.attention.qkv_bias = true;
-  o.positions.rotary = true;
-  return o;
-}
-
-const std::map<std::string, ModelOptions>& models() {
-  static const std::map<std::string, ModelOptions> table = {
-      {"10M", gpt(6, 384, 6, 512)},       {"124M", gpt(12, 768, 12, 50257)},
-      {"345M", gpt(24, 1024, 16, 50257)}, {"1.7B", gpt(24, 2304, 24, 51200)},
-      {"llama-1.5B", llama_shape()},
-  };
-  return table;
-}
 
 struct BenchGenerateOptions {
   std::string size = "124M";
   DeviceChoice device;
   DType dtype = DType::bf16;
+  QuantizedFormat quantized = QuantizedFormat::none;
   std::int64_t batch = 1, prompt_length = 64, new_tokens = 256;
   SamplingOptions sampling;
   int rounds = 3;
 };
 
 void describe(OptionTable& t, BenchGenerateOptions& o) {
-  std::vector<std::string> names;
-  for (const auto& [name, model] : models()) {
-    names.push_back(name);
-  }
   t.section("model");
-  t.add_choice("size", o.size, "Which model.", names);
+  t.add_choice("size", o.size, "Which model.", bench_model_names());
   t.add("dtype", o.dtype, "Of parameters and activations.",
         {{"fp32", DType::fp32}, {"bf16", DType::bf16}, {"fp16", DType::fp16}});
+  t.add("quantize", o.quantized, "Codes in place of the weights of linear layers.",
+        {{"none", QuantizedFormat::none},
+         {"int8", QuantizedFormat::int8},
+         {"fp8", QuantizedFormat::fp8},
+         {"nf4", QuantizedFormat::nf4}});
   t.section("texts");
   t.add("batch-size", o.batch, "Sequences.", between(1, 65536));
   t.add("prompt-length", o.prompt_length, "Tokens of each prompt.", between(1, 1 << 20));
@@ -97,22 +70,31 @@ void fill_weights(const Model& model, Stream& stream) {
   }
 }
 
+// Codes take the place of the values of the weights that have them.
+void quantize_weights(QuantizedWeights& quantized) {
+  for (Parameter* weight : quantized.weights()) {
+    quantized.put_rows(*weight, 0, weight->value);
+    weight->value = {};
+  }
+}
+
 // Bytes that a step must read: all weights but tables of which it takes rows, and the keys and
 // values of the mean context.
-double step_bytes(const Model& model, const BenchGenerateOptions& o) {
+double step_bytes(const Model& model, const QuantizedWeights* quantized,
+                  const BenchGenerateOptions& o) {
   const ModelOptions& options = model.options();
   const auto size = static_cast<double>(size_of(model.dtype()));
   double numbers = 0;
   for (const Parameter* parameter : model.parameters()) {
     const bool table = parameter->name.starts_with("embedding.") &&
                        (options.vocabulary.untied || parameter->uses == 1);
-    numbers += table ? 0 : static_cast<double>(parameter->value.numel());
+    numbers += table || !parameter->value ? 0 : static_cast<double>(parameter->value.numel());
   }
   const double context =
       static_cast<double>(o.prompt_length) + static_cast<double>(o.new_tokens) / 2;
   numbers += static_cast<double>(o.batch) * context * static_cast<double>(options.num_layers) * 2 *
              static_cast<double>(options.attention.num_groups * options.attention.head_dim);
-  return numbers * size;
+  return numbers * size + (quantized != nullptr ? static_cast<double>(quantized->bytes()) : 0);
 }
 
 using Clock = std::chrono::steady_clock;
@@ -144,13 +126,18 @@ Times generate_once(const Model& model, Stream& stream, Mesh& mesh, const BenchG
     }
   }
   for (std::int64_t i = 0; i < o.batch; ++i) {
-    sequences.push_back({i, 0, prompts[static_cast<std::size_t>(i)], o.new_tokens});
+    sequences.push_back({.number = sequences.size(),
+                         .sampling = o.sampling,
+                         .key = draw_key(o.sampling.seed, i, 0),
+                         .tokens = prompts[static_cast<std::size_t>(i)],
+                         .room = o.new_tokens});
   }
   const auto start = Clock::now();
   Decoder decoder(model, stream, mesh,
                   {.num_sequences = o.batch, .capacity = o.prompt_length + o.new_tokens - 1});
   decoder.feed(prompts);
-  DrawnTokens tokens(decoder, o.sampling, {}, sequences);
+  DrawnTokens tokens(decoder, {}, o.batch);
+  tokens.add_fed(sequences);
   tokens.next();
   Times times{.first = seconds_since(start)};
   std::vector<double> steps;
@@ -195,13 +182,20 @@ int bench_generate(const Arguments& arguments, std::ostream& out) {
   if (!read_options(table, arguments, out, "usage: bloomery bench generate [OPTIONS]\n")) {
     return 0;
   }
-  ModelOptions options = models().at(o.size);
+  ModelOptions options = bench_model(o.size).options;
   options.positions.max_length = o.prompt_length + o.new_tokens;
   Device device(o.device.options());
   Stream stream(device);
   Mesh mesh = Mesh::single();
   const Model model(options, mesh, o.dtype);
   fill_weights(model, stream);
+  std::unique_ptr<QuantizedWeights> quantized;
+  if (o.quantized != QuantizedFormat::none) {
+    quantized =
+        std::make_unique<QuantizedWeights>(stream, o.quantized, o.dtype, linear_weights(model));
+    quantize_weights(*quantized);
+    device.service<QuantizedWeightsInUse>().weights = quantized.get();
+  }
   const double bandwidth = copy_bandwidth(stream);
   stream.memory()->trim();
   generate_once(model, stream, mesh, o);
@@ -211,10 +205,12 @@ int bench_generate(const Arguments& arguments, std::ostream& out) {
   }
   std::ranges::sort(rounds, {}, &Times::whole);
   const Times times = rounds[rounds.size() / 2];
-  const double bound = step_bytes(model, o) / bandwidth, step = times.decode(o.new_tokens);
+  const double bound = step_bytes(model, quantized.get(), o) / bandwidth,
+               step = times.decode(o.new_tokens);
   const auto batch = static_cast<double>(o.batch), count = static_cast<double>(o.new_tokens);
-  out << "bloomery " << device.description() << ' ' << o.size << ' ' << o.dtype << ", batch "
-      << o.batch << ", " << o.prompt_length << " + " << o.new_tokens << " tokens, "
+  out << "bloomery " << device.description() << ' ' << o.size << ' ' << o.dtype
+      << (quantized ? concat(" with ", o.quantized, " weights") : "") << ", batch " << o.batch
+      << ", " << o.prompt_length << " + " << o.new_tokens << " tokens, "
       << sampling_text(o.sampling) << ": " << std::fixed << std::setprecision(0) << batch / step
       << " tokens/s, " << std::setprecision(4) << step * 1e3 << " ms/token (median step "
       << times.step * 1e3 << "), " << std::setprecision(1) << bound / step * 100

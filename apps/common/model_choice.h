@@ -12,17 +12,26 @@
 namespace bloomery {
 
 struct ModelChoice {
-  std::string load, dtype = "auto";
+  std::string load, dtype = "auto", adapter;
+  bool merges_adapter = false;
+  QuantizedFormat quantized = QuantizedFormat::none;
   TokenizerOptions tokenizer;
   DeviceChoice device;
   // What a script of Megatron's says about the model, which the checkpoint knows: must agree.
   std::optional<std::int64_t> num_layers, hidden_size, num_heads, max_positions;
 
   LoadOptions options() const;
+  // That what was said of the model is so; the first also that it continues text.
   void require_agreement(const LoadedModel& model) const;
+  void require_sizes(const LoadedModel& model) const;
 };
 
 void describe(OptionTable& table, ModelChoice& choice);
+
+// How many tokens a text may have: what was asked for, or what the model was trained for, but not
+// more than kUsualLength unless asked. An Error where the model has positions for fewer.
+inline constexpr std::int64_t kUsualLength = 8192;
+std::int64_t text_capacity(const LoadedModel& model, const std::optional<std::int64_t>& asked);
 
 // Model and training flags that Megatron's scripts give to every program, as far as they occur in
 // the arguments and the table does not have them: accepted without a meaning, or refused where

@@ -6,13 +6,13 @@
 #include "apps/data/data.h"
 #include "base/error.h"
 #include "data/samples/gpt_dataset.h"
-#include "data/samples/sentence_dataset.h"
+#include "data/samples/ict_dataset.h"
 #include "tokenizer/load.h"
 
 namespace bloomery {
 namespace {
 
-enum class SampleKind { gpt, bert, t5 };
+enum class SampleKind { gpt, bert, t5, ict };
 
 struct DataSamplesOptions {
   DataOptions data;
@@ -32,8 +32,11 @@ void describe(OptionTable& t, DataSamplesOptions& o) {
     t.ignore(of_loading, "samples are shown by their number, as no loader has ordered them");
   }
   t.section("samples");
-  t.add("kind", o.kind, "Texts of GPT, or masked samples, which need the corpus's tokenizer.",
-        {{"gpt", SampleKind::gpt}, {"bert", SampleKind::bert}, {"t5", SampleKind::t5}});
+  t.add("kind", o.kind, "Texts of GPT, or samples of sentences, which need the corpus's tokenizer.",
+        {{"gpt", SampleKind::gpt},
+         {"bert", SampleKind::bert},
+         {"t5", SampleKind::t5},
+         {"ict", SampleKind::ict}});
   t.add("seed", o.seed, "Seed of the order of samples.", between(0, UINT32_MAX));
   t.add("num-samples", o.num_samples,
         "Samples that the run asks of this split; 0: one epoch. The order depends on it.",
@@ -44,6 +47,8 @@ void describe(OptionTable& t, DataSamplesOptions& o) {
   t.add("count", o.count, "How many samples to print.", at_least(0));
   t.add("json", o.json, "One JSON object per line: {\"sample\": k, \"tokens\": [ids], ...}.");
   describe_sentence_samples(t, o.sentences);
+  describe_block_samples(t, o.sentences);
+  t.add("bert-no-binary-head", o.sentences.bert_no_binary_head, "BERT samples of one segment.");
   describe(t, o.tokenizer);
 }
 
@@ -52,13 +57,17 @@ MakeDataset make_dataset(const DataSamplesOptions& o) {
     return gpt_samples(o.data.seq_length, o.seed);
   }
   check(names_tokenizer(o.tokenizer),
-        "masked samples need the tokenizer of the corpus: give --vocab-file with --tokenizer-type "
+        "samples of sentences need the tokenizer of the corpus: give --vocab-file with "
+        "--tokenizer-type "
         "BertWordPieceLowerCase, or --tokenizer");
   const MaskingVocabulary vocabulary =
       masking_vocabulary(*load_tokenizer(o.tokenizer), o.tokenizer.vocab_extra_ids);
   SentenceSampleOptions options = o.sentences;
   options.seq_length = o.data.seq_length;
   options.seed = o.seed;
+  if (o.kind == SampleKind::ict) {
+    return ict_samples(options, vocabulary, o.data);
+  }
   return o.kind == SampleKind::bert ? bert_samples(options, vocabulary)
                                     : t5_samples(options, vocabulary);
 }

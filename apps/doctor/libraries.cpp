@@ -86,10 +86,25 @@ void examine_gpu_library(Findings& findings, const GpuLibrary& wanted) {
   findings.push_back(finding);
 }
 
+void examine_http(Findings& findings) {
+  const Library library = Library::open({"libmicrohttpd.so.12", "libmicrohttpd.so"});
+  auto* const version = library.function<const char*()>("MHD_get_version");
+  Finding finding{"libraries", "libmicrohttpd", Health::good, "", ""};
+  if (version != nullptr) {
+    finding.value = std::string(version()) + " (" + library.name() + "): bloomery serve";
+  } else {
+    finding.health = Health::optional;
+    finding.value = "not installed: bloomery serve";
+    finding.advice = "sudo apt-get install libmicrohttpd-dev";
+  }
+  findings.push_back(finding);
+}
+
 }  // namespace
 
 void examine_libraries(Findings& findings, bool gpu_present) {
   examine_onednn(findings);
+  examine_http(findings);
   if (!gpu_present && !build::cuda) {
     findings.push_back({"libraries", "libraries for GPUs", Health::good,
                         "not needed: no GPU here, and a build for the CPU", ""});

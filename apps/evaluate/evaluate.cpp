@@ -7,6 +7,8 @@
 #include "apps/common/command_line.h"
 #include "apps/common/model_choice.h"
 #include "apps/common/progress_line.h"
+#include "apps/evaluate/retriever.h"
+#include "data/input/python_text.h"
 #include "tasks/lambada.h"
 #include "tasks/logits.h"
 #include "tasks/perplexity.h"
@@ -16,13 +18,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-enum class Task { perplexity, wikitext, lambada, logits };
+enum class Task { perplexity, wikitext, lambada, logits, retriever };
 
 struct EvaluateOptions {
   Task task = Task::perplexity;
   ModelChoice model;
   std::string valid_data, ids, output;
   PerplexityOptions perplexity;
+  RetrieverTask retriever;
   bool strict_lambada = false, json = false;
   std::int64_t log_interval = 100;
 };
@@ -31,11 +34,14 @@ void describe(OptionTable& t, EvaluateOptions& o) {
   t.section("task");
   t.add("task", o.task,
         "PERPLEXITY: of a text, JSON lines or a corpus. WIKITEXT103: per word, detokenized. "
-        "LAMBADA: does the model predict how passages end. LOGITS: write them to a file.",
+        "LAMBADA: does the model predict how passages end. LOGITS: write them to a file. "
+        "ICT-ZEROSHOT-NQ, RETRIEVER-EVAL: are answers in the passages that a retriever finds.",
         {{"PERPLEXITY", Task::perplexity},
          {"WIKITEXT103", Task::wikitext},
          {"LAMBADA", Task::lambada},
-         {"LOGITS", Task::logits}})
+         {"LOGITS", Task::logits},
+         {"ICT-ZEROSHOT-NQ", Task::retriever},
+         {"RETRIEVER-EVAL", Task::retriever}})
       .required();
   t.add("valid-data", o.valid_data,
         "What to evaluate on: a file, or, for PERPLEXITY, the prefix of a .bin/.idx corpus.");
@@ -62,6 +68,7 @@ void describe(OptionTable& t, EvaluateOptions& o) {
   t.add("json", o.json, "Print one JSON object instead of lines for people.");
   t.add("log-interval", o.log_interval, "Micro-batches between lines of progress; 0: none.",
         at_least(0));
+  describe(t, o.retriever);
   describe(t, o.model);
 }
 
@@ -72,6 +79,9 @@ std::vector<std::string> problems(const EvaluateOptions& o) {
       found.emplace_back(problem);
     }
   };
+  if (o.task == Task::retriever) {
+    return problems(o.retriever);
+  }
   if (o.task == Task::logits) {
     require(!o.ids.empty() && !o.output.empty(), "--task LOGITS needs --ids and --output");
     require(o.valid_data.empty(), "--valid-data has no meaning for --task LOGITS; it takes --ids");
@@ -83,12 +93,6 @@ std::vector<std::string> problems(const EvaluateOptions& o) {
           "--prepend-eod and --append-eod are for --task PERPLEXITY");
   require(o.task == Task::lambada || !o.strict_lambada, "--strict-lambada is for --task LAMBADA");
   return found;
-}
-
-// Python's repr of a float.
-std::string python_number(double value) {
-  std::string text = fmt::format("{}", value);
-  return text.find_first_of(".en") == text.npos ? text + ".0" : text;
 }
 
 // The lines of Megatron's tasks.
@@ -186,13 +190,23 @@ int evaluate(const Arguments& arguments, std::ostream& out) {
   if (!read_options(
           table, arguments, out,
           "usage: bloomery evaluate --task TASK --load DIR --valid-data FILE [OPTIONS]\n"
-          "       bloomery evaluate --task LOGITS --load DIR --ids FILE --output FILE.npy\n",
+          "       bloomery evaluate --task LOGITS --load DIR --ids FILE --output FILE.npy\n"
+          "       bloomery evaluate --task RETRIEVER-EVAL --load DIR --evidence-data-path FILE.tsv "
+          "--embedding-path FILE --qa-data-test FILE\n",
           [&] { return problems(options); })) {
     return 0;
   }
   options.perplexity.data = options.valid_data;
   LoadedModel model(options.model.options());
+  if (options.task == Task::retriever) {
+    options.model.require_sizes(model);
+    const Json result = run_retriever_task(options.retriever, model, options.json, out);
+    out << (options.json ? result.dump() + "\n" : "");
+    return 0;
+  }
   options.model.require_agreement(model);
+  check(!model.has_encoder(), "the model of ", model.folder().string(), " is a ",
+        model.options().family, "; the tasks are for models without an encoder");
   Json result;
   switch (options.task) {
     case Task::perplexity:
@@ -204,9 +218,8 @@ int evaluate(const Arguments& arguments, std::ostream& out) {
     case Task::lambada:
       result = run_lambada(options, model, out);
       break;
-    case Task::logits:
+    default:
       result = run_logits(options, model, out);
-      break;
   }
   if (options.json) {
     out << result.dump() << '\n';

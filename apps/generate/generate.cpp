@@ -1,12 +1,8 @@
 #include "apps/generate/generate.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <chrono>
-#include <functional>
-#include <iostream>
-#include <memory>
 #include <optional>
 
 #include "apps/common/command_line.h"
@@ -14,7 +10,6 @@
 #include "apps/generate/output.h"
 #include "base/file.h"
 #include "base/stop_signals.h"
-#include "base/terminal.h"
 #include "tokenizer/utf8.h"
 
 namespace bloomery {
@@ -37,23 +32,6 @@ std::vector<std::string> read_prompts(const std::string& path) {
   return prompts;
 }
 
-using NextLine = std::function<std::optional<std::string>()>;
-
-// A person at a terminal is asked, on the terminal even when the texts go elsewhere, and can edit
-// the line; other input is read as it is.
-NextLine dialogue_lines() {
-  const int terminal = is_terminal(STDOUT_FILENO) ? STDOUT_FILENO : STDERR_FILENO;
-  if (!is_terminal(STDIN_FILENO) || !is_terminal(terminal)) {
-    return []() -> std::optional<std::string> {
-      std::string line;
-      return std::getline(std::cin, line) ? std::optional(line) : std::nullopt;
-    };
-  }
-  return [editor = std::make_shared<LineEditor>(STDIN_FILENO, terminal)] {
-    return editor->read("Context prompt (stop to exit) >>> ");
-  };
-}
-
 class GenerateRun {
  public:
   // Command and model must outlive the run.
@@ -69,7 +47,7 @@ class GenerateRun {
     const std::vector<Request> requests = make_requests(prompts);
     const std::size_t results =
         prompts.size() * static_cast<std::size_t>(command_.samples_per_prompt());
-    GenerateOutput output(command_, out, results > 1);
+    GenerateOutput output(command_, out, results > 1, model_.has_encoder());
     const auto start = std::chrono::steady_clock::now();
     std::size_t num_tokens = 0;
     const std::size_t step = beams() ? 1 : static_cast<std::size_t>(command_.batch_size);
@@ -84,7 +62,7 @@ class GenerateRun {
 
   // A prompt per line until there are no more or one says "stop".
   void dialogue(const NextLine& next_line, std::ostream& out) {
-    GenerateOutput output(command_, out, false);
+    GenerateOutput output(command_, out, false, model_.has_encoder());
     std::vector<std::string> prompts;
     while (const std::optional<std::string> line = next_line()) {
       if (*line == "stop") {
@@ -106,12 +84,10 @@ class GenerateRun {
 
  private:
   static GenerateOptions with_ends(GenerateOptions options, LoadedModel& model) {
-    if (const auto end = model.end_of_document()) {
-      options.ends.push_back(*end);
-    }
-    const auto named = model.token_ids().eos;
-    if (named && !options.is_end(static_cast<TokenId>(*named))) {
-      options.ends.push_back(static_cast<TokenId>(*named));
+    options.ends = model.ends();
+    options.start = model.start_of_answer();
+    if (model.has_separate_documents()) {
+      options.unseen = model.end_of_document();
     }
     return options;
   }
@@ -217,7 +193,7 @@ int generate(const Arguments& arguments, std::ostream& out) {
   command.model.require_agreement(model);
   GenerateRun run(command, model);
   if (command.interactive()) {
-    run.dialogue(dialogue_lines(), out);
+    run.dialogue(typed_lines("Context prompt (stop to exit) >>> "), out);
     return 0;
   }
   try {

@@ -6,6 +6,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iostream>
+#include <memory>
+
+#include "base/terminal.h"
 
 namespace bloomery {
 namespace {
@@ -91,6 +95,19 @@ std::optional<std::string> LineEditor::read(const std::string& prompt) {
     history_.push_back(line.text());
   }
   return line.text();
+}
+
+NextLine typed_lines(const std::string& prompt) {
+  const int terminal = is_terminal(STDOUT_FILENO) ? STDOUT_FILENO : STDERR_FILENO;
+  if (!is_terminal(STDIN_FILENO) || !is_terminal(terminal)) {
+    return []() -> std::optional<std::string> {
+      std::string line;
+      return std::getline(std::cin, line) ? std::optional(line) : std::nullopt;
+    };
+  }
+  return [editor = std::make_shared<LineEditor>(STDIN_FILENO, terminal), prompt] {
+    return editor->read(prompt);
+  };
 }
 
 }  // namespace bloomery

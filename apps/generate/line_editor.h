@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -69,5 +70,10 @@ class LineEditor {
   std::vector<std::string> history_;
   std::string typed_ahead_;
 };
+
+// Lines of standard input until it ends. A person at a terminal is asked, on the terminal even when
+// output goes elsewhere, and can edit the line; other input is read as it is.
+using NextLine = std::function<std::optional<std::string>()>;
+NextLine typed_lines(const std::string& prompt);
 
 }  // namespace bloomery

@@ -52,10 +52,12 @@ void GenerateOutput::File::flush() {
   }
 }
 
-GenerateOutput::GenerateOutput(const GenerateCommand& command, std::ostream& out, bool several)
+GenerateOutput::GenerateOutput(const GenerateCommand& command, std::ostream& out, bool several,
+                               bool answers)
     : out_(out),
       json_(command.json),
       several_(several),
+      answers_(answers),
       beams_(command.generate.num_beams > 1),
       shows_text_(!command.json && command.genfile.empty() && command.sample_output_file.empty()) {
   if (!command.genfile.empty()) {
@@ -71,7 +73,7 @@ void GenerateOutput::begin(const std::string& prompt, std::int64_t prompt_number
   if (several_) {
     out_ << "--- prompt " << prompt_number << ", sample " << sample << " ---\n";
   }
-  out_ << prompt << std::flush;
+  out_ << (answers_ ? "" : prompt) << std::flush;
 }
 
 void GenerateOutput::piece(const std::string& text) { out_ << text << std::flush; }

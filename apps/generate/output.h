@@ -13,8 +13,9 @@ std::string generation_json(const std::string& prompt, const Generation& result,
 
 class GenerateOutput {
  public:
-  // Makes the files that the command names. `out` must outlive this object.
-  GenerateOutput(const GenerateCommand& command, std::ostream& out, bool several);
+  // Makes the files that the command names. `out` must outlive this object. `answers`: texts do not
+  // go on from their prompts, which are then not shown.
+  GenerateOutput(const GenerateCommand& command, std::ostream& out, bool several, bool answers);
 
   // Whether texts are shown to people, who may see them grow.
   bool shows_text() const { return shows_text_; }
@@ -35,7 +36,7 @@ class GenerateOutput {
   };
 
   std::ostream& out_;
-  bool json_, several_, beams_, shows_text_;
+  bool json_, several_, answers_, beams_, shows_text_;
   std::unique_ptr<File> rows_, blocks_;
 };
 

@@ -35,7 +35,8 @@ void describe(OptionTable& t, ParityChoice& o) {
   t.add("layouts", o.layouts,
         "Layouts, with commas: tpN tensor ranks, sp with sequence parallelism, ulN ranks that "
         "divide sequences, ppN stages, vN chunks of each, gpipe or zb their schedule, dpN "
-        "data-parallel ranks, z1 to z3 the stage of ZeRO; \"tp2sp+pp2zb,dp2z3\".")
+        "data-parallel ranks, epN of them with different experts, z1 to z3 the stage of ZeRO; "
+        "\"tp2sp+pp2zb,dp2z3\".")
       .required();
   add_transport(t, o.transport);
   t.add("steps", o.work.steps, "Steps to train.", between(1, 100000));
@@ -87,8 +88,10 @@ std::vector<std::string> layout_problems(const ParityChoice& choice, const RankO
       of.add(problems(rank.model, layout.degrees));
       of.require(choice.work.micro_batches % layout.degrees.data == 0, choice.work.micro_batches,
                  " micro-batches cannot be divided among its data-parallel ranks");
-      of.require(choice.work.length % layout.degrees.context == 0, "its ", layout.degrees.context,
-                 " sequence-parallel ranks cannot divide ", choice.work.length, " tokens");
+      const int pieces = layout.degrees.context * (layout.degrees.ring > 1 ? 2 : 1);
+      of.require(choice.work.length % pieces == 0, "its ", layout.degrees.context,
+                 " sequence-parallel ranks cannot divide ", choice.work.length, " tokens into ",
+                 pieces, " pieces");
       const int parts = layout.degrees.pipeline * layout.chunks;
       of.require(parts == 1 || parts <= rank.model.num_layers, parts,
                  " parts of a pipeline need as many layers, not ", rank.model.num_layers);

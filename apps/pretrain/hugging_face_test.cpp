@@ -33,7 +33,9 @@ class FromElsewhere : public ::testing::Test, public RunCase {
 TEST_F(FromElsewhere, AHuggingFaceFolderIsLoadedDirectly) {
   const std::string still = " --attention-dropout 0 --hidden-dropout 0 ";
   for (const std::string family :
-       {"gpt", "llama", "qwen2 --num-key-value-heads 1", "neox --rotary-percent 0.5"}) {
+       {"gpt", "llama", "qwen2 --num-key-value-heads 1", "neox --rotary-percent 0.5",
+        "mistral --sliding-window 5",
+        "qwen3 --kv-channels 16 --sliding-window 5 --window-attn-skip-freq 2", "gemma"}) {
     const std::string name = family.substr(0, family.find(' '));
     ASSERT_EQ(
         train(concat("--train-iters 6 --model-family ", family, still, " --save ", at(name))).code,

@@ -1,18 +1,23 @@
 #include "apps/pretrain/pretrain.h"
 
+#include <algorithm>
 #include <sstream>
 
 #include "apps/bloomery.h"
 #include "apps/common/command_line.h"
 #include "apps/common/device_choice.h"
+#include "apps/evaluate/evaluate.h"
+#include "apps/pretrain/auto_micro_batch.h"
 #include "apps/pretrain/processes.h"
 #include "apps/report/report.h"
 #include "base/log.h"
 #include "base/stop_signals.h"
+#include "train/instructions.h"
 #include "train/log/report_html.h"
 #include "train/options/dry_run.h"
 #include "train/options/read_pretrain.h"
 #include "train/pretrain.h"
+#include "train/tasks.h"
 
 namespace bloomery {
 namespace {
@@ -45,27 +50,43 @@ int exit_code(RunEnd end) {
 
 // What the arguments say.
 struct Request {
+  std::string command;  // pretrain or finetune
   PretrainOptions options;
   DeviceChoice device;
   OptionTable table;
   std::vector<std::string> notes;
 
-  explicit Request(const Arguments& arguments) : options(pretrain_defaults(arguments)) {
+  std::shared_ptr<const InstructData> instructions;  // of finetune
+  std::shared_ptr<const TaskData> task;              // of finetune --task
+
+  Request(std::string name, PretrainOptions defaults)
+      : command(std::move(name)), options(std::move(defaults)) {
     describe(table, options);
     describe(table, device);
     table.take_config_files();
   }
   void read(const Arguments& arguments, int processes) {
-    notes = read_pretrain(table, options, arguments, read_environment(processes));
+    Arguments words = arguments;
+    const bool choose = take_auto_micro_batch(words);
+    notes = read_pretrain(table, options, words, read_environment(processes));
+    if (choose) {
+      notes.push_back(choose_micro_batch(options, device.options()));
+    }
     if (options.parallel.transport == Transport::nccl && device.options().kind == DeviceKind::cpu) {
       options.parallel.transport = Transport::automatic;  // scripts for GPUs run on a CPU too
       notes.push_back("--distributed-backend nccl is ignored: tensors are not on a GPU here");
     }
+    if (options.instruct.enabled) {
+      instructions = read_instructions(table, options, notes);
+    }
+    if (options.task.enabled()) {
+      task = read_task(options, notes);
+    }
   }
 };
 
-Arguments typed(const Arguments& arguments) {
-  Arguments command = {"bloomery", "pretrain"};
+Arguments typed(const Request& request, const Arguments& arguments) {
+  Arguments command = {"bloomery", request.command};
   command.insert(command.end(), arguments.begin(), arguments.end());
   return command;
 }
@@ -80,9 +101,11 @@ int run_alone(Request& request, const Arguments& arguments, std::ostream& out) {
   const RunEnd end = train(request.options, request.table, request.notes,
                            {.world = nullptr,
                             .device = request.device.options(),
+                            .instructions = request.instructions,
+                            .task = request.task,
                             .stop_requested = StopSignals::came,
                             .out = out,
-                            .command = typed(arguments)});
+                            .command = typed(request, arguments)});
   if (end == RunEnd::finished) {
     show_samples(request.options, request.device);
   }
@@ -119,24 +142,23 @@ int run_as_rank(Request& request, const Arguments& arguments, std::ostream& out,
                            {.world = process.watch.record(
                                 make_world(joined, parallel.transport, device, parallel.timeout())),
                             .device = device,
+                            .instructions = request.instructions,
+                            .task = request.task,
                             .stop_requested = StopSignals::came,
                             .out = out,
-                            .command = typed(arguments)});
+                            .command = typed(request, arguments)});
   if (first && end == RunEnd::finished) {
     show_samples(options, request.device);
   }
   return exit_code(end);
 }
 
-}  // namespace
-
-int pretrain_command(const Arguments& arguments, std::ostream& out) {
+int train_command(Request& request, const Arguments& arguments, std::ostream& out,
+                  const char* purpose) {
   const StartFacts facts = start_facts(environment_variables());
-  Request request(arguments);
   std::ostringstream unheard;
   if (print_help(request.table, arguments, facts.rank == 0 ? out : unheard,
-                 "usage: bloomery pretrain [OPTIONS]\n\nTrains a model. docs/options.md has every "
-                 "option of Megatron-DeepSpeed.\n")) {
+                 concat("usage: bloomery ", request.command, " [OPTIONS]\n\n", purpose, "\n"))) {
     return kFinished;
   }
   if (facts.size == 1) {
@@ -145,6 +167,72 @@ int pretrain_command(const Arguments& arguments, std::ostream& out) {
   return run_joined(facts, [&](RankProcess& process) {
     return run_as_rank(request, arguments, out, facts, process);
   });
+}
+
+int pretrain_family(const char* family, const Arguments& arguments, std::ostream& out) {
+  Arguments all = {"--model-family", family};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  return pretrain_command(all, out);
+}
+
+}  // namespace
+
+int finetune_llama_command(const Arguments& arguments, std::ostream& out) {
+  PretrainOptions options = pretrain_defaults(arguments);
+  options.instruct.enabled = true;
+  options.instruct.prompt_template = "alpaca";
+  Request request("finetune_llama", std::move(options));
+  return train_command(request, arguments, out,
+                       "Tunes the model in --load on a file of Alpaca's shape (--data-path), with "
+                       "the flags of Megatron-DeepSpeed.");
+}
+
+// Megatron's tasks/main.py: what it trains is a run of finetune, what it only looks at is for
+// evaluate.
+int tasks_main_command(const Arguments& arguments, std::ostream& out) {
+  const std::string task = named_task(arguments);
+  const std::vector<std::string> trained = task_names();
+  check(!task.empty() || wants_help(arguments),
+        "--task is required: MNLI, RACE, WIKITEXT103, ...; bloomery help tasks_main has all");
+  check(task != "RET-FINETUNE-NQ",
+        "--task RET-FINETUNE-NQ is not there yet: retrievers are trained by pretrain_ict alone");
+  if (!task.empty() && std::ranges::find(trained, task) == trained.end()) {
+    return evaluate(arguments, out);
+  }
+  PretrainOptions options = task_defaults(arguments);
+  options.instruct.enabled = task.empty();  // help shows the same options
+  Request request("tasks_main", std::move(options));
+  return train_command(request, arguments, out,
+                       "Tunes a BERT for a task (--task, --train-data, --valid-data, "
+                       "--pretrained-checkpoint, --epochs), or evaluates, with the flags of "
+                       "Megatron's tasks/main.py.");
+}
+
+int pretrain_bert_command(const Arguments& arguments, std::ostream& out) {
+  return pretrain_family("bert", arguments, out);
+}
+
+int pretrain_t5_command(const Arguments& arguments, std::ostream& out) {
+  return pretrain_family("t5", arguments, out);
+}
+
+int pretrain_ict_command(const Arguments& arguments, std::ostream& out) {
+  return pretrain_family("ict", arguments, out);
+}
+
+int pretrain_command(const Arguments& arguments, std::ostream& out) {
+  Request request("pretrain", pretrain_defaults(arguments));
+  return train_command(request, arguments, out,
+                       "Trains a model. docs/options.md has every option of Megatron-DeepSpeed.");
+}
+
+int finetune_command(const Arguments& arguments, std::ostream& out) {
+  Request request("finetune", finetune_defaults(arguments));
+  return train_command(
+      request, arguments, out,
+      "Tunes the model in --load on instruction data (--data-path FILES), or a BERT "
+      "for a task (--task NAME --train-data FILES --valid-data FILES). All "
+      "options of pretrain apply.");
 }
 
 }  // namespace bloomery

@@ -38,7 +38,8 @@ TEST_P(ResumedRun, ResumesBitForBitOnCuda) {
 }
 
 std::string case_name(const ::testing::TestParamInfo<const char*>& info) {
-  const std::string names[] = {"fp32", "bf16", "fp16", "sgd_recompute", "fp8"};
+  const std::string names[] = {"fp32", "bf16",           "fp16",   "sgd_recompute",
+                               "fp8",  "bf16_gradients", "chunks", "experts"};
   return names[info.index];
 }
 INSTANTIATE_TEST_SUITE_P(Dtypes, ResumedRun,
@@ -46,7 +47,14 @@ INSTANTIATE_TEST_SUITE_P(Dtypes, ResumedRun,
                                            "--optimizer sgd --recompute-granularity full "
                                            "--recompute-method uniform",
                                            "--bf16 --fp8-format hybrid --fp8-amax-history-len 5 "
-                                           "--fp8-amax-compute-algo max --fp8-interval 2"),
+                                           "--fp8-amax-compute-algo max --fp8-interval 2",
+                                           "--bf16 --grad-dtype bf16",
+                                           "--bf16 --ds-sequence-parallel-fpdt "
+                                           "--ds-sequence-parallel-fpdt-chunk-size 12 "
+                                           "--ds-sequence-parallel-fpdt-offloading "
+                                           "--checkpoint-in-cpu",
+                                           "--bf16 --num-experts 4 --expert-interval 1 --topk 2 "
+                                           "--moe-train-capacity-factor 0.75"),
                          case_name);
 
 TEST_F(PretrainRun, TwoRanksAsThreadsGiveTheLossesOfOne) {
@@ -81,6 +89,12 @@ TEST_F(PretrainRun, EvaluatesInAPipelineOfFourStages) {
     };
     EXPECT_NEAR(loss(a[i]), loss(b[i]), 1e-5 * loss(a[i]));
   }
+  // "Per GPU" is per rank, as Megatron-DeepSpeed counts, whatever the ranks divide.
+  const auto figure = [&](const std::string& name) {
+    return std::stod(four.out.substr(four.out.find(name) + name.size()));
+  };
+  const double tokens = 32 * figure("samples per second: ");
+  EXPECT_NEAR(4 * figure("per second (tgs): "), tokens, 0.01 * tokens);
 }
 
 TEST_F(PretrainRun, ABackendForGpusIsLeftOutOnACpu) {
@@ -343,7 +357,7 @@ TEST_F(PretrainRun, RefusesFoldersOfOtherModelsInsteadOfStartingAnew) {
   for (const char* file : {"latest_checkpointed_iteration.txt", "latest"}) {
     const Outcome other = train("--train-iters 2" + make(file + std::string("-folder"), file));
     EXPECT_EQ(other.code, kBadInput);
-    EXPECT_TRUE(other.says("of Megatron or DeepSpeed")) << other.errors;
+    EXPECT_TRUE(other.says("names the checkpoint")) << other.errors;
   }
   // What a run leaves that was killed before its first checkpoint.
   EXPECT_EQ(train("--train-iters 2" + make("new", "metrics.jsonl")).code, kFinished);

@@ -3,10 +3,11 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/common/command_line.h"
-#include "apps/tokenizer/line_batches.h"
+#include "apps/tokenizer/answer_lines.h"
 #include "apps/tokenizer/tokenizer.h"
 #include "base/error.h"
 #include "base/thread_pool.h"
+#include "data/input/json_line.h"
 #include "tokenizer/load.h"
 #include "tokenizer/utf8.h"
 
@@ -118,16 +119,30 @@ void append_array(const std::vector<TokenId>& ids, std::string& text) {
   text += ']';
 }
 
+// Of one thread.
+struct LineEncoder {
+  std::unique_ptr<Encoder> encoder;
+  JsonLineParser parser;  // for objects, which it reads fast; what it refuses is looked at again
+  std::vector<TokenId> ids;
+};
+
 void encode_lines(const CodeOptions& options, const Tokenizer& tokenizer, const EncodeOptions& how,
                   std::ostream& out) {
-  std::vector<std::unique_ptr<Encoder>> encoders;
-  for (int i = 0; i < options.workers; ++i) encoders.push_back(tokenizer.make_encoder(how));
+  std::vector<LineEncoder> encoders;
+  for (int i = 0; i < options.workers; ++i) {
+    encoders.push_back({tokenizer.make_encoder(how), JsonLineParser({options.json_key}), {}});
+  }
   answer_lines(
       options.inputs, options.workers,
       [&](std::size_t worker, std::string_view line, std::string& answer) {
-        std::vector<TokenId> ids;
-        encoders[worker]->encode(document_of(line, options.json_key), ids);
-        append_array(ids, answer);
+        LineEncoder& its = encoders[worker];
+        its.ids.clear();
+        if (line.starts_with('{') && its.parser.parse(line)) {
+          its.encoder->encode(its.parser.text(0), its.ids);
+        } else {
+          its.encoder->encode(document_of(line, options.json_key), its.ids);
+        }
+        append_array(its.ids, answer);
       },
       out);
 }

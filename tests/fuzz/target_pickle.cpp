@@ -5,7 +5,7 @@
 namespace bloomery {
 
 void fuzz_input(std::span<const std::byte> input) {
-  read_state_dict(read_state_dict_pickle(input, "fuzz.pkl"), "fuzz.pkl");
+  read_state_dict(read_torch_pickle(input, "fuzz.pkl"), "fuzz.pkl");
 }
 
 }  // namespace bloomery

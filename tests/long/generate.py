@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Texts of `bloomery generate` beside those of transformers, on random GPT-2s.
+"""Texts of `bloomery generate` beside those of transformers, on random GPT-2s, T5s, and Mistrals and Qwen3s with short windows.
 
     build/oracle/bin/python tests/long/generate.py BLOOMERY [ROUNDS]
 
@@ -14,34 +14,59 @@ import tempfile
 
 import numpy
 import torch
-from transformers import GPT2Config, GPT2LMHeadModel, LogitsProcessorList, RepetitionPenaltyLogitsProcessor
-from transformers import TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
+from transformers import AutoModelForCausalLM, GPT2Config, LogitsProcessorList, MistralConfig, Qwen3Config
+from transformers import RepetitionPenaltyLogitsProcessor, T5Config, T5ForConditionalGeneration, TemperatureLogitsWarper
+from transformers import TopKLogitsWarper, TopPLogitsWarper
 from transformers.utils import logging
 
 TOLERANCE = 2e-5
 
 
-def random_model(random):
-    heads = int(random.integers(1, 5))
-    vocabulary = int(random.integers(12, 200))
-    config = GPT2Config(vocab_size=vocabulary, n_positions=int(random.integers(24, 64)),
-                        n_embd=heads * int(random.choice([4, 6, 16, 20])), n_layer=int(random.integers(1, 4)), n_head=heads,
-                        bos_token_id=vocabulary - 1, eos_token_id=vocabulary - 1, pad_token_id=vocabulary - 1)
-    model = GPT2LMHeadModel(config)
+def random_model(random, kind):
+    heads, layers = int(random.integers(1, 5)), int(random.integers(1, 4))
+    vocabulary, positions = int(random.integers(12, 200)), int(random.integers(24, 64))
+    width = heads * int(random.choice([4, 6, 16, 20]))
+    ends = dict(vocab_size=vocabulary, bos_token_id=vocabulary - 1, eos_token_id=vocabulary - 1, pad_token_id=vocabulary - 1)
+    # A window of 1 is left out: transformers' cache then keeps everything, and texts differ from those without a cache.
+    common = dict(hidden_size=width, num_attention_heads=heads, num_key_value_heads=1, num_hidden_layers=layers,
+                  intermediate_size=24, max_position_embeddings=positions, sliding_window=int(random.integers(2, 12)))
+    if kind == 0:
+        config = GPT2Config(n_positions=positions, n_embd=width, n_layer=layers, n_head=heads, **ends)
+    elif kind == 1:
+        config = MistralConfig(**common, **ends)
+    else:
+        config = Qwen3Config(use_sliding_window=True, max_window_layers=int(random.integers(layers)), head_dim=8, **common, **ends)
+    model = AutoModelForCausalLM.from_config(config)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.normal_(0.1 if parameter.ndim == 1 else 0.0, 0.35)
     return model.eval()
 
 
+def random_t5(random, _):
+    vocabulary = int(random.integers(12, 200))
+    config = T5Config(vocab_size=vocabulary, d_model=int(random.choice([16, 24])), d_kv=int(random.choice([4, 6, 16])),
+                      d_ff=int(random.integers(8, 60)), num_heads=int(random.integers(1, 5)), num_layers=int(random.integers(1, 4)),
+                      relative_attention_num_buckets=8,  # and as many decoder layers, or their cache is too short
+                      relative_attention_max_distance=int(random.choice([10, 30])), decoder_start_token_id=0, pad_token_id=0,
+                      eos_token_id=vocabulary - 1, feed_forward_proj=str(random.choice(["relu", "gated-gelu"])))
+    model = T5ForConditionalGeneration(config)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.normal_(1.0 if parameter.ndim == 1 else 0.0, 0.35)
+    return model.eval()
+
+
 class Case:
+    make_model = staticmethod(random_model)
+
     def __init__(self, program, root, seed):
         self.program, self.root = program, root
         self.random = numpy.random.default_rng(seed)
         torch.manual_seed(seed)
-        self.model = random_model(self.random)
+        self.model = self.make_model(self.random, seed % 4)
         self.model.save_pretrained(root / "model")
-        vocabulary, positions = self.model.config.vocab_size, self.model.config.n_positions
+        vocabulary, positions = self.model.config.vocab_size, getattr(self.model.config, "max_position_embeddings", 40)
         self.new_tokens = int(self.random.integers(3, 12))
         longest = positions - self.new_tokens
         self.prompts = [self.random.integers(0, vocabulary - 1, self.random.integers(1, longest + 1)).tolist()
@@ -61,13 +86,24 @@ class Case:
                                          max_new_tokens=self.new_tokens, do_sample=False, return_dict_in_generate=True,
                                          output_scores=True, **options)
         end, texts = self.model.config.eos_token_id, []
-        for row in result.sequences[:, len(prompt):].tolist():
+        for row in result.sequences[:, self.num_fed(prompt):].tolist():
             texts.append(row[:row.index(end) + 1] if end in row else row)
         return texts, getattr(result, "sequences_scores", None)
 
-    def logprobs(self, prompt, ids):
+    def num_fed(self, prompt):
+        """Tokens in front of the new ones."""
+        return len(prompt)
+
+    def logits(self, prompt, ids):
+        """Of what follows the prompt and each of the ids after it."""
         with torch.no_grad():
-            logits = self.model(torch.tensor([prompt + ids])).logits[0, len(prompt) - 1:-1].double()
+            return self.model(torch.tensor([prompt + ids])).logits[0, len(prompt) - 1:].double()
+
+    def occurred(self, prompt):
+        return prompt
+
+    def logprobs(self, prompt, ids):
+        logits = self.logits(prompt, ids[:-1])
         return torch.log_softmax(logits, -1).gather(1, torch.tensor(ids)[:, None])[:, 0].tolist()
 
     def compare(self, row, prompt, ids, what):
@@ -110,9 +146,8 @@ class Case:
         rows = self.ours("--num-samples", str(draws), "--temperature", str(temperature), "--top_k", str(top_k), "--top_p",
                          str(top_p), "--repetition-penalty", "1.3", "--batch-size", "500", file=self.root / "one")
         self.new_tokens = before
-        ids = torch.tensor([prompt])
-        with torch.no_grad():
-            logits = self.model(ids).logits[:, -1].double()
+        ids = torch.tensor([self.occurred(prompt)])
+        logits = self.logits(prompt, [])[-1:]
         processors = LogitsProcessorList([RepetitionPenaltyLogitsProcessor(1.3), TemperatureLogitsWarper(temperature),
                                           TopKLogitsWarper(top_k), TopPLogitsWarper(top_p)])
         expected = draws * torch.softmax(processors(ids, logits), -1)[0].numpy()
@@ -122,8 +157,22 @@ class Case:
         assert deviation.max() < 6, f"{deviation.max()} standard deviations"
 
 
+class T5Case(Case):
+    make_model = staticmethod(random_t5)
+
+    def num_fed(self, prompt):
+        return 1
+
+    def logits(self, prompt, ids):
+        with torch.no_grad():
+            return self.model(input_ids=torch.tensor([prompt]), decoder_input_ids=torch.tensor([[0] + ids])).logits[0].double()
+
+    def occurred(self, prompt):
+        return [0]
+
+
 def check_one(program, root, seed):
-    case = Case(program, root, seed)
+    case = (T5Case if seed % 4 == 3 else Case)(program, root, seed)
     worst = max(case.greedy(), case.greedy("--recompute"), case.greedy("--batch-size", "2"),
                 case.greedy("--repetition-penalty", "1.6", repetition_penalty=1.6), case.beams(), case.beams("--recompute"),
                 case.beams("--repetition-penalty", "1.3", repetition_penalty=1.3))
@@ -143,7 +192,7 @@ def main():
                 worst = max(worst, check_one(program, pathlib.Path(root), seed))
             except AssertionError as error:
                 raise AssertionError(f"seed {seed}: {error}") from error
-    print(f"{rounds} GPT-2s: the same texts, log-probabilities within {worst:.1e}")
+    print(f"{rounds} models: the same texts, log-probabilities within {worst:.1e}")
 
 
 main()

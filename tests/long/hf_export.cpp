@@ -1,13 +1,13 @@
 // bloomery_hf_export INPUT OUTPUT SHARD_BYTES: reads a Hugging Face folder and writes another of
-// the same model. INPUT/tokens.safetensors holds `tokens` and `labels` [sequences, length]; logits,
-// loss and gradients that we compute of them in fp32 go to OUTPUT/computed.safetensors. For
-// tests/long/hf.py.
+// the same model. INPUT/tokens.safetensors holds what a batch has, [sequences, length] or
+// [sequences], under the names of Batch; logits, losses and gradients that we compute of them in
+// fp32 go to OUTPUT/computed.safetensors. For tests/long/hf.py.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
 
+#include "autograd/metrics.h"
 #include "checkpoint/hf/hf_model.h"
-#include "data/samples/language_model_dataset.h"
 #include "tensor/safetensors.h"
 #include "train/rank.h"
 
@@ -26,10 +26,23 @@ void load(Parameter& parameter, const Tensor& tensor) {
 }
 
 HostBatch host_batch(Stream& stream, const SafetensorsFile& input) {
-  const Shape shape = input.entry("tokens").shape;
-  HostBatch batch(DeviceKind::cpu, language_model_fields(shape[1], {}), shape[0]);
-  for (const char* name : {"tokens", "labels"}) {
-    batch.set(name, input.read(stream, name).to_host<std::int32_t>(stream));
+  SampleFields fields;
+  for (const char* name : {"tokens", "labels", "token_types", "key_end", "is_random", "loss_mask",
+                           "encoder.tokens", "encoder.key_end", "encoder_key_end"}) {
+    if (input.contains(name)) {
+      const auto& entry = input.entry(name);
+      fields.push_back(
+          {name, *entry.dtype, entry.shape.rank() == 2 ? Shape{entry.shape[1]} : Shape()});
+    }
+  }
+  HostBatch batch(DeviceKind::cpu, fields, input.entry("tokens").shape[0]);
+  for (const SampleField& field : fields) {
+    const Tensor tensor = input.read(stream, std::string(field.name));
+    if (field.dtype == DType::fp32) {
+      batch.set(field.name, tensor.to_host<float>(stream));
+    } else {
+      batch.set(field.name, tensor.to_host<std::int32_t>(stream));
+    }
   }
   std::ranges::fill(batch.samples(), 0);
   return batch;
@@ -37,11 +50,13 @@ HostBatch host_batch(Stream& stream, const SafetensorsFile& input) {
 
 using Named = std::vector<std::pair<std::string, Tensor>>;
 
-// Without the padding of the vocabulary.
-Tensor logits(Stream& stream, Rank& rank, const HostBatch& host) {
+// Without the padding of the vocabulary; and those of segments, of a model that has them.
+void add_logits(Stream& stream, Rank& rank, const HostBatch& host, Named& results) {
   Batch batch = upload(host, rank.stream());
   batch.labels = {};
   Context context = rank.context(batch, nullptr);
+  Metrics metrics;
+  context.metrics = &metrics;
   const Value value = rank.model().forward(context).stream;
   const std::vector<float> padded = value.data.to_host<float>(rank.stream());
   const std::int64_t columns = value.shape().back(), real = rank.model().options().vocabulary.size;
@@ -50,7 +65,13 @@ Tensor logits(Stream& stream, Rank& rank, const HostBatch& host) {
     const auto begin = padded.begin() + row * columns;
     kept.insert(kept.end(), begin, begin + real);
   }
-  return Tensor::from_host(stream, kept, {batch.num_sequences, batch.length, real});
+  results.emplace_back("logits",
+                       Tensor::from_host(stream, kept, {batch.num_sequences, batch.length, real}));
+  if (metrics.segment_logits) {
+    results.emplace_back("segment_logits",
+                         Tensor::from_host(stream, metrics.segment_logits.to_host<float>(stream),
+                                           metrics.segment_logits.shape()));
+  }
 }
 
 // Of all weights, by their names and in their layout.
@@ -77,9 +98,15 @@ Named compute(Stream& stream, const HfModel& model, const SafetensorsFile& input
     load(*parameter, model.tensors.at(parameter->name));
   }
   const HostBatch batch = host_batch(stream, input);
-  Named results = {{"logits", logits(stream, rank, batch)}};
-  const std::vector<double> loss = {rank.accumulate(std::span(&batch, 1))};
-  results.emplace_back("loss", Tensor::from_host(stream, loss, {1}));
+  Named results;
+  add_logits(stream, rank, batch, results);
+  std::vector<double> losses;
+  for (const auto& loss :
+       rank.evaluate(1, [&](std::int64_t) { return upload(batch, rank.stream()); })) {
+    losses.push_back(loss.value);
+  }
+  results.emplace_back("losses", Tensor::from_host(stream, losses, {std::ssize(losses)}));
+  rank.accumulate(std::span(&batch, 1));
   add_gradients(stream, rank, results);
   return results;
 }

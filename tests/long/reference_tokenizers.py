@@ -1,11 +1,14 @@
 """The tokenizers of the shared data folder, each with the program that is its reference."""
 import base64
+import json
 import lzma
 import pathlib
 
 import sentencepiece
 import tiktoken
 import tokenizers
+
+import composed_tokenizers
 
 TIKTOKEN = {
     "cl100k_base": (
@@ -122,4 +125,12 @@ def makers(data, scratch):
     for packed in sorted(folder.glob("tiktoken/*.xz")):
         name = packed.name.split(".")[0]
         found[name] = lambda p=packed, n=name: tik_token(n, unpacked(p))
+
+    def composed(name, contents):
+        path = pathlib.Path(scratch) / f"{name}.json"
+        path.write_text(json.dumps(contents()))
+        return hugging_face(name, ["--tokenizer", path], tokenizers.Tokenizer.from_file(str(path)))
+
+    for name, contents in composed_tokenizers.compose(folder).items():
+        found["after-" + name] = lambda n=name, c=contents: composed("after-" + n, c)
     return found

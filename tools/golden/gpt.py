@@ -3,7 +3,7 @@
 
 Each file holds the weights, one batch, its logits, loss and all gradients, and the losses of 50
 AdamW steps with clipping over 50 further batches. Needs torch and safetensors.
-Usage: tools/golden/gpt.py [OUTPUT_FOLDER]"""
+Usage: tools/golden/gpt.py [OUTPUT_FOLDER [MODEL..]]"""
 import json
 import math
 import os
@@ -17,7 +17,11 @@ BASE = dict(layers=2, hidden=32, heads=4, groups=4, ffn=48, vocabulary=61, max_p
             sequences=2, length=12, norm="layer", epsilon=1e-5, one_plus_gain=False,
             activation="gelu_tanh", gated=False, bias=True, tied=True, positions="learned",
             rotary_fraction=1.0, rotary_base=10000.0, rotary_interleaved=False,
-            post_norm_residual=False, documents=False)
+            post_norm_residual=False, documents=False, moe=None)
+
+# A mixture without random numbers: full experts serve first choices in the order of positions, or with three choices the
+# most probable ones.
+MOE = dict(experts=[4], interval=1, topk=1, ffn=48, shared_ffn=0, residual=False, capacity=0.75, least=1, balance=0.1, z=0.01)
 
 CONFIGURATIONS = {
     "gpt2": {},
@@ -29,6 +33,10 @@ CONFIGURATIONS = {
     "post_norm": dict(post_norm_residual=True, activation="relu"),
     "geglu_gqa": dict(activation="gelu_tanh", gated=True, groups=1, one_plus_gain=True),
     "documents": dict(documents=True, tied=False, norm="rms", one_plus_gain=True, bias=False),
+    "moe_top1": dict(moe=dict(MOE, interval=2)),
+    "moe_residual": dict(moe=dict(MOE, experts=[4, 3], topk=2, residual=True)),
+    "moe_shared": dict(norm="rms", activation="silu", gated=True, bias=False, positions="rotary",
+                       moe=dict(MOE, experts=[5], topk=3, ffn=24, shared_ffn=20, capacity=0.9, z=0.0)),
 }
 
 
@@ -40,6 +48,34 @@ def activation(kind, x):
     return {"gelu_erf": F.gelu, "silu": F.silu, "relu": F.relu}[kind](x)
 
 
+def num_experts(c, layer):
+    m = c["moe"]
+    if m is None or (layer + 1) % m["interval"]:
+        return 1
+    return m["experts"][0 if len(m["experts"]) == 1 else layer // m["interval"]]
+
+
+def mlp_shapes(c, name, ffn, experts=()):
+    up = (*experts, 2, ffn) if c["gated"] else (*experts, ffn)
+    shapes = {name + ".up.weight": (*up, c["hidden"]), name + ".down.weight": (*experts, c["hidden"], ffn)}
+    if c["bias"]:
+        shapes.update({name + ".up.bias": up, name + ".down.bias": (*experts, c["hidden"])})
+    return shapes
+
+
+def moe_shapes(c, name, experts):
+    m = c["moe"]
+    shapes = {name + ".router.weight": (experts, c["hidden"])}
+    shapes.update(mlp_shapes(c, name + ".experts", m["ffn"], (experts,)))
+    if m["residual"]:
+        shapes.update({name + ".coefficient.weight": (2, c["hidden"]), name + ".coefficient.bias": (2,)})
+        shapes.update(mlp_shapes(c, name + ".residual", c["ffn"]))
+    if m["shared_ffn"]:
+        shapes[name + ".shared_gate.weight"] = (1, c["hidden"])
+        shapes.update(mlp_shapes(c, name + ".shared", m["shared_ffn"]))
+    return shapes
+
+
 def make_weights(c, generator):
     head_dim = c["hidden"] // c["heads"]
     per_group = c["heads"] // c["groups"] + 2
@@ -48,11 +84,10 @@ def make_weights(c, generator):
         shapes["embedding.positions.weight"] = (c["max_positions"], c["hidden"])
     for i in range(c["layers"]):
         p = f"blocks.{i}."
-        up = (2, c["ffn"]) if c["gated"] else (c["ffn"],)
         shapes[p + "attention.qkv.weight"] = (c["groups"], per_group, head_dim, c["hidden"])
         shapes[p + "attention.projection.weight"] = (c["hidden"], c["hidden"])
-        shapes[p + "mlp.up.weight"] = (*up, c["hidden"])
-        shapes[p + "mlp.down.weight"] = (c["hidden"], c["ffn"])
+        mixture = num_experts(c, i) > 1
+        shapes.update(moe_shapes(c, p + "moe", num_experts(c, i)) if mixture else mlp_shapes(c, p + "mlp", c["ffn"]))
         for norm in ("norm_1", "norm_2"):
             shapes[p + norm + ".gain"] = (c["hidden"],)
             if c["norm"] == "layer":
@@ -60,8 +95,6 @@ def make_weights(c, generator):
         if c["bias"]:
             shapes[p + "attention.qkv.bias"] = (c["groups"], per_group, head_dim)
             shapes[p + "attention.projection.bias"] = (c["hidden"],)
-            shapes[p + "mlp.up.bias"] = up
-            shapes[p + "mlp.down.bias"] = (c["hidden"],)
     shapes["final_norm.gain"] = (c["hidden"],)
     if c["norm"] == "layer":
         shapes["final_norm.bias"] = (c["hidden"],)
@@ -135,7 +168,47 @@ def mlp(c, w, name, x):
     return y + w[name + ".down.bias"] if c["bias"] else y
 
 
-def logits(c, w, batch):
+def kept_choices(m, order, chosen, p):
+    """Which choices [tokens, topk] of the experts are within their capacity."""
+    tokens, topk = chosen.shape
+    experts = p.shape[1]
+    capacity = max(m["least"], math.ceil(tokens / experts * m["capacity"] * topk))
+    kept = torch.zeros_like(chosen, dtype=torch.bool)
+    for e in range(experts):
+        pairs = [(j, order[t].item(), t) for t in range(tokens) for j in range(topk) if chosen[t, j] == e]
+        pairs.sort(key=lambda pair: -p[pair[2], e].item() if topk > 2 else (pair[0], pair[1]))
+        for j, _, t in pairs[:capacity]:
+            kept[t, j] = True
+    return kept
+
+
+def moe(c, w, name, x, losses):
+    m, (b, s, h) = c["moe"], x.shape
+    flat = x.reshape(-1, h)
+    z = flat @ w[name + ".router.weight"].T
+    p = z.softmax(-1)
+    experts, topk = p.shape[1], m["topk"]
+    chosen = z.topk(topk, -1).indices
+    row = torch.arange(b * s)
+    kept = kept_choices(m, row % s * b + row // s, chosen, p.detach())
+    gates = p.gather(1, chosen) * kept
+    if topk > 1:
+        gates = gates / gates.sum(-1, keepdim=True).clamp(min=torch.finfo(torch.float32).eps)
+    counted = chosen if topk > 2 else chosen[:, :1]
+    share = F.one_hot(counted, experts).sum(1).double().mean(0) / counted.shape[1]
+    losses.append(m["balance"] * experts * (p.mean(0) * share).sum() + m["z"] * z.logsumexp(-1).pow(2).mean())
+    dense = torch.zeros_like(p).scatter(1, chosen, gates)
+    one = lambda e: {k: v[e] for k, v in w.items() if k.startswith(name + ".experts.")}
+    y = sum(dense[:, e:e + 1] * mlp(c, one(e), name + ".experts", flat) for e in range(experts))
+    if m["residual"]:
+        weights = F.linear(flat, w[name + ".coefficient.weight"], w[name + ".coefficient.bias"]).softmax(-1)
+        y = weights[:, :1] * y + weights[:, 1:] * mlp(c, w, name + ".residual", flat)
+    if m["shared_ffn"]:
+        y = y + torch.sigmoid(flat @ w[name + ".shared_gate.weight"].T) * mlp(c, w, name + ".shared", flat)
+    return y.view_as(x)
+
+
+def logits(c, w, batch, losses):
     x = w["embedding.tokens.weight"][batch["tokens"]]
     if c["positions"] == "learned":
         x = x + w["embedding.positions.weight"][batch["positions"]]
@@ -144,16 +217,20 @@ def logits(c, w, batch):
         n = norm(c, w, p + "norm_1", x)
         x = (n if c["post_norm_residual"] else x) + attention(c, w, p + "attention", n, batch)
         n = norm(c, w, p + "norm_2", x)
-        x = (n if c["post_norm_residual"] else x) + mlp(c, w, p + "mlp", n)
+        x = (n if c["post_norm_residual"] else x) + (
+            moe(c, w, p + "moe", n, losses) if num_experts(c, i) > 1 else mlp(c, w, p + "mlp", n))
     x = norm(c, w, "final_norm", x)
     return x @ w["embedding.tokens.weight" if c["tied"] else "head.weight"].T
 
 
 def loss_of(c, w, batch):
-    out = logits(c, w, batch)
+    """Logits, the loss, and with those of mixtures what is trained on."""
+    beside = []
+    out = logits(c, w, batch, beside)
     losses = F.cross_entropy(out.flatten(0, 1), batch["labels"].flatten(), reduction="none")
     mask = batch["loss_mask"].double().flatten()
-    return out, (losses * mask).sum() / mask.sum()
+    loss = (losses * mask).sum() / mask.sum()
+    return out, loss, loss + sum(beside)
 
 
 def make_batch(c, generator):
@@ -185,8 +262,8 @@ def train(c, weights, batches):
     losses, norms = [], []
     for batch in batches:
         optimizer.zero_grad()
-        loss = loss_of(c, weights, batch)[1]
-        loss.backward()
+        _, loss, total = loss_of(c, weights, batch)
+        total.backward()
         norms.append(torch.nn.utils.clip_grad_norm_(list(weights.values()), 1.0).item())
         optimizer.step()
         losses.append(loss.item())
@@ -196,13 +273,15 @@ def train(c, weights, batches):
 def main():
     folder = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(__file__), "../../tests/golden")
     for number, (name, changes) in enumerate(CONFIGURATIONS.items()):
+        if len(sys.argv) > 2 and name not in sys.argv[2:]:
+            continue
         c = {**BASE, **changes}
         generator = torch.Generator().manual_seed(1000 + number)
         weights = make_weights(c, generator)
         file = {"weight." + n: w.detach().float() for n, w in weights.items()}
         batch = make_batch(c, generator)
-        out, loss = loss_of(c, weights, batch)
-        loss.backward()
+        out, loss, total = loss_of(c, weights, batch)
+        total.backward()
         file.update({"grad." + n: w.grad.clone() for n, w in weights.items()})
         file["logits"], file["loss"] = out.detach().contiguous(), loss.detach().reshape(1)
         batches = [make_batch(c, generator) for _ in range(50)]

@@ -3,8 +3,7 @@
 
     python tools/golden/megatron_samples.py CHECKOUT
 
-CHECKOUT is a copy of Megatron-DeepSpeed at commit 6acc370a outside of this tree; pybind11 and torch must be
-importable. Its C++ helpers are compiled, its corpus writer writes the corpus, and its BERT and T5 datasets read
+CHECKOUT is a copy of Megatron-DeepSpeed at commit 6acc370a outside of this tree; torch must be importable. Its C++ helpers are compiled, its corpus writer writes the corpus, and its BERT, T5 and ICT datasets read
 it. What they need of the rest (arguments, tokenizer, DeepSpeed's accelerator) are the stand-ins below.
 
 The corpus and the vocabulary are those of src/data/samples/megatron_samples_test.cpp."""
@@ -18,6 +17,7 @@ import tempfile
 import types
 
 import torch
+from torch.utils.cpp_extension import include_paths
 
 SIZE = 300
 
@@ -40,18 +40,24 @@ def stand_in(name, **members):
     return module
 
 
-def load_megatron(checkout):
-    accelerator = types.SimpleNamespace(device_count=lambda: 0)
+def load_megatron(checkout, tokenizer=Tokenizer):
+    """Its data code, with helpers compiled in the checkout."""
+    accelerator = types.SimpleNamespace(device_count=lambda: 0, LongTensor=torch.LongTensor)
+    mpu = types.SimpleNamespace(get_data_parallel_rank=lambda: 0, get_data_parallel_group=lambda: None)
     stand_in("deepspeed")
     stand_in("deepspeed.accelerator", get_accelerator=lambda: accelerator)
-    megatron = stand_in("megatron", get_args=lambda: ARGS, get_tokenizer=Tokenizer, print_rank_0=lambda *_: None,
-                        is_rank_0=lambda: True, mpu=None)
+    megatron = stand_in("megatron", get_args=lambda: ARGS, get_tokenizer=tokenizer, print_rank_0=lambda *_: None,
+                        is_rank_0=lambda: True, mpu=mpu)
     megatron.__path__ = [str(checkout / "megatron")]
-    stand_in("megatron.core", mpu=None, tensor_parallel=None)
+    stand_in("megatron.core", mpu=mpu, tensor_parallel=None)
     torch.distributed.get_rank = lambda: 0
-    includes = subprocess.run([sys.executable, "-m", "pybind11", "--includes"], check=True, text=True,
-                              stdout=subprocess.PIPE).stdout.split()
-    data = checkout / "megatron" / "data"
+    torch.distributed.get_world_size = lambda group=None: 1
+    torch.distributed.all_reduce = lambda counts, group=None: None
+    compile_helpers(checkout / "megatron" / "data")
+
+
+def compile_helpers(data):
+    includes = [f"-I{folder}" for folder in (*include_paths(), sysconfig.get_path("include"))]  # PyTorch has pybind11
     subprocess.run(["c++", "-O2", "-shared", "-std=c++17", "-fPIC", *includes, str(data / "helpers.cpp"), "-o",
                     str(data / f"helpers{sysconfig.get_config_var('EXT_SUFFIX')}")], check=True)
 
@@ -64,12 +70,16 @@ def document(d):
     return [[30 + (d * 31 + s * 17 + i * 3) % 270 for i in range(length)] for s, length in enumerate(lengths)]
 
 
-def write_corpus(prefix):
+def title(d):
+    return [40 + (d * 13 + i) % 250 for i in range(d % 9)]
+
+
+def write_corpus(prefix, documents):
     from megatron.data.indexed_dataset import MMapIndexedDatasetBuilder
     import numpy
     builder = MMapIndexedDatasetBuilder(f"{prefix}.bin", dtype=numpy.uint16)
-    for d in range(60):
-        for sentence in document(d):
+    for sentences in documents:
+        for sentence in sentences:
             builder.add_item(torch.IntTensor(sentence))
         builder.end_document()
     builder.finalize(f"{prefix}.idx")
@@ -79,17 +89,24 @@ def numbers(values):
     return [int(value) for value in values]
 
 
-def case(prefix, kind, split, requested, masking, short, seed, binary_head, exact_epochs=None):
+KEYS = {"bert": ["text", "types", "labels", "loss_mask", "padding_mask", "is_random"],
+        "t5": ["text_enc", "text_dec", "labels", "loss_mask"],
+        "ict": ["query_tokens", "query_pad_mask", "context_tokens", "context_pad_mask", "block_data"]}
+DATASETS = {"bert": "standard_bert", "t5": "t5", "ict": "ict"}
+
+
+def case(prefix, kind, split, requested, masking, short, seed, binary_head, exact_epochs=None, in_block=0.1, one_sentence=False):
     from megatron.data.dataset_utils import build_train_valid_test_datasets
     ARGS.train_data_exact_num_epochs = exact_epochs
+    ARGS.titles_data_path = f"{prefix}_titles"
+    ARGS.query_in_block_prob, ARGS.use_one_sent_docs = in_block, one_sentence
     for old in prefix.parent.glob("*indexmap*"):
         old.unlink()
     datasets = build_train_valid_test_datasets([str(prefix)], "mmap", split, requested, 64, masking, short, seed, True,
-                                               binary_head, 48, "standard_bert" if kind == "bert" else "t5")
-    keys = (["text", "types", "labels", "loss_mask", "padding_mask", "is_random"] if kind == "bert" else
-            ["text_enc", "text_dec", "labels", "loss_mask"])
+                                               binary_head, 48, DATASETS[kind])
+    keys = KEYS[kind]
     result = {"kind": kind, "split": split, "requested": requested, "masking": masking, "short": short, "seed": seed,
-              "binary_head": binary_head, "exact_epochs": exact_epochs or 0,
+              "binary_head": binary_head, "exact_epochs": exact_epochs or 0, "in_block": in_block, "one_sentence": one_sentence,
               "files": sorted(path.name for path in prefix.parent.glob("*indexmap*")), "splits": []}
     for dataset in datasets:
         if dataset is None:
@@ -114,17 +131,21 @@ def main():
     load_megatron(checkout)
     with tempfile.TemporaryDirectory() as folder:
         prefix = pathlib.Path(folder) / "corpus"
-        write_corpus(prefix)
+        write_corpus(prefix, [document(d) for d in range(60)])
+        write_corpus(f"{prefix}_titles", [[title(d)] for d in range(60)])
         cases = [case(prefix, "bert", "8,1,1", [200, 40, 20], 0.15, 0.1, 1234, True),
                  case(prefix, "bert", "8,1,1", [200, 40, 20], 0.15, 0.1, 1234, False),
                  case(prefix, "bert", "3,2,0", [500, 100, 0], 0.4, 0.5, 7, True),
                  case(prefix, "bert", "1,0,0", [1, 0, 0], 0.15, 0.0, 99, True, 3),
                  case(prefix, "t5", "8,1,1", [200, 40, 20], 0.15, 0.1, 1234, False),
                  case(prefix, "t5", "3,2,0", [500, 100, 0], 0.3, 0.5, 7, False),
-                 case(prefix, "t5", "1,0,0", [1, 0, 0], 0.15, 0.0, 99, False, 2)]
+                 case(prefix, "t5", "1,0,0", [1, 0, 0], 0.15, 0.0, 99, False, 2),
+                 case(prefix, "ict", "8,1,1", [200, 40, 20], 0.15, 0.1, 1234, False),
+                 case(prefix, "ict", "3,2,0", [500, 100, 0], 0.15, 0.1, 7, False, in_block=0.5, one_sentence=True)]
     out = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden" / "megatron_samples.json"
     out.write_text(json.dumps({"commit": "6acc370a", "cases": cases}, separators=(",", ":")) + "\n")
     print(f"{out}: {out.stat().st_size} bytes")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -3,7 +3,7 @@
 
 For every case: PyTorch in fp64 must give our fp64 results (an independent check of the oracle), and PyTorch's own error in
 fp32, bf16 and fp16 on the same rounded inputs becomes a row "case dtype tensor error". Cases that PyTorch has no op for in a
-low precision (attention dropout with a given mask) are checked in fp64 only.
+low precision (attention dropout with a given mask), or computes otherwise (relative bias), are checked in fp64 only.
 
 Usage: BLOOMERY_EXPORT=FOLDER bloomery_ops_test --gtest_also_run_disabled_tests --gtest_filter='*DISABLED_Export*'
        (and bloomery_parallel_test), then op_errors.py FOLDER. Needs torch and safetensors."""
@@ -134,6 +134,28 @@ def rotary(t, a):
     return {"y": torch.cat([torch.cat([out, tail], -1), rest], 2)}
 
 
+def head_norm(t, a):
+    x, epsilon = t["qkv"], float(np.float32(float(a["epsilon"])))
+    wide = torch.promote_types(x.dtype, torch.float32)
+    y = (x.to(wide) * torch.rsqrt(x.to(wide).square().mean(-1, keepdim=True) + epsilon)).to(x.dtype)
+    gains = [t[name] + 1 if a["one_plus_gain"] == "1" else t[name] for name in ("query_gain", "key_gain")]
+    return {"y": torch.cat([y[:, :, :-2] * gains[0], y[:, :, -2:-1] * gains[1], x[:, :, -1:]], 2)}
+
+
+def relative_bucket(distance, buckets, farthest, bidirectional):
+    """T5's buckets of distances between key and query."""
+    result = torch.zeros_like(distance)
+    if bidirectional:
+        buckets //= 2
+        result += (distance > 0) * buckets
+        distance = distance.abs()
+    else:
+        distance = (-distance).clamp(min=0)
+    exact = buckets // 2
+    far = exact + (torch.log(distance.clamp(min=1).float() / exact) / math.log(farthest / exact) * (buckets - exact)).long()
+    return result + torch.where(distance < exact, distance, far.clamp(max=buckets - 1))
+
+
 def attention(t, a):
     b, heads, groups = int(a["sequences"]), int(a["heads"]), int(a["groups"])
     per = heads // groups
@@ -150,16 +172,23 @@ def attention(t, a):
     q, k, v = q.transpose(1, 2), k.repeat_interleave(per, 2).transpose(1, 2), v.repeat_interleave(per, 2).transpose(1, 2)
     place, key = torch.arange(s)[:, None], torch.arange(keys)[None]
     seen = (key <= place + keys - s) if a["causal"] == "true" else torch.ones(s, keys, dtype=torch.bool)
+    if int(a["window"]) > 0:
+        seen = seen & (place + keys - s - key < int(a["window"]))
     seen = seen.expand(b, s, keys)
     if "key_begin" in t:
         seen = seen & (key[None] >= t["key_begin"].reshape(b, s, 1)) & (key[None] < t["key_end"].reshape(b, s, 1))
     blind = ~seen.any(-1)  # queries without keys give zeros
     seen = (seen | blind[..., None])[:, None]
     scale = float(np.float32(float(a["scale"])))
+    bias = 0
+    if "bias" in t:
+        buckets = relative_bucket(key - place - (keys - s), len(t["bias"]), int(a["max_distance"]), a["causal"] != "true")
+        bias = t["bias"][buckets].permute(2, 0, 1)[None]
     if float(a["dropout"]) == 0:
-        y = F.scaled_dot_product_attention(q, k, v, attn_mask=seen, scale=scale)
+        mask = bias.masked_fill(~seen, -math.inf) if "bias" in t else seen
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
     else:
-        p = ((q @ k.transpose(-1, -2)) * scale).masked_fill(~seen, -math.inf).softmax(-1)
+        p = ((q @ k.transpose(-1, -2)) * scale + bias).masked_fill(~seen, -math.inf).softmax(-1)
         grid = np.ogrid[:b, :heads, :s, :keys]
         sample = t["samples"].numpy().astype(np.int64)[grid[0]]
         mask = kept(a["dropout_key"], sample, t["places"].numpy()[grid[2]], grid[1] + int(a["first_head"]),
@@ -171,7 +200,7 @@ def attention(t, a):
 
 def head_loss(t, a):
     vocabulary, columns = int(a["vocabulary"]), t["weight"].shape[0]
-    logits = F.linear(t["x"], t["weight"])
+    logits = F.linear(t["x"], t["weight"], t.get("bias"))
     wide = torch.promote_types(logits.dtype, torch.float32)
     logits = logits.to(wide)
     if a["padded_in_softmax"] != "1":
@@ -183,9 +212,27 @@ def head_loss(t, a):
     return {"loss": loss.reshape(1), "token_losses": losses}
 
 
+def distill_loss(t, a):
+    vocabulary, temperature, wide = int(a["vocabulary"]), float(a["temperature"]), t["x"].dtype
+    wide = torch.promote_types(wide, torch.float32)
+    student = F.linear(t["x"], t["weight"], t.get("bias")).to(wide)[:, :vocabulary] / temperature
+    teacher = F.linear(t["teacher_x"], t["teacher_weight"], t.get("teacher_bias")).to(wide)[:, :vocabulary] / temperature
+    divergence = F.kl_div(F.log_softmax(student, 1), F.softmax(teacher, 1), reduction="none").sum(1)
+    mask = t.get("loss_mask", torch.ones(len(divergence))).to(wide)
+    mean = (divergence * mask).sum() / mask.sum() if mask.sum() > 0 else (divergence * 0).sum()
+    distillation = float(a["weight"]) * temperature**2 * mean.reshape(1)
+    return {"loss": head_loss(t, a)["loss"] + distillation, "distillation": distillation}
+
+
 def head_logits(t, a):
-    logits = F.linear(t["x"], t["weight"])
+    logits = F.linear(t["x"], t["weight"], t.get("bias"))
     return {"logits": logits.masked_fill(torch.arange(logits.shape[1]) >= int(a["vocabulary"]), -math.inf)}
+
+
+def first_tokens(t, a):
+    x, length, first = t["x"], int(a["length"]), int(a["first"])
+    rows = [b * length - first for b in range(int(a["sequences"]))]
+    return {"y": torch.stack([x[r] if 0 <= r < len(x) else x[0] * 0 for r in rows])}
 
 
 OPS = {"add": lambda t, a: {"y": t["a"] + t["b"]}, "scale": lambda t, a: {"y": t["x"] * float(a["factor"])},
@@ -194,7 +241,12 @@ OPS = {"add": lambda t, a: {"y": t["a"] + t["b"]}, "scale": lambda t, a: {"y": t
                                          t["x"].reshape(len(t["x"]), 2, -1)[:, 1]},
        "linear": linear, "linear_mlp": linear_mlp, "linear_unadded_bias": linear_unadded_bias, "norm": norm,
        "dropout": dropout, "embedding": embedding, "rotary": rotary, "rotary_heads": rotary, "attention": attention,
-       "cross_attention": attention, "head_loss": head_loss, "head_logits": head_logits}
+       "cross_attention": attention, "head_norm": head_norm, "head_loss": head_loss, "head_logits": head_logits,
+       "distill_loss": distill_loss,
+       "first_tokens": first_tokens, "tanh": lambda t, a: {"y": torch.tanh(t["x"])}}
+
+
+LOSSES = ("head_loss", "distill_loss")  # whose gradients are those of their loss
 
 
 def run(op, inputs, seeds, attributes, dtype):
@@ -205,7 +257,7 @@ def run(op, inputs, seeds, attributes, dtype):
             x = x.to(dtype).requires_grad_()
         t[name] = x
     outputs = OPS[op](t, attributes)
-    if op == "head_loss":
+    if op in LOSSES:
         scale = t["grad_scale"].double().item() if "grad_scale" in t else 1.0
         objective = (outputs["loss"] * scale).sum()
     else:
@@ -214,8 +266,8 @@ def run(op, inputs, seeds, attributes, dtype):
     wanted = {n: x for n, x in t.items() if x.requires_grad}
     results = {n: y.detach().double().flatten() for n, y in outputs.items()}
     if objective is not None and wanted:
-        outs = [outputs["loss"]] if op == "head_loss" else [outputs[n] for n in seeds]
-        grads = [torch.full_like(outputs["loss"], scale)] if op == "head_loss" else \
+        outs = [outputs["loss"]] if op in LOSSES else [outputs[n] for n in seeds]
+        grads = [torch.full_like(outputs["loss"], scale)] if op in LOSSES else \
                 [s.to(dtype).to(outputs[n].dtype) for n, s in seeds.items()]
         for n, g in zip(wanted, torch.autograd.grad(outs, list(wanted.values()), grads, allow_unused=True)):
             results["grad." + n] = (torch.zeros_like(wanted[n]) if g is None else g).double().flatten()
@@ -250,7 +302,7 @@ def main():
             worst = max(worst, e)
             if not e < 2e-7:  # attributes such as epsilon and probabilities are fp32
                 print(f"DIFFERS {stem} {n}: {e:.3g}")
-        if float(a.get("dropout", 0)) > 0 and "attention" in op:
+        if "attention" in op and (float(a.get("dropout", 0)) > 0 or "bias" in inputs):
             continue
         for name in a["dtypes"].split():
             rounded = {n: x.to(DTYPES[name]).double() if x.dtype == torch.float64 else x for n, x in inputs.items()}

@@ -1,0 +1,25 @@
+#include "apps/data/corpus_command.h"
+
+#include <iostream>
+
+#include "base/stop_signals.h"
+
+namespace bloomery {
+
+LineCaller line_caller() {
+  return {.messages = messages(), .terminal = messages_on_terminal(), .go_on = [] {
+            return !StopSignals::came();
+          }};
+}
+
+std::vector<std::string> one_key(const LineOptions& options) {
+  if (options.json_keys.size() == 1) return {};
+  return {"--json-keys: one key, the one of the text"};
+}
+
+int stopped_by_signal() {
+  std::cerr << "bloomery: stopped by a signal; the same command goes on where it was" << std::endl;
+  return StopSignals::exit_code();
+}
+
+}  // namespace bloomery

@@ -1,0 +1,37 @@
+// `bloomery data decontaminate`.
+#include "data/decontaminate/decontaminate.h"
+
+#include "apps/data/corpus_command.h"
+#include "apps/data/data.h"
+#include "base/file.h"
+#include "base/number_text.h"
+#include "base/stop_signals.h"
+#include "data/input/input_files.h"
+
+namespace bloomery {
+
+int data_decontaminate(const Arguments& arguments, std::ostream& out) {
+  DecontaminateOptions options;
+  options.log_interval = 100'000;
+  OptionTable table;
+  describe(table, options);
+  if (!read_options(table, arguments, out,
+                    "usage: bloomery data decontaminate --input FILE... --test-sets FILE... "
+                    "--output FOLDER [OPTIONS]\n",
+                    [&] { return one_key(options); })) {
+    return 0;
+  }
+  const std::vector<TransformJob> jobs =
+      jobs_in(options.output, input_files(options.input), options.keep_dropped);
+  const StopSignals signals("stops; the same command goes on where it was");
+  const DecontaminateSummary summary = decontaminate(options, jobs, line_caller());
+  if (summary.interrupted) return stopped_by_signal();
+  write_file(std::filesystem::path(options.output) / "report.json", summary.report.json() + "\n");
+  out << summary.report.text("decontaminate") << "  "
+      << grouped(static_cast<std::int64_t>(summary.keys)) << " keys, of which "
+      << summary.common_keys << " are common phrases; " << summary.bad_lines
+      << " bad lines skipped\n";
+  return 0;
+}
+
+}  // namespace bloomery

@@ -1,0 +1,44 @@
+// `bloomery data clean` and `bloomery data filter`.
+#include "data/filter/filter.h"
+
+#include "apps/data/corpus_command.h"
+#include "apps/data/data.h"
+#include "base/number_text.h"
+#include "base/stop_signals.h"
+
+namespace bloomery {
+namespace {
+
+int run(const std::string& name, FilterOptions& options, OptionTable& table,
+        const Arguments& arguments, std::ostream& out) {
+  options.log_interval = 100'000;
+  if (!read_options(table, arguments, out,
+                    "usage: bloomery data " + name + " --input FILE... --output FOLDER [OPTIONS]\n",
+                    [&] { return problems(options); })) {
+    return 0;
+  }
+  const StopSignals signals("stops; the same command goes on where it was");
+  const FilterSummary summary = filter(options, name, line_caller());
+  if (summary.interrupted) return stopped_by_signal();
+  out << summary.report.text(name) << "  " << grouped(summary.bad_lines) << " bad lines skipped\n";
+  return 0;
+}
+
+}  // namespace
+
+int data_clean(const Arguments& arguments, std::ostream& out) {
+  FilterOptions options;
+  options.repair = true;
+  OptionTable table;
+  describe_clean(table, options);
+  return run("clean", options, table, arguments, out);
+}
+
+int data_filter(const Arguments& arguments, std::ostream& out) {
+  FilterOptions options;
+  OptionTable table;
+  describe_filter(table, options);
+  return run("filter", options, table, arguments, out);
+}
+
+}  // namespace bloomery

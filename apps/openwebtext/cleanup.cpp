@@ -1,0 +1,173 @@
+// `cleanup_dataset` and `cleanup_fix_dataset`.
+#include <algorithm>
+
+#include "apps/data/corpus_command.h"
+#include "apps/openwebtext/common.h"
+#include "apps/openwebtext/openwebtext.h"
+#include "base/error.h"
+#include "base/number_text.h"
+#include "base/stop_signals.h"
+#include "data/filter/filter.h"
+#include "data/filter/repair.h"
+#include "data/filter/text_parts.h"
+#include "data/input/input_files.h"
+#include "data/language/language.h"
+#include "tokenizer/load.h"
+#include "tokenizer/unicode/normalize.h"
+
+namespace bloomery {
+namespace {
+
+constexpr std::int64_t kShort = 1024, kLeastTokens = 128;
+
+// Short texts must have enough tokens; without a tokenizer, words count.
+FilterStep enough_tokens(std::shared_ptr<const Tokenizer> tokenizer) {
+  std::shared_ptr<Encoder> encoder = tokenizer ? tokenizer->make_encoder({}) : nullptr;
+  return [tokenizer, encoder](std::string& text, StepReport&) -> std::string {
+    if (characters(text) >= kShort) return {};
+    std::vector<TokenId> ids;
+    if (encoder) encoder->encode(text, ids);
+    const std::size_t count = encoder ? ids.size() : words_of(text).size();
+    return count < kLeastTokens ? concat("fewer than ", kLeastTokens, " tokens") : "";
+  };
+}
+
+int finish(const TransformResult& result, const std::vector<TransformJob>& jobs,
+           const std::string& name, std::ostream& out) {
+  if (!result.complete) return stopped_by_signal();
+  forget_progress(jobs);
+  out << result.sum().text(name) << "  " << grouped(result.totals.bad_lines)
+      << " bad lines skipped\n";
+  return 0;
+}
+
+struct FixOptions : LineOptions {
+  std::vector<std::string> input_files, tasks;
+  std::string output_path;
+  bool overwrite = false;
+
+  bool has(const char* task) const { return std::ranges::find(tasks, task) != tasks.end(); }
+};
+
+constexpr const char* kTasks[] = {"remove_512", "remove_256_javascript", "remove_512_non_english",
+                                  "ftfy_fix_text", "general_cleaning"};
+
+// The first task that applies ends the matter, as in the original.
+std::string fix(const FixOptions& options, std::string& text) {
+  const std::int64_t length = characters(text);
+  if (options.has("remove_512") && length < 512) return "remove_512";
+  if (options.has("remove_256_javascript") && length < 256) {
+    std::string lower = text;
+    lowercase(lower);
+    if (lower.find("javascript") != lower.npos) return "remove_256_javascript";
+  }
+  if (options.has("remove_512_non_english") && length < 512 && language_of(text) != "en") {
+    return "remove_512_non_english";
+  }
+  if (options.has("ftfy_fix_text")) {
+    repair_text(text);
+  } else if (options.has("general_cleaning")) {
+    join_lines(text);
+  }
+  return {};
+}
+
+std::vector<TransformJob> fix_jobs(const FixOptions& options,
+                                   const std::vector<std::string>& files) {
+  const std::filesystem::path folder = options.output_path;
+  std::filesystem::create_directories(folder);
+  std::vector<TransformJob> jobs;
+  for (const std::string& file : files) {
+    const std::filesystem::path path = file;
+    const auto named = [&](const char* what) {
+      return folder / concat(path.stem().string(), what, path.extension().string());
+    };
+    jobs.push_back({file, named("_cleaned"), named("_filtered")});
+  }
+  return jobs;
+}
+
+}  // namespace
+
+int cleanup_dataset(const Arguments& arguments, std::ostream& out) {
+  std::vector<std::string> words;
+  bool overwrite = false;
+  LineOptions lines;
+  lines.log_interval = 100'000;
+  TokenizerOptions tokenizer_options;
+  OptionTable table;
+  table.section("files");
+  table.add("files", words, "The input and the output, JSONL.").positional();
+  table.add("overwrite", overwrite, "Replace an output that is there already.");
+  describe_workers(table, lines);
+  describe(table, tokenizer_options);
+  if (!read_options(table, arguments, out,
+                    "usage: bloomery cleanup_dataset INPUT OUTPUT [--tokenizer PATH]\n",
+                    [&]() -> std::vector<std::string> {
+                      if (words.size() == 2) return {};
+                      return {"give an input and an output"};
+                    })) {
+    return 0;
+  }
+  const bool has_tokenizer = !tokenizer_options.path.empty() || !tokenizer_options.type.empty();
+  const auto tokenizer =
+      has_tokenizer ? load_tokenizer(tokenizer_options) : std::shared_ptr<const Tokenizer>();
+  const std::vector<TransformJob> jobs = {{input_files({words[0]})[0], words[1], {}}};
+  FilterOptions steps;
+  steps.repair = true;
+  steps.languages = {"en"};
+  const StopSignals signals("stops; the same command goes on where it was");
+  const TransformResult result =
+      transform_files(lines, line_caller(), jobs,
+                      {concat("cleanup_dataset ", tokenizer_options.path), overwrite}, [&] {
+                        std::vector<FilterStep> all = filter_steps(steps);
+                        all.push_back(enough_tokens(tokenizer));
+                        return make_filter_transform(all, "text", {words[0]});
+                      });
+  return finish(result, jobs, "cleanup_dataset", out);
+}
+
+int cleanup_fix_dataset(const Arguments& arguments, std::ostream& out) {
+  FixOptions options;
+  options.log_interval = 100'000;
+  OptionTable table;
+  table.section("files");
+  table.add("input-files", options.input_files, "JSONL files.").required();
+  table.add("output-path", options.output_path, "A folder for NAME_cleaned and NAME_filtered.")
+      .required();
+  table.add("overwrite", options.overwrite, "Replace outputs that are there already.");
+  table.section("tasks");
+  table
+      .add("tasks", options.tasks,
+           "remove_512, remove_256_javascript, remove_512_non_english, ftfy_fix_text, "
+           "general_cleaning; of a document the first that applies.")
+      .required();
+  describe_workers(table, options);
+  if (!read_options(table, arguments, out,
+                    "usage: bloomery cleanup_fix_dataset --input-files FILE... --tasks TASK... "
+                    "--output-path FOLDER\n",
+                    [&] {
+                      std::vector<std::string> found;
+                      for (const std::string& task : options.tasks) {
+                        if (std::ranges::find(kTasks, task) == std::end(kTasks)) {
+                          found.push_back("--tasks: there is no '" + task + "'");
+                        }
+                      }
+                      return found;
+                    })) {
+    return 0;
+  }
+  const std::vector<std::string> files = input_files(options.input_files);
+  const std::vector<TransformJob> jobs = fix_jobs(options, files);
+  std::string settings = "cleanup_fix_dataset";
+  for (const std::string& task : options.tasks) settings += " " + task;
+  const StopSignals signals("stops; the same command goes on where it was");
+  const TransformResult result =
+      transform_files(options, line_caller(), jobs, {settings, options.overwrite}, [&] {
+        return make_filter_transform(
+            {[&](std::string& text, StepReport&) { return fix(options, text); }}, "text", files);
+      });
+  return finish(result, jobs, "cleanup_fix_dataset", out);
+}
+
+}  // namespace bloomery

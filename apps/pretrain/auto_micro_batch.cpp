@@ -1,0 +1,33 @@
+#include "apps/pretrain/auto_micro_batch.h"
+
+#include "config/option_table.h"
+#include "train/options/dry_run.h"
+
+namespace bloomery {
+
+bool take_auto_micro_batch(std::vector<std::string>& arguments) {
+  bool found = false;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string name = canonical_option(arguments[i]);
+    if (name == "--micro-batch-size" && i + 1 < arguments.size() && arguments[i + 1] == "auto") {
+      arguments[i + 1] = "1";
+      found = true;
+    } else if (name == "--micro-batch-size=auto") {
+      arguments[i] = "--micro-batch-size=1";
+      found = true;
+    }
+  }
+  return found;
+}
+
+std::string choose_micro_batch(PretrainOptions& options, const DeviceOptions& device) {
+  check(options.batch.global.has_value(),
+        "--micro-batch-size auto keeps the global batch: give it with --global-batch-size");
+  const int here = options.parallel.ranks_as_threads;
+  options.batch.accumulation.reset();
+  options.batch.micro = largest_micro_batch(options, vocabulary_size(options.tokenizer).size,
+                                            room_for(device, options.offload, here));
+  return concat("--micro-batch-size auto is ", options.batch.micro);
+}
+
+}  // namespace bloomery

@@ -1,0 +1,112 @@
+// `bloomery finetune`: runs on instruction data.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "apps/pretrain/run_case.h"
+#include "base/file.h"
+
+namespace bloomery {
+namespace {
+
+class Finetune : public ::testing::Test, public RunCase {
+ protected:
+  Finetune() {
+    std::string lines;
+    for (int i = 0; i < 12; ++i) {
+      lines += concat(R"({"instruction": "Tell of Tom )", i, R"(", "output": "Tom )",
+                      std::string(static_cast<std::size_t>(i % 5), 'a'), " ", i, "\"}\n");
+    }
+    write_file(at("data.jsonl"), lines);
+    write_file(at("prompt.jinja"),
+               "Q: {{ instruction }}\nA:{% generation %} {{ output }}{% endgeneration %}");
+    EXPECT_EQ(train("--train-iters 2 --seq-length 256 --save " + at("base")).code, kFinished);
+  }
+  // Tunes the base, or goes on where `more` names another --load.
+  Outcome tune(const std::string& more, const std::string& load = "base") const {
+    return run_command(
+        words(concat("finetune --load ", at(load), " --data-path ", at("data.jsonl"),
+                     " --prompt-template ", at("prompt.jinja"),
+                     " --seq-length 64 --lr 0.004 --attention-dropout 0 --hidden-dropout 0 "
+                     "--log-interval 1 --device cpu --num-threads 1 ",
+                     more)));
+  }
+};
+
+TEST_F(Finetune, GoesThroughTheRecordsSoManyTimes) {
+  const Outcome whole = tune("--micro-batch-size 5 --epochs 2 --save " + at("tuned"));
+  ASSERT_EQ(whole.code, kFinished) << whole.errors;
+  EXPECT_EQ(losses(whole.out).size(), 5u) << "24 records in batches of 5";
+  EXPECT_LT(std::stod(losses(whole.out).back()), std::stod(losses(whole.out).front()));
+  EXPECT_EQ(newest("tuned").state().step, 5);
+  const Outcome validated = tune("--micro-batch-size 3 --epochs 1 --split 75,25,0");
+  EXPECT_EQ(losses(validated.out).size(), 3u) << validated.errors;
+  EXPECT_TRUE(validated.says("validation loss at iteration 3")) << validated.out;
+}
+
+TEST_F(Finetune, ResumesExactly) {
+  const std::string run =
+      "--micro-batch-size 4 --epochs 3 --split 80,20,0 --save-interval 4 --save ";
+  ASSERT_EQ(tune(run + at("whole")).code, kFinished);
+  ASSERT_EQ(tune(run + at("parts") + " --exit-interval 4").code, kStoppedEarly);
+  const Outcome rest = tune(run + at("parts"), "parts");
+  ASSERT_EQ(rest.code, kFinished) << rest.errors;
+  EXPECT_TRUE(rest.says("at iteration 4")) << rest.out;
+  expect_same_checkpoints("whole", "parts");
+}
+
+// The same records in one batch, each in a sequence of its own or several side by side: as many
+// tokens to learn, so the same mean loss.
+TEST_F(Finetune, PackedRecordsDoNotSeeEachOther) {
+  write_file(at("data.jsonl"), R"({"instruction": "a", "output": "Tom sat"}
+{"instruction": "b", "output": "Tom ran to it"})");
+  const Outcome apart = tune("--train-iters 3 --micro-batch-size 2");
+  const Outcome packed = tune("--train-iters 3 --micro-batch-size 1 --packing");
+  ASSERT_EQ(apart.code, kFinished) << apart.errors;
+  ASSERT_EQ(packed.code, kFinished) << packed.errors;
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_NEAR(std::stod(losses(packed.out)[i]), std::stod(losses(apart.out)[i]), 1e-5);
+  }
+}
+
+TEST_F(Finetune, LayoutsTuneAlike) {
+  const std::string run = "--train-iters 3 --micro-batch-size 2 --global-batch-size 4 --packing ";
+  const Outcome one = tune(run),
+                two = tune(run + "--ranks-as-threads 2 --tensor-model-parallel-size 2"),
+                zero = tune(run + "--ranks-as-threads 2 --zero-stage 2");
+  ASSERT_EQ(one.code, kFinished) << one.errors;
+  for (const Outcome* other : {&two, &zero}) {
+    ASSERT_EQ(other->code, kFinished) << other->errors;
+    for (std::size_t i = 0; i < 3; ++i)
+      EXPECT_NEAR(std::stod(losses(other->out)[i]), std::stod(losses(one.out)[i]), 1e-4);
+  }
+}
+
+TEST_F(Finetune, TakesTheFlagsOfFinetuneLlama) {
+  Arguments flags =
+      command("--train-iters 2 --seq-length 256 --split 100,0,0 --repeated-dataloader --load " +
+              at("base") + " --data-path " + at("data.jsonl"));
+  flags[0] = "finetune_llama";
+  const Outcome outcome = run_command(flags);
+  EXPECT_EQ(outcome.code, kFinished) << outcome.errors;
+  EXPECT_EQ(losses(outcome.out).size(), 2u) << outcome.out;
+}
+
+TEST_F(Finetune, SaysWhatIsMissing) {
+  const auto says = [&](const Outcome& outcome, const char* what) {
+    EXPECT_EQ(outcome.code, kBadInput);
+    EXPECT_TRUE(outcome.says(what)) << outcome.errors;
+  };
+  const std::string data = " --data-path " + at("data.jsonl");
+  says(run_command(words("finetune --device cpu" + data)), "finetune needs --load");
+  says(run_command(words("finetune --device cpu --load " + at("base") + data)),
+       "has no chat template");
+  says(tune("--response-template absent"), "no record has a token to learn");
+  says(tune("--chat-template " + at("prompt.jinja")), "exclude each other");
+  says(run_command(words("finetune --device cpu --load " + at("base") +
+                         " --prompt-template alpaca --data-path " + at("absent"))),
+       "absent");
+}
+
+}  // namespace
+}  // namespace bloomery

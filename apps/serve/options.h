@@ -1,0 +1,37 @@
+// What a user says to `bloomery serve`.
+#pragma once
+
+#include "apps/common/model_choice.h"
+#include "serve/http.h"
+#include "serve/service.h"
+
+namespace bloomery {
+
+struct ServeCommand {
+  ModelChoice model;
+  std::string host = "127.0.0.1";
+  std::int64_t port = 8000;
+  std::string api_key, api_key_file;
+  bool insecure = false;
+  std::string name, chat_template;
+  std::int64_t num_sequences = 16, prompt_piece = 512, max_waiting = 64;
+  std::optional<std::int64_t> max_length;
+  std::int64_t cache_tokens = 0;
+  std::int64_t connections = 256, body_kib = 4096;
+  double request_seconds = 600, drain_seconds = 30;
+  std::int64_t max_tokens_to_oom = 12000;
+  bool log_prompts = false;
+
+  bool is_local() const { return host == "127.0.0.1" || host == "localhost" || host == "::1"; }
+  // Of the flags, the file or BLOOMERY_API_KEY; empty: none.
+  std::string key() const;
+  ServiceOptions service() const;
+  HttpLimits limits() const;
+};
+
+void describe(OptionTable& table, ServeCommand& command);
+
+// What contradicts what.
+std::vector<std::string> contradictions(const ServeCommand& command);
+
+}  // namespace bloomery

@@ -1,0 +1,105 @@
+#include "apps/serve/serve.h"
+
+#include <thread>
+
+#include "apps/common/command_line.h"
+#include "apps/serve/options.h"
+#include "base/stop_signals.h"
+
+namespace bloomery {
+namespace {
+
+std::string shown_address(const ServeCommand& command, int port) {
+  const bool ipv6 = command.host.find(':') != std::string::npos;
+  return concat("http://", ipv6 ? "[" : "", command.host, ipv6 ? "]" : "", ":", port);
+}
+
+// One token, so that memory that is not there is missed before anybody asks.
+void warm_up(Engine& engine) {
+  struct Listener final : EngineListener {
+    bool wanted() const override { return true; }
+    void on_token(std::int64_t, const ScoredToken&, const std::string&) override {}
+    void on_end(std::int64_t, Finish, const std::string&) override {}
+    void on_dropped() override {}
+    void on_failure(const std::string& message) override { failure = message; }
+    std::string failure;
+  };
+  const auto listener = std::make_shared<Listener>();
+  engine.submit({.prompt = {0}, .max_tokens = 1}, listener);
+  while (engine.step()) {
+  }
+  check(listener->failure.empty(), listener->failure, "; the cache has room for ",
+        engine.num_pages() * kCachePage,
+        " tokens: --cache-tokens, or --max-sequences and --max-length, make it smaller");
+}
+
+// Waits for a signal, then lets the engine finish, for as long as it may take.
+class Stopper {
+ public:
+  Stopper(Engine& engine, Service& service, HttpServer& server)
+      : thread_([&] {
+          while (!StopSignals::came() && !end_) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(50));
+          }
+          service.drain();
+          server.close();
+          engine.close();
+        }) {}
+  ~Stopper() {
+    end_ = true;
+    thread_.join();
+  }
+
+ private:
+  std::atomic<bool> end_ = false;
+  std::thread thread_;
+};
+
+}  // namespace
+
+int serve(const Arguments& arguments, std::ostream& out) {
+  ServeCommand command;
+  OptionTable table;
+  describe(table, command);
+  ignore_training_flags(table, arguments);
+  if (!read_options(table, arguments, out,
+                    "usage: bloomery serve --load DIR [--port N] [OPTIONS]\n\nAnswers OpenAI's "
+                    "/v1/completions and /v1/chat/completions, Megatron's PUT /api, /health and "
+                    "/metrics, and has a page to\ntalk to the model at /.\n",
+                    [&] { return contradictions(command); })) {
+    return 0;
+  }
+  const StopSignals signals("no more requests; ends when those in work are answered");
+  LoadedModel model(command.model.options());
+  command.model.require_agreement(model);
+  const std::string folder = std::filesystem::absolute(command.model.load).lexically_normal();
+  const std::string name =
+      !command.name.empty()
+          ? command.name
+          : std::filesystem::path(folder.back() == '/' ? folder.substr(0, folder.size() - 1)
+                                                       : folder)
+                .filename()
+                .string();
+  const ServedModel served(model, name, command.chat_template);
+  Engine engine(model.model(), model.stream(), model.mesh(), model.tokenizer(),
+                {.num_sequences = command.num_sequences,
+                 .capacity = text_capacity(model, command.max_length),
+                 .cache_tokens = command.cache_tokens,
+                 .prompt_piece = command.prompt_piece,
+                 .max_waiting = command.max_waiting,
+                 .drain_seconds = command.drain_seconds});
+  warm_up(engine);
+  Service service(served, model, engine, command.service());
+  const auto server = make_http_server(
+      command.host, static_cast<int>(command.port), command.limits(),
+      [&](const std::shared_ptr<HttpExchange>& exchange) { service.handle(exchange); });
+  out << name << " at " << shown_address(command, server->port()) << std::endl;
+  {
+    const Stopper stopper(engine, service, *server);
+    engine.run();
+  }
+  server->stop(std::chrono::seconds(5));
+  return 0;
+}
+
+}  // namespace bloomery

@@ -1,0 +1,38 @@
+// A document, repaired and judged: what was UTF-8 stays UTF-8.
+#include <cstdlib>
+
+#include "data/filter/quality.h"
+#include "data/filter/repair.h"
+#include "data/filter/url_rules.h"
+#include "fuzz.h"
+#include "tokenizer/utf8.h"
+
+namespace bloomery {
+namespace {
+
+void require(bool condition) {
+  if (!condition) {
+    std::abort();
+  }
+}
+
+}  // namespace
+
+void fuzz_input(std::span<const std::byte> input) {
+  std::string text(as_text(input));
+  openwebtext_fault(text);
+  registered_name(text);
+  if (!is_utf8(text)) {
+    return;
+  }
+  repair_text(text);
+  require(is_utf8(text));
+  gopher_quality(text);
+  gopher_repetition(text);
+  fineweb_quality(text);
+  std::map<std::string, std::int64_t> dropped;
+  c4_quality(text, {}, dropped);
+  require(is_utf8(text));
+}
+
+}  // namespace bloomery
