@@ -1,0 +1,62 @@
+// Results that travel between blocks as words, each of which says which phase wrote it: whoever
+// reads one knows that it is there, without a barrier and without a second trip to memory.
+#pragma once
+
+#include "ops/resident/shared.cuh"
+
+namespace bloomery::resident {
+
+// Sixteen bits of a result below the last sixteen of its phase's number. A place is written again
+// long before those repeat.
+template <class T>
+__device__ __forceinline__ void send(std::uint32_t* to, T value, std::uint32_t phase) {
+  std::uint16_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  asm volatile("st.relaxed.gpu.global.u32 [%0], %1;\n" ::"l"(to), "r"(phase << 16 | bits)
+               : "memory");
+}
+
+__device__ __forceinline__ uint4 load_words(const std::uint32_t* from) {
+  uint4 words;
+  asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];\n"
+               : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
+               : "l"(from)
+               : "memory");
+  return words;
+}
+
+__device__ __forceinline__ bool are_of(std::uint32_t phase, const uint4& words) {
+  const std::uint32_t wanted = phase << 16;
+  return ((words.x ^ wanted) | (words.y ^ wanted) | (words.z ^ wanted) | (words.w ^ wanted)) <
+         1u << 16;
+}
+
+// Eight results, when they are there.
+template <class T>
+__device__ __forceinline__ EightOf<T> receive_pack(const std::uint32_t* from, std::uint32_t phase) {
+  uint4 low, high;
+  do {
+    low = load_words(from);
+    high = load_words(from + 4);
+  } while (!are_of(phase, low) || !are_of(phase, high));
+  const uint4 words = {
+      __byte_perm(low.x, low.y, 0x5410), __byte_perm(low.z, low.w, 0x5410),
+      __byte_perm(high.x, high.y, 0x5410), __byte_perm(high.z, high.w, 0x5410)};
+  EightOf<T> pack;
+  memcpy(&pack, &words, sizeof pack);
+  return pack;
+}
+
+template <class T>
+__device__ __forceinline__ T receive(const std::uint32_t* from, std::uint32_t phase) {
+  std::uint32_t word;
+  do {
+    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];\n" : "=r"(word) : "l"(from) : "memory");
+  } while (word >> 16 != (phase & 0xFFFFu));
+  const auto bits = static_cast<std::uint16_t>(word);
+  T value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+}  // namespace bloomery::resident
