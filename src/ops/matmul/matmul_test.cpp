@@ -228,6 +228,34 @@ TEST_P(MatmulTest, FewRowsWithBiasAndActivation) {
   }
 }
 
+TEST_P(MatmulTest, TheActivatedValueBesideADerivative) {
+  Bench bench(GetParam());
+  for (const auto& [m, n] : {std::pair{0, 8}, std::pair{5, 9}, std::pair{300, 1032}}) {
+    for (const Activation activation : {Activation::gelu_tanh, Activation::squared_relu}) {
+      for (const DType dtype : {DType::fp32, DType::bf16, DType::fp16}) {
+        SCOPED_TRACE(concat(m, "x", n, " ", dtype));
+        const Problem problem{m, n, 24, false, false, false, dtype, dtype};
+        const Tensor a = bench.upload(dtype, {m, problem.k}, problem.a());
+        const Tensor b = bench.upload(dtype, {problem.k, n}, problem.b());
+        const Tensor at = bench.upload(dtype, {m, n}, random_numbers("at", std::int64_t{m} * n));
+        const Tensor d = Tensor::empty(bench.stream, dtype, {m, n}), alone = d.like(bench.stream);
+        const Tensor activated = d.like(bench.stream), expected = d.like(bench.stream);
+        Matmul product{.a = a, .b = b, .d = alone, .m = m};
+        product.derivative = activation;
+        product.derivative_at = at;
+        launch(bench.stream, product);
+        product.d = d;
+        product.activated = activated;
+        launch(bench.stream, product);
+        launch(bench.stream,
+               ActivationForward{.x = at, .y = expected, .activation = activation});
+        EXPECT_EQ(bench.download(d), bench.download(alone));
+        expect_close(bench.download(activated), bench.download(expected), tolerance(dtype));
+      }
+    }
+  }
+}
+
 TEST_P(MatmulTest, ColumnSumsBesideADerivative) {
   Bench bench(GetParam());
   for (const auto& [m, n] :
