@@ -199,8 +199,8 @@ void record(Context& context, const LinearInput& input, const Value& y, const Te
              if (first) {
                first(tape);
              }
-             input_gradient(tape, finished_grad(tape, y), weight, source, fp8.get(), x,
-                            again.get(), sizes);
+             input_gradient(tape, finished_grad(tape, y), weight, source, fp8.get(), x, again.get(),
+                            sizes);
              if (fp8) {
                fp8->let_go();
              }

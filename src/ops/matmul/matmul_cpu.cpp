@@ -264,9 +264,9 @@ void run(ThisCpu, Stream& stream, const Matmul& k) {
     multiply_by_plan(stream, k, sizes);
   }
   if (k.activated) {
-    bloomery::run(ThisCpu{}, stream,
-                  ActivationForward{
-                      .x = k.derivative_at, .y = k.activated, .activation = k.derivative});
+    bloomery::run(
+        ThisCpu{}, stream,
+        ActivationForward{.x = k.derivative_at, .y = k.activated, .activation = k.derivative});
   }
   if (k.column_sums) {
     ConstView d = k.d;

@@ -7,6 +7,7 @@
 #include "base/random.h"
 #include "base/temporary_folder.h"
 #include "device/overlap.h"
+#include "ops/activation/activation.h"
 #include "ops/matmul/choices.h"
 #include "ops/matmul/cpu_plans.h"
 
@@ -238,8 +239,8 @@ TEST_P(MatmulTest, TheActivatedValueBesideADerivative) {
         const Tensor a = bench.upload(dtype, {m, problem.k}, problem.a());
         const Tensor b = bench.upload(dtype, {problem.k, n}, problem.b());
         const Tensor at = bench.upload(dtype, {m, n}, random_numbers("at", std::int64_t{m} * n));
-        const Tensor d = Tensor::empty(bench.stream, dtype, {m, n}), alone = d.like(bench.stream);
-        const Tensor activated = d.like(bench.stream), expected = d.like(bench.stream);
+        const auto empty = [&] { return Tensor::empty(bench.stream, dtype, {m, n}); };
+        const Tensor d = empty(), alone = empty(), activated = empty(), expected = empty();
         Matmul product{.a = a, .b = b, .d = alone, .m = m};
         product.derivative = activation;
         product.derivative_at = at;
@@ -247,8 +248,7 @@ TEST_P(MatmulTest, TheActivatedValueBesideADerivative) {
         product.d = d;
         product.activated = activated;
         launch(bench.stream, product);
-        launch(bench.stream,
-               ActivationForward{.x = at, .y = expected, .activation = activation});
+        launch(bench.stream, ActivationForward{.x = at, .y = expected, .activation = activation});
         EXPECT_EQ(bench.download(d), bench.download(alone));
         expect_close(bench.download(activated), bench.download(expected), tolerance(dtype));
       }

@@ -134,7 +134,8 @@ __device__ __forceinline__ void load_new(const Attention& p, const Places& place
     const int which = i / kHeadDim, c = i % kHeadDim;
     const int number = which == 0 ? head_of_group : p.heads_per_group + which - 1;
     const int head = first + number * kHeadDim;
-    const T x = which < 2 && p.turned ? turned(places, heads, head, c, angles) : heads.load(head + c);
+    const T x =
+        which < 2 && p.turned ? turned(places, heads, head, c, angles) : heads.load(head + c);
     if (which == 0) {
       s.query[c] = p.scale * to_float(x);
     } else {
@@ -270,15 +271,22 @@ __device__ __forceinline__ void write_partial(const Attention& p, int place,
   sync_computing();
   if (threadIdx.x < kHeadDim) {
     const int c = static_cast<int>(threadIdx.x);
-    Softmax<1> all;
+    float maximum = -INFINITY, total = 0, sum = 0;
 #pragma unroll
     for (int i = 0; i < kWarps; ++i) {
-      all.merge({s.partials[i][kHeadDim], s.partials[i][kHeadDim + 1], {s.partials[i][c]}});
+      maximum = fmaxf(maximum, s.partials[i][kHeadDim]);
     }
-    p.sums[place * kHeadDim + c] = all.sums[0];
+#pragma unroll
+    for (int i = 0; i < kWarps; ++i) {
+      const float part = s.partials[i][kHeadDim + 1];
+      const float factor = part > 0 ? __expf(s.partials[i][kHeadDim] - maximum) : 0.0f;
+      total = fmaf(factor, part, total);
+      sum = fmaf(factor, s.partials[i][c], sum);
+    }
+    p.sums[place * kHeadDim + c] = sum;
     if (c == 0) {
-      p.statistics[2 * place] = all.maximum;
-      p.statistics[2 * place + 1] = all.total;
+      p.statistics[2 * place] = maximum;
+      p.statistics[2 * place + 1] = total;
     }
   }
 }

@@ -24,11 +24,11 @@ struct NormInput {
 // One new token of each row attends to its sequence, which the keys are divided for among blocks:
 // they leave sums that the product behind puts together.
 struct Attention {
-  const void* qkv = nullptr;    // [rows, groups, heads per group + 2, head_dim]
+  const void* qkv = nullptr;             // [rows, groups, heads per group + 2, head_dim]
   const std::uint32_t* words = nullptr;  // of qkv, if it comes so
-  void* cache = nullptr;        // [slots, capacity, groups, 2, head_dim]
-  float* sums = nullptr;        // [rows, heads, splits, head_dim]
-  float* statistics = nullptr;  // [rows, heads, splits, 2]: maximum, total
+  void* cache = nullptr;                 // [slots, capacity, groups, 2, head_dim]
+  float* sums = nullptr;                 // [rows, heads, splits, head_dim]
+  float* statistics = nullptr;           // [rows, heads, splits, 2]: maximum, total
   std::int64_t capacity = 0;
   int groups = 1, heads_per_group = 1, head_dim = 1, splits = 1;
   float scale = 1;
@@ -90,13 +90,13 @@ inline constexpr int kFewestKeys = 64;
 inline constexpr int kMaxRows = 4, kMaxHeadDim = 256;
 inline constexpr int kLanes = 32;
 inline constexpr int kWarps = 8;  // that compute, in a block: more would have too few registers
-inline constexpr int kPackElements = 8;      // of 16 bits, in 16 bytes
-inline constexpr int kMaxInput = 48 * 1024;  // rows x k, in shared memory
-inline constexpr int kTileRows = 16;         // of b, at most: those of a tensor core's operand
-inline constexpr int kMaxChunk = 768;        // columns of a tile
-inline constexpr int kStepColumns = 32;      // that a warp takes at a time
+inline constexpr int kPackElements = 8;          // of 16 bits, in 16 bytes
+inline constexpr int kMaxInput = 48 * 1024;      // rows x k, in shared memory
+inline constexpr int kTileRows = 16;             // of b, at most: those of a tensor core's operand
+inline constexpr int kMaxChunk = 768;            // columns of a tile of 16-bit numbers
+inline constexpr int kStepColumns = 32;          // that a warp takes at a time
 inline constexpr int kMaxWords = 4 * kMaxInput;  // of a phase's results
-inline constexpr int kKeptSums = 576;        // of a warp, by row of b and row of the input
+inline constexpr int kKeptSums = 576;            // of a warp, by row of b and row of the input
 
 // Bytes between the rows of a tile in shared memory: those that a warp reads together lie in
 // different banks.

@@ -106,17 +106,14 @@ struct Pending {
   std::uint32_t phase;
 
   __device__ explicit operator bool() const { return memory != nullptr; }
-  __device__ __forceinline__ float first() const {
-    return to_float(words != nullptr ? receive<T>(words, phase) : __ldcg(memory));
-  }
   __device__ __forceinline__ EightOf<T> load(int at) const {
     return words != nullptr ? receive_pack<T>(words + at, phase)
                             : load_shared_by_blocks(memory + at);
   }
 };
 
-// As NormForward does it, but that sums are of distances from the row's first number: an offset far
-// larger than the deviation is harmless.
+// As NormForward does it, but that sums are of distances from the first number of the row's stream,
+// for which nobody has to wait: an offset far larger than the deviation is harmless.
 template <int kRows, class T>
 __device__ __noinline__ void make_norm(const Product& p, int rows, std::uint32_t phase_before,
                                        T* input, T* kept_rows, float2* reductions) {
@@ -133,8 +130,7 @@ __device__ __noinline__ void make_norm(const Product& p, int rows, std::uint32_t
   float2 sums = {0.0f, 0.0f};
   float origin = 0;
   if (works && !n.rms) {
-    const float base = to_float(n.stream_is_kept ? *kept : __ldcg(stream));
-    origin = to_float(from_float<T>(base + (pending ? pending.first() : 0.0f)));
+    origin = to_float(n.stream_is_kept ? *kept : __ldcg(stream));
   }
   if (works) {
     for_packs(team, p.k, [&](int at) {
@@ -173,11 +169,7 @@ template <class T>
 __device__ __forceinline__ void make_plain(const Product& p, int rows, std::uint32_t phase_before,
                                            T* input) {
   if (p.input_words != nullptr) {
-    for (int at = static_cast<int>(threadIdx.x) * kPackElements; at < rows * p.k;
-         at += kComputing * kPackElements) {
-      store_pack(input + at, receive_pack<T>(p.input_words + at, phase_before));
-    }
-    return;
+    return receive_all(p.input_words, rows * p.k, phase_before, input);
   }
   for (int at = static_cast<int>(threadIdx.x) * kPackElements; at < rows * p.k;
        at += kComputing * kPackElements) {
@@ -305,14 +297,17 @@ __device__ __forceinline__ void multiply(const Phase& phase, int rows, const Rin
                                          const Room<T>& room, const Place& place) {
   const Product& p = phase.product;
   const Share share(p);
-  for (int i = static_cast<int>(threadIdx.x); i < min(share.all(), kKeptBias); i += kComputing) {
-    room.shared.scale_and_bias[i] = scale_and_bias<T>(p, share.row(i));
-  }
   if (p.input == Product::Input::norm) {
     copy_gain(p, room.input() + rows * p.k);
   }
   place.wait();
   make_input<kRows>(phase, rows, place.number - 1, room);
+  float2 of_rows[kKeptBias / kComputing];  // on their way beside the first group
+#pragma unroll
+  for (int j = 0; j < kKeptBias / kComputing; ++j) {
+    const int i = static_cast<int>(threadIdx.x) + j * kComputing;
+    of_rows[j] = i < share.all() ? scale_and_bias<T>(p, share.row(i)) : float2{0.0f, 0.0f};
+  }
   const Groups groups(share.count);
   float* const sums = room.shared.sums[threadIdx.x / kLanes];
   int kept_from = 0;
@@ -326,6 +321,12 @@ __device__ __forceinline__ void multiply(const Phase& phase, int rows, const Rin
     }
     multiply_group<kRows>(p, rows, count, ring, turn, room.input(),
                           sums + (first - kept_from) * kRows);
+    if (i == 0) {
+#pragma unroll
+      for (int j = 0; j < kKeptBias / kComputing; ++j) {  // read behind the barrier of finish()
+        room.shared.scale_and_bias[threadIdx.x + j * kComputing] = of_rows[j];
+      }
+    }
   }
   finish<kRows, T>(p, rows, kept_from, share.all(), place.number, room.shared);
 }

@@ -54,10 +54,12 @@ void set_operands(Product& p, const QuantizedProduct& k) {
   p.row_bytes = p.k;
 }
 
-// Tiles of about as many columns, and each warp as many of them.
+// Tiles of about as many columns, and each warp as many of them; of codes, which take half the
+// memory, twice as many.
 void divide_columns(Product& p) {
   constexpr int kUnit = resident::kWarps * resident::kStepColumns;
-  const int chunks = (p.k + resident::kMaxChunk - 1) / resident::kMaxChunk;
+  const int most = resident::kMaxChunk * (p.format == QuantizedFormat::none ? 1 : 2);
+  const int chunks = (p.k + most - 1) / most;
   p.chunk = ((p.k + chunks - 1) / chunks + kUnit - 1) / kUnit * kUnit;
 }
 
@@ -78,8 +80,8 @@ bool keeps_halves(const Product& p, std::int64_t rows, int num_blocks) {
 const void* result_in_words(const Phase& phase, std::int64_t rows) {
   const Product& p = phase.product;
   const std::int64_t width = p.gated != nullptr ? p.n / 2 : p.n;
-  const bool fits = phase.is_product && !p.fp32_result && p.block_rows > 0 &&
-                    rows * width <= resident::kMaxWords;
+  const bool fits =
+      phase.is_product && !p.fp32_result && p.block_rows > 0 && rows * width <= resident::kMaxWords;
   return !fits ? nullptr : p.gated != nullptr ? p.gated : p.d;
 }
 
@@ -399,8 +401,7 @@ void ResidentSteps::launch_phases() {
       const bool norm = phase.product.input == Product::Input::norm;  // gain and bias beside it
       all.input_bytes =
           std::max(all.input_bytes, (all.rows + (norm ? 2 : 0)) * phase.product.k * 2);
-      all.stream_bytes =
-          std::max(all.stream_bytes, norm ? all.rows * phase.product.k * 2 : 0);
+      all.stream_bytes = std::max(all.stream_bytes, norm ? all.rows * phase.product.k * 2 : 0);
     }
   }
   timed_launch(stream_, [&] { resident::launch(stream_, all); });

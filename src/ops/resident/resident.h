@@ -93,7 +93,7 @@ struct Launch {
   Places places;
   int tile_bytes = 16;   // of the largest tile
   int stream_bytes = 0;  // of the rows that norms keep
-  int input_bytes = 0;  // of the largest input of a product
+  int input_bytes = 0;   // of the largest input of a product
 };
 void launch(Stream& stream, const Launch& launch);
 int num_blocks(const Device& device);

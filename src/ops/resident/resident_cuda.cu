@@ -217,7 +217,8 @@ void launch_kernel(Stream& stream, const Launch& l) {
   check_cuda(cudaDeviceGetAttribute(&room, cudaDevAttrMaxSharedMemoryPerBlockOptin,
                                     stream.device().options().index),
              "cudaDeviceGetAttribute");
-  const int slots = std::min((room - kSharedBytes - input_bytes - stream_bytes) / slot_bytes, kMaxSlots);
+  const int slots =
+      std::min((room - kSharedBytes - input_bytes - stream_bytes) / slot_bytes, kMaxSlots);
   check(slots >= 2, "resident kernel: no room for two tiles of ", slot_bytes, " bytes");
   const int bytes = kSharedBytes + input_bytes + stream_bytes + slots * slot_bytes;
   const auto kernel = run_phases<kRows, T>;

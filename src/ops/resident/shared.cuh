@@ -77,7 +77,10 @@ struct Place {
     if (meets && threadIdx.x == 0) {
       std::uint32_t seen = 0;
       do {
-        asm volatile("ld.acquire.gpu.global.u32 %0, [%1];\n" : "=r"(seen) : "l"(arrivals) : "memory");
+        asm volatile("ld.acquire.gpu.global.u32 %0, [%1];\n"
+                     : "=r"(seen)
+                     : "l"(arrivals)
+                     : "memory");
       } while (seen < wanted);
     }
     wait_for_copies();

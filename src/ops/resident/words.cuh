@@ -31,6 +31,16 @@ __device__ __forceinline__ bool are_of(std::uint32_t phase, const uint4& words) 
          1u << 16;
 }
 
+// Eight results, of words that are there.
+template <class T>
+__device__ __forceinline__ EightOf<T> results_of(const uint4& low, const uint4& high) {
+  const uint4 words = {__byte_perm(low.x, low.y, 0x5410), __byte_perm(low.z, low.w, 0x5410),
+                       __byte_perm(high.x, high.y, 0x5410), __byte_perm(high.z, high.w, 0x5410)};
+  EightOf<T> pack;
+  memcpy(&pack, &words, sizeof pack);
+  return pack;
+}
+
 // Eight results, when they are there.
 template <class T>
 __device__ __forceinline__ EightOf<T> receive_pack(const std::uint32_t* from, std::uint32_t phase) {
@@ -39,12 +49,39 @@ __device__ __forceinline__ EightOf<T> receive_pack(const std::uint32_t* from, st
     low = load_words(from);
     high = load_words(from + 4);
   } while (!are_of(phase, low) || !are_of(phase, high));
-  const uint4 words = {
-      __byte_perm(low.x, low.y, 0x5410), __byte_perm(low.z, low.w, 0x5410),
-      __byte_perm(high.x, high.y, 0x5410), __byte_perm(high.z, high.w, 0x5410)};
-  EightOf<T> pack;
-  memcpy(&pack, &words, sizeof pack);
-  return pack;
+  return results_of<T>(low, high);
+}
+
+// All results, by all computing threads: of each several packs are on their way at a time.
+template <class T>
+__device__ __forceinline__ void receive_all(const std::uint32_t* from, int count,
+                                            std::uint32_t phase, T* to) {
+  constexpr int kAtOnce = 2, kStep = kComputing * kPackElements;
+  for (int first = static_cast<int>(threadIdx.x) * kPackElements; first < count;
+       first += kAtOnce * kStep) {
+    uint4 low[kAtOnce], high[kAtOnce];
+    bool there;
+    do {
+      there = true;
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        if (first + i * kStep < count) {
+          low[i] = load_words(from + first + i * kStep);
+          high[i] = load_words(from + first + i * kStep + 4);
+        }
+      }
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        there &= first + i * kStep >= count || (are_of(phase, low[i]) && are_of(phase, high[i]));
+      }
+    } while (!there);
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (first + i * kStep < count) {
+        store_pack(to + first + i * kStep, results_of<T>(low[i], high[i]));
+      }
+    }
+  }
 }
 
 template <class T>
