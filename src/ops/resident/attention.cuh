@@ -105,22 +105,33 @@ struct NewHeads {
     return p.words != nullptr ? receive<T>(p.words + at, phase)
                               : __ldcg(static_cast<const T*>(p.qkv) + at);
   }
+  // Those at two places, in one trip.
+  __device__ __forceinline__ float2 load_pair(int first, int second) const {
+    if (p.words == nullptr) {
+      return {to_float(load(first)), to_float(load(second))};
+    }
+    std::uint32_t a, b;
+    do {
+      a = load_word(p.words + first);
+      b = load_word(p.words + second);
+    } while (!is_of(phase, a) || !is_of(phase, b));
+    return {to_float(result_of<T>(a)), to_float(result_of<T>(b))};
+  }
 };
 
 // Channel c of the head at `head`, turned.
 template <class T>
 __device__ __forceinline__ T turned(const Places& p, const NewHeads<T>& heads, int head, int c,
                                     const float2* angles) {
-  const float x = to_float(heads.load(head + c));
   if (c >= 2 * p.pairs) {
-    return from_float<T>(x);
+    return heads.load(head + c);
   }
   const bool first = p.interleaved ? c % 2 == 0 : c < p.pairs;
   const int distance = p.interleaved ? 1 : p.pairs;
   const int pair = p.interleaved ? c / 2 : first ? c : c - p.pairs;
-  const float y = to_float(heads.load(first ? head + c + distance : head + c - distance));
   const float2 angle = angles[pair];
-  return from_float<T>(first ? x * angle.x - y * angle.y : x * angle.x + y * angle.y);
+  const float2 x = heads.load_pair(head + c, first ? head + c + distance : head + c - distance);
+  return from_float<T>(first ? x.x * angle.x - x.y * angle.y : x.x * angle.x + x.y * angle.y);
 }
 
 // Query, new key and its value into shared memory.

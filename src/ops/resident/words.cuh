@@ -84,16 +84,32 @@ __device__ __forceinline__ void receive_all(const std::uint32_t* from, int count
   }
 }
 
-template <class T>
-__device__ __forceinline__ T receive(const std::uint32_t* from, std::uint32_t phase) {
+__device__ __forceinline__ std::uint32_t load_word(const std::uint32_t* from) {
   std::uint32_t word;
-  do {
-    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];\n" : "=r"(word) : "l"(from) : "memory");
-  } while (word >> 16 != (phase & 0xFFFFu));
+  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];\n" : "=r"(word) : "l"(from) : "memory");
+  return word;
+}
+
+__device__ __forceinline__ bool is_of(std::uint32_t phase, std::uint32_t word) {
+  return word >> 16 == (phase & 0xFFFFu);
+}
+
+template <class T>
+__device__ __forceinline__ T result_of(std::uint32_t word) {
   const auto bits = static_cast<std::uint16_t>(word);
   T value;
   memcpy(&value, &bits, sizeof value);
   return value;
+}
+
+// One result, when it is there.
+template <class T>
+__device__ __forceinline__ T receive(const std::uint32_t* from, std::uint32_t phase) {
+  std::uint32_t word;
+  do {
+    word = load_word(from);
+  } while (!is_of(phase, word));
+  return result_of<T>(word);
 }
 
 }  // namespace bloomery::resident
