@@ -47,7 +47,7 @@ class Server:
         self.log = open(folder / "serve.log", "a+")
         self.process = subprocess.Popen(
             [*launcher, program, "serve", "--load", folder / "gpt", "--device", "cpu", "--port", "0", "--num-threads", "1",
-             "--chat-template", folder / "chat.jinja", *flags], stdout=subprocess.PIPE, stderr=self.log, text=True)
+             "--chat-template", folder / "chat.jinja", *flags], stdout=subprocess.PIPE, stderr=self.log, text=True, cwd=folder)
         match, said = None, ""
         for line in self.process.stdout:  # a launcher may say something before
             said += line
