@@ -71,11 +71,12 @@ void describe(OptionTable& t, ServeCommand& o) {
         "After SIGTERM: time for the answers that are being made.", at_least(0));
   t.section("output");
   t.add("log-prompts", o.log_prompts, "Log what clients send.");
+  describe(t, o.ranks);
   describe(t, o.model);
 }
 
 std::vector<std::string> contradictions(const ServeCommand& o) {
-  std::vector<std::string> found;
+  std::vector<std::string> found = contradictions(o.ranks);
   if (!o.api_key.empty() && !o.api_key_file.empty()) {
     found.emplace_back("--api-key and --api-key-file cannot be given together");
   }

@@ -1,7 +1,7 @@
 // What a user says to `bloomery serve`.
 #pragma once
 
-#include "apps/common/model_choice.h"
+#include "apps/common/model_ranks.h"
 #include "serve/http.h"
 #include "serve/service.h"
 
@@ -9,6 +9,7 @@ namespace bloomery {
 
 struct ServeCommand {
   ModelChoice model;
+  RankChoice ranks;
   std::string host = "127.0.0.1";
   std::int64_t port = 8000;
   std::string api_key, api_key_file;

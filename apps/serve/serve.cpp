@@ -5,6 +5,7 @@
 #include "apps/common/command_line.h"
 #include "apps/serve/options.h"
 #include "base/stop_signals.h"
+#include "comm/world.h"
 
 namespace bloomery {
 namespace {
@@ -33,12 +34,14 @@ void warm_up(Engine& engine) {
         " tokens: --cache-tokens, or --max-sequences and --max-length, make it smaller");
 }
 
-// Waits for a signal, then lets the engine finish, for as long as it may take.
+// Waits for a signal, or for the end of another rank, then lets the engine finish, for as long as
+// it may take.
 class Stopper {
  public:
-  Stopper(Engine& engine, Service& service, HttpServer& server)
-      : thread_([&] {
-          while (!StopSignals::came() && !end_) {
+  // `world` is null where there is one rank.
+  Stopper(Engine& engine, Service& service, HttpServer& server, const World* world)
+      : thread_([&, world] {
+          while (!StopSignals::came() && !end_ && !(world != nullptr && world->failed())) {
             std::this_thread::sleep_for(std::chrono::milliseconds(50));
           }
           service.drain();
@@ -55,31 +58,19 @@ class Stopper {
   std::thread thread_;
 };
 
-}  // namespace
-
-int serve(const Arguments& arguments, std::ostream& out) {
-  ServeCommand command;
-  OptionTable table;
-  describe(table, command);
-  ignore_training_flags(table, arguments);
-  if (!read_options(table, arguments, out,
-                    "usage: bloomery serve --load DIR [--port N] [OPTIONS]\n\nAnswers OpenAI's "
-                    "/v1/completions and /v1/chat/completions, Megatron's PUT /api, /health and "
-                    "/metrics, and has a page to\ntalk to the model at /.\n",
-                    [&] { return contradictions(command); })) {
-    return 0;
+std::string served_name(const ServeCommand& command) {
+  if (!command.name.empty()) {
+    return command.name;
   }
-  const StopSignals signals("no more requests; ends when those in work are answered");
-  LoadedModel model(command.model.options());
-  command.model.require_agreement(model);
   const std::string folder = std::filesystem::absolute(command.model.load).lexically_normal();
-  const std::string name =
-      !command.name.empty()
-          ? command.name
-          : std::filesystem::path(folder.back() == '/' ? folder.substr(0, folder.size() - 1)
-                                                       : folder)
-                .filename()
-                .string();
+  return std::filesystem::path(folder.back() == '/' ? folder.substr(0, folder.size() - 1) : folder)
+      .filename()
+      .string();
+}
+
+void serve_model(const ServeCommand& command, LoadedModel& model, std::ostream& out) {
+  command.model.require_agreement(model);
+  const std::string name = served_name(command);
   const ServedModel served(model, name, command.chat_template);
   Engine engine(model.model(), model.stream(), model.mesh(), model.tokenizer(),
                 {.num_sequences = command.num_sequences,
@@ -94,12 +85,42 @@ int serve(const Arguments& arguments, std::ostream& out) {
       command.host, static_cast<int>(command.port), command.limits(),
       [&](const std::shared_ptr<HttpExchange>& exchange) { service.handle(exchange); });
   out << name << " at " << shown_address(command, server->port()) << std::endl;
+  World* const world = model.mesh().host().world();
   {
-    const Stopper stopper(engine, service, *server);
+    const Stopper stopper(engine, service, *server, world);
     engine.run();
   }
   server->stop(std::chrono::seconds(5));
-  return 0;
+  if (world != nullptr) {
+    world->check_failed();
+  }
+}
+
+int run_serve(const Arguments& arguments, const ModelRanks& ranks, std::ostream& out) {
+  ServeCommand command;
+  OptionTable table;
+  describe(table, command);
+  ignore_training_flags(table, arguments);
+  if (!read_options(table, arguments, out,
+                    "usage: bloomery serve --load DIR [--port N] [OPTIONS]\n\nAnswers OpenAI's "
+                    "/v1/completions and /v1/chat/completions, Megatron's PUT /api, /health and "
+                    "/metrics, and has a page to\ntalk to the model at /.\n",
+                    [&] { return contradictions(command); })) {
+    return 0;
+  }
+  const StopSignals signals("no more requests; ends when those in work are answered");
+  return ranks.with_first(command.model, command.ranks, [&](LoadedModel& model) {
+    serve_model(command, model, out);
+    return 0;
+  });
+}
+
+}  // namespace
+
+int serve(const Arguments& arguments, std::ostream& out) {
+  return as_started(out, [&](const ModelRanks& ranks, std::ostream& own_out) {
+    return run_serve(arguments, ranks, own_out);
+  });
 }
 
 }  // namespace bloomery
