@@ -15,7 +15,7 @@ struct ServeCommand {
   std::string api_key, api_key_file;
   bool insecure = false;
   std::string name, chat_template;
-  std::int64_t num_sequences = 16, prompt_piece = 512, max_waiting = 64;
+  std::int64_t num_sequences = 16, prompt_piece = 0, max_waiting = 64;
   std::optional<std::int64_t> max_length;
   std::int64_t cache_tokens = 0;
   std::int64_t connections = 256, body_kib = 4096;

@@ -15,6 +15,10 @@ std::string shown_address(const ServeCommand& command, int port) {
   return concat("http://", ipv6 ? "[" : "", command.host, ipv6 ? "]" : "", ":", port);
 }
 
+std::int64_t prompt_piece(const ServeCommand& command, const Stream& stream) {
+  return command.prompt_piece > 0 ? command.prompt_piece : stream.on_cuda() ? 2048 : 512;
+}
+
 // One token, so that memory that is not there is missed before anybody asks.
 void warm_up(Engine& engine) {
   struct Listener final : EngineListener {
@@ -76,7 +80,7 @@ void serve_model(const ServeCommand& command, LoadedModel& model, std::ostream& 
                 {.num_sequences = command.num_sequences,
                  .capacity = text_capacity(model, command.max_length),
                  .cache_tokens = command.cache_tokens,
-                 .prompt_piece = command.prompt_piece,
+                 .prompt_piece = prompt_piece(command, model.stream()),
                  .max_waiting = command.max_waiting,
                  .drain_seconds = command.drain_seconds});
   warm_up(engine);
