@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "ops/arithmetic/arithmetic.h"
+#include "ops/attention/attention_settings.h"
 #include "parallel/head_loss.h"
 
 namespace bloomery {
@@ -51,6 +52,7 @@ Decoder::Decoder(const Model& model, Stream& stream, Mesh& mesh, const DecoderOp
             .numbers = {options.num_sequences, options.capacity, options.recompute ? 1 : 0,
                         options.num_pages}},
            [&] {
+             stream.device().service<AttentionSettings>().varied_lengths = true;
              if (!options.recompute) {
                cache_ = std::make_unique<Cache>(stream, options.num_sequences, options.capacity,
                                                 options.num_pages);

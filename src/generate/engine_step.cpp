@@ -26,7 +26,8 @@ bool Engine::prompt_waits() const {
   });
 }
 
-// The next pieces of the oldest prompts, as many as fit when all are padded to the longest. Prompts
+// The next pieces of the oldest prompts, as many as fit when all are padded to the longest; those
+// that go on with a prompt alone, so that its numbers do not depend on others. Prompts
 // that are scored have logits for every token, which takes memory, so that their pieces are
 // shorter.
 std::vector<Engine::AskedPlace> Engine::choose_pieces(std::vector<Decoder::Piece>& pieces) {
@@ -42,7 +43,8 @@ std::vector<Engine::AskedPlace> Engine::choose_pieces(std::vector<Decoder::Piece
     }
     const std::int64_t count = std::min(std::ssize(request.prompt) - asked->computed, budget);
     const std::int64_t length = std::max(longest, count);
-    const bool alike = chosen.empty() || chosen[0]->request.score_prompt == request.score_prompt;
+    const bool alike = chosen.empty() || (chosen[0]->request.score_prompt == request.score_prompt &&
+                                          chosen[0]->computed == 0 && asked->computed == 0);
     if (!alike || length * (std::ssize(chosen) + 1) > budget) {
       continue;
     }

@@ -41,7 +41,8 @@ void run_chosen(Stream& stream, const Kernel& k) {
   check(problem.dropout_threshold == 0 || problem.places.length == problem.query_length,
         "attention: dropout places of length ", problem.places.length, " for ",
         problem.query_length, " queries");
-  const AttentionBackend backend = stream.device().service<AttentionSettings>().backend;
+  const AttentionSettings& settings = stream.device().service<AttentionSettings>();
+  const AttentionBackend backend = settings.backend;
   if (!in_order(problem)) {
     check(backend == AttentionBackend::automatic || backend == AttentionBackend::simple,
           "attention: only the simple kernels take places of keys, or coordinates by token");
@@ -57,7 +58,7 @@ void run_chosen(Stream& stream, const Kernel& k) {
     case AttentionBackend::automatic:
       break;
   }
-  if (cudnn_run(stream, k)) {
+  if (!settings.varied_lengths && cudnn_run(stream, k)) {
     return;
   }
   if (flash_applies(stream, problem)) {

@@ -10,7 +10,8 @@ namespace bloomery {
 class Device;
 
 enum class AttentionBackend : std::uint8_t {
-  automatic,  // cuDNN where it applies, else flash where it applies, else simple
+  automatic,  // cuDNN where it applies and lengths are few, else flash where it applies, else
+              // simple
   cudnn,      // fails where it does not apply
   flash,      // own tensor-core kernels: bf16 and fp16, head_dim <= 128; fails elsewhere
   simple,     // own fp32 arithmetic: every dtype and head_dim; alone takes any places
@@ -29,6 +30,9 @@ struct AttentionSettings {
 
   AttentionBackend backend = AttentionBackend::automatic;  // on CUDA
   AttentionTiles tiles = AttentionTiles::automatic;        // on the CPU
+  // Lengths differ from call to call, as those of prompts do: cuDNN, which takes tenths of a second
+  // to plan for each, is passed over.
+  bool varied_lengths = false;
   // cuDNN's backward may add up the gradient of Q in any order when this is false. Own kernels are
   // always deterministic.
   bool deterministic = true;

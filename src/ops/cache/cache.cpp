@@ -82,6 +82,7 @@ void Cache::begin(std::span<const Piece> pieces) {
   const auto* const data = static_cast<const std::int32_t*>(own_places_.data());
   places_ = {data, data + n, data + 2 * n};
   num_rows_ = static_cast<std::int64_t>(n);
+  length_of_only_ = n == 1 ? pieces[0].length + std::int64_t{pieces[0].count} : 0;
 }
 
 void Cache::begin(const CachePlaces& places, std::int64_t rows) {
@@ -90,6 +91,7 @@ void Cache::begin(const CachePlaces& places, std::int64_t rows) {
   places_ = places;
   num_rows_ = rows;
   batch_length_ = 1;
+  length_of_only_ = 0;
   was_empty_ = false;
 }
 

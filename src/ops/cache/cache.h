@@ -81,6 +81,9 @@ class Cache {
   std::int64_t num_rows() const { return num_rows_; }          // of the batch
   bool was_empty() const { return was_empty_; }                // no sequence had tokens before it
   std::int64_t batch_length() const { return batch_length_; }  // the largest of the counts
+  // Of the pass's only sequence, with its new tokens; 0 where there are several, or only the device
+  // knows.
+  std::int64_t length_of_only() const { return length_of_only_; }
 
   // [slots, capacity, num_groups, 2, head_dim], or [pages, kCachePage, ..]: of each token and group
   // the key, then the value.
@@ -98,6 +101,7 @@ class Cache {
 
   Stream* stream_;
   std::int64_t num_slots_, capacity_, num_pages_, batch_length_ = 0, num_rows_ = 0;
+  std::int64_t length_of_only_ = 0;
   bool was_empty_ = true;
   std::vector<Sequence> sequences_;
   Tensor own_places_;  // int32 [3, sequences]: slots, lengths, counts

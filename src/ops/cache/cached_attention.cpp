@@ -1,6 +1,40 @@
 #include "ops/cache/cached_attention.h"
 
+#include "ops/attention/attention_call.h"
+
 namespace bloomery {
+namespace {
+
+// From so many queries of one sequence on it pays to lay its keys next to each other for the
+// kernels that work on tiles.
+constexpr std::int64_t kManyQueries = 32;
+
+// A piece of one long text: its queries are the last tokens.
+Value attend_by_tiles(Context& context, const CacheProblem& cached, const Tensor& qkv,
+                      const Tensor& kept, const AttentionOptions& options) {
+  const AttentionProblem problem =
+      attention_problem("cached_attention", context,
+                        {.num_sequences = 1,
+                         .query_length = cached.length,
+                         .key_length = context.cache->length_of_only()},
+                        options, cached.dtype);
+  const Tensor kv =
+      Tensor::empty(context.stream, cached.dtype, {problem.key_length, cached.cache_stride()});
+  launch(context.stream, GatherFromCache{.problem = cached, .cache = kept, .kv = kv});
+  Value out = context.output(cached.dtype, {cached.length, problem.num_heads * problem.head_dim});
+  const Tensor lse = Tensor::empty(context.stream, accumulation_dtype(cached.dtype),
+                                   {problem.num_heads, cached.length});
+  const AttentionHeads keys = heads_in(qkv, kv, problem);
+  launch(context.stream, AttentionForward{.problem = problem,
+                                          .q = heads_in(qkv, {}, problem).q,
+                                          .k = keys.k,
+                                          .v = keys.v,
+                                          .out = out.data,
+                                          .lse = lse});
+  return out;
+}
+
+}  // namespace
 
 Value cached_attention(Context& context, const Value& qkv, int layer,
                        const AttentionOptions& options) {
@@ -33,6 +67,10 @@ Value cached_attention(Context& context, const Value& qkv, int layer,
   if (cache.was_empty()) {  // padding comes last, so that causal attention does not see it
     launch(context.stream, AppendToCache{.problem = problem, .qkv = qkv.data, .cache = kept});
     return attention(context, qkv, options);
+  }
+  if (cache.length_of_only() > 0 && batch.length >= kManyQueries && !options.bias) {
+    launch(context.stream, AppendToCache{.problem = problem, .qkv = qkv.data, .cache = kept});
+    return attend_by_tiles(context, problem, qkv.data, kept, options);
   }
   Value out =
       context.output(qkv.dtype(), {batch.num_tokens(), options.num_heads * options.head_dim});

@@ -50,8 +50,19 @@ template <int kLevel>
 void run(OnCpu<kLevel>, Stream&, const AppendToCache&);
 void run(OnCuda, Stream&, const AppendToCache&);
 
-// The same, and then token i of sequence b attends to the first lengths[b] + i + 1 tokens of its
-// slot, of which a window leaves the last; rows with i >= counts[b] become zeros.
+// All tokens of the only sequence, the first ones of its slot, one after the other: kv [tokens,
+// num_groups, 2, head_dim].
+struct GatherFromCache {
+  CacheProblem problem;
+  ConstView cache;
+  View kv;
+};
+template <int kLevel>
+void run(OnCpu<kLevel>, Stream&, const GatherFromCache&);
+void run(OnCuda, Stream&, const GatherFromCache&);
+
+// As AppendToCache, and then token i of sequence b attends to the first lengths[b] + i + 1 tokens
+// of its slot, of which a window leaves the last; rows with i >= counts[b] become zeros.
 struct CachedAttention {
   CacheProblem problem;
   float scale = 1;

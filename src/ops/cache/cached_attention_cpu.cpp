@@ -147,6 +147,17 @@ void run(ThisCpu, Stream& stream, const AppendToCache& k) {
 }
 
 template <>
+void run(ThisCpu, Stream& stream, const GatherFromCache& k) {
+  const CacheProblem& p = k.problem;
+  const std::size_t bytes = static_cast<std::size_t>(p.cache_stride()) * size_of(p.dtype);
+  stream.device().pool().for_each(k.kv.rows(), [&](std::int64_t i) {
+    const auto from = static_cast<std::size_t>(p.token(p.places.slots[0], i));
+    std::memcpy(k.kv.as<char>() + static_cast<std::size_t>(i) * bytes,
+                k.cache.as<char>() + from * bytes, bytes);
+  });
+}
+
+template <>
 void run(ThisCpu, Stream& stream, const CachedAttention& k) {
   const CacheProblem& p = k.problem;
   run(ThisCpu{}, stream, AppendToCache{.problem = p, .qkv = k.qkv, .cache = k.cache});

@@ -163,6 +163,19 @@ __global__ void __launch_bounds__(kThreads) append(const __grid_constant__ Appen
   }
 }
 
+// One block per token.
+template <class T>
+__global__ void __launch_bounds__(kThreads) gather(const __grid_constant__ GatherFromCache k) {
+  const CacheProblem& p = k.problem;
+  const std::int64_t stride = p.cache_stride();
+  const T* const from =
+      static_cast<const T*>(k.cache.data) + p.token(p.places.slots[0], blockIdx.x) * stride;
+  T* const to = static_cast<T*>(k.kv.data) + blockIdx.x * stride;
+  for (std::int64_t n = threadIdx.x; n < stride; n += kThreads) {
+    to[n] = from[n];
+  }
+}
+
 bool aligned_to_packs(const CachedAttention& k) {
   return reinterpret_cast<std::uintptr_t>(k.cache.data) % 16 == 0 &&
          k.problem.head_dim * static_cast<std::int64_t>(size_of(k.problem.dtype)) % 16 == 0;
@@ -200,6 +213,14 @@ void run(OnCuda, Stream& stream, const AppendToCache& k) {
     using T = typename decltype(tag)::type;
     append<T><<<static_cast<unsigned>(tokens), kThreads, 0, cuda_stream(stream)>>>(k);
     check_launch("append_to_cache");
+  });
+}
+
+void run(OnCuda, Stream& stream, const GatherFromCache& k) {
+  dispatch_device(k.problem.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    gather<T><<<static_cast<unsigned>(k.kv.rows()), kThreads, 0, cuda_stream(stream)>>>(k);
+    check_launch("gather_from_cache");
   });
 }
 
