@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "base/error.h"
 #include "tokenizer/bpe/byte_bpe.h"
 #include "tokenizer/bpe/scanners.h"
 
@@ -76,16 +75,24 @@ inline void ByteBpeEncoder::add(std::string_view bytes, std::size_t readable, Ki
 }
 
 void ByteBpeEncoder::add_new(std::string_view bytes, Kind kind, Output& output) {
-  const std::uint32_t index = model_.vocabulary_.index_of(bytes);
-  if (index != ByteVocabulary::kNotFound &&
-      (model_.merges_to_itself_[index] ||
-       (model_.options_.whole_piece_first && kind == Kind::piece))) {
-    output.push(model_.vocabulary_.token(index).id);
+  const TokenId token = model_.tokens_.id_of(bytes);
+  if (token >= 0 &&
+      ((model_.options_.whole_piece_first && kind == Kind::piece) || is_reached(bytes, token))) {
+    output.push(token);
   } else if (kind == Kind::piece && bytes.size() > WordKey::kMaxLength) {
     add_segments(bytes, output);
   } else {
     add_merged(bytes, output);
   }
+}
+
+bool ByteBpeEncoder::is_reached(std::string_view bytes, TokenId token) {
+  Reached& reached = reached_[static_cast<std::size_t>(token)];
+  if (reached == Reached::unknown) {
+    const bool is_token = merge(bytes) == 1 && model_.id_of_part(parts_[0]) == token;
+    reached = is_token ? Reached::yes : Reached::no;
+  }
+  return reached == Reached::yes;
 }
 
 void ByteBpeEncoder::add_segments(std::string_view piece, Output& output) {
@@ -101,18 +108,21 @@ void ByteBpeEncoder::add_segments(std::string_view piece, Output& output) {
   }
 }
 
-void ByteBpeEncoder::add_merged(std::string_view bytes, Output& output) {
-  check(bytes.size() <= INT32_MAX, "a text has ", bytes.size(),
-        " bytes without a place to divide them; at most ", INT32_MAX, " are supported");
+// Leaves the parts that the bytes become in parts_, and returns how many.
+std::size_t ByteBpeEncoder::merge(std::string_view bytes) {
   parts_.clear();
   for (const char byte : bytes) {
     const auto part = static_cast<unsigned char>(byte);
-    if (!model_.drops_bytes_ || model_.id_of_part_[part] >= 0) parts_.push_back(part);
+    if (!model_.drops_bytes_ || model_.id_of_byte_[part] >= 0) parts_.push_back(part);
   }
-  const std::size_t count = merger_.merge(model_.pairs_, parts_.data(), parts_.size());
+  return merger_.merge(model_.rules_, parts_.data(), parts_.size());
+}
+
+void ByteBpeEncoder::add_merged(std::string_view bytes, Output& output) {
+  const std::size_t count = merge(bytes);
   TokenId* ids = output.room(count);
   for (std::size_t i = 0; i < count; ++i) {
-    ids[i] = model_.id_of_part_[parts_[i]];
+    ids[i] = model_.id_of_part(parts_[i]);
   }
   output.advance(count);
 }

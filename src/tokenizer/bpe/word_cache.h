@@ -65,6 +65,15 @@ class WordCache {
     return 0;
   }
 
+  // Appends the word's ids; false when the word is not here.
+  bool append(const WordKey& key, std::vector<TokenId>& ids) const {
+    const std::size_t size = ids.size();
+    ids.resize(size + kMaxIds);
+    const std::size_t count = find(key, ids.data() + size);
+    ids.resize(size + count);
+    return count > 0;
+  }
+
   // Forgets the older of two words if need be. Words of no or too many ids are not kept.
   void insert(const WordKey& key, std::span<const TokenId> ids) {
     if (ids.empty() || ids.size() > kMaxIds) return;

@@ -100,7 +100,7 @@ AddedTokenMatcher::Found AddedTokenMatcher::find(std::string_view text, std::siz
 }
 
 AddedTokens::AddedTokens(const nlohmann::json* array, const Vocabulary& vocabulary,
-                         const Normalizer* normalizer) {
+                         const Normalizer* normalizer, bool has_ids) {
   if (array == nullptr) return;
   check(array->is_array(), "added_tokens is not an array");
   auto next_id = static_cast<TokenId>(vocabulary.size());
@@ -112,7 +112,7 @@ AddedTokens::AddedTokens(const nlohmann::json* array, const Vocabulary& vocabula
       token.id = tokens_[known->second].id;
     } else {
       const std::optional<TokenId> of_model = vocabulary.find(token.content);
-      token.id = of_model ? *of_model : next_id++;
+      token.id = of_model ? *of_model : has_ids ? object.at("id").get<TokenId>() : next_id++;
     }
     token.pattern = token.content;
     if (token.normalized && normalizer != nullptr) {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "tokenizer/hf/normalizer.h"
-#include "tokenizer/hf/vocabulary.h"
 #include "tokenizer/tokenizer.h"
+#include "tokenizer/vocabulary.h"
 
 namespace bloomery::hf {
 
@@ -57,9 +57,10 @@ class AddedTokenMatcher {
 class AddedTokens {
  public:
   // From the array under "added_tokens". Ids are the model's for spellings that it has, and
-  // follow its vocabulary in the order of the array otherwise, whatever the file says.
+  // follow its vocabulary in the order of the array otherwise, whatever the file says, unless it
+  // `has_ids`.
   AddedTokens(const nlohmann::json* array, const Vocabulary& vocabulary,
-              const Normalizer* normalizer);
+              const Normalizer* normalizer, bool has_ids);
 
   // A stretch of text that is one added token, or lies between two.
   struct Part {
