@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "tokenizer/bpe/byte_alphabet.h"
+#include "tokenizer/bpe/divisions.h"
 #include "tokenizer/hf/character_bpe.h"
 
 namespace bloomery::hf {
@@ -59,12 +60,14 @@ class MergeReader {
 // the ways to divide a token merging only ever takes one, so their order among each other is free.
 std::vector<TokenMerge> merges_by_rank(const Vocabulary& tokens) {
   std::vector<TokenMerge> merges;
+  merges.reserve(tokens.size() * 2);
+  Divisions divisions(tokens);
   for (TokenId id = 0; id < tokens.end_id(); ++id) {
     const std::string_view bytes = tokens.piece(id).value_or("");
+    divisions.take(bytes);
     for (std::size_t at = 1; at < bytes.size(); ++at) {
-      const TokenId left = tokens.id_of(bytes.substr(0, at));
-      if (left < 0) continue;
-      const TokenId right = tokens.id_of(bytes.substr(at));
+      const TokenId left = divisions.first(at);
+      const TokenId right = left < 0 ? -1 : divisions.second(at);
       if (right >= 0) merges.push_back({left, right, id});
     }
   }

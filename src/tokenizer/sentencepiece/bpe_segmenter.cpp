@@ -4,6 +4,7 @@
 #include <bitset>
 
 #include "base/error.h"
+#include "tokenizer/bpe/divisions.h"
 #include "tokenizer/bpe/part_merger.h"
 #include "tokenizer/bpe/word_cache.h"
 #include "tokenizer/sentencepiece/normalizer.h"
@@ -70,8 +71,9 @@ class BpeSegmenter : public Segmenter {
     const auto found = rare_characters_.find(code);
     return found == rare_characters_.end() ? first_character_ + code : found->second;
   }
-  std::optional<Part> part_of(std::string_view text) const {
-    if (const TokenId id = mergeable_.id_of(text); id >= 0) return static_cast<Part>(id);
+  // The part that a text is: a piece, if there is one of this id, or a character.
+  std::optional<Part> part_of(std::string_view text, TokenId id) const {
+    if (id >= 0) return static_cast<Part>(id);
     const Utf8Char first = utf8_at(text, 0);
     if (static_cast<std::size_t>(first.length) != text.size()) return std::nullopt;
     return first_character_ + first.code;
@@ -137,14 +139,16 @@ void BpeSegmenter::find_merges(const SentencePieceFile& file) {
   std::vector<MergeRule> rules;
   std::vector<std::uint32_t> ranks;
   std::uint32_t rank = 0;
+  Divisions divisions(mergeable_);
   for (std::size_t i = 0; i < order.size(); ++i) {
     const auto& [score, id] = order[i];
     rank += i > 0 && score != order[i - 1].first;
     const std::string_view text = *mergeable_.piece(id);
+    divisions.take(text);
     for (auto at = static_cast<std::size_t>(utf8_at(text, 0).length); at < text.size();
          at += static_cast<std::size_t>(utf8_at(text, at).length)) {
-      const auto left = part_of(text.substr(0, at));
-      const auto right = left ? part_of(text.substr(at)) : std::nullopt;
+      const auto left = part_of(text.substr(0, at), divisions.first(at));
+      const auto right = left ? part_of(text.substr(at), divisions.second(at)) : std::nullopt;
       if (!right) continue;
       rules.push_back({*left, *right, static_cast<Part>(id)});
       ranks.push_back(rank);
