@@ -76,9 +76,16 @@ class ByteBpeEncoder {
   // piece may be a token is not for it.
   enum class Kind : bool { piece, segment };
 
+  // A piece or segment, with its key if it is short enough for one.
+  struct Word {
+    std::string_view bytes;
+    WordKey key;
+  };
+  static Word word_at(std::string_view text, std::size_t begin, std::size_t end, Kind kind);
+
   template <class Scanner>
   void encode_pieces(std::string_view text, Output& output);
-  void add(std::string_view bytes, std::size_t readable, Kind kind, Output& output);
+  void add(const Word& word, Kind kind, Output& output);
   void add_new(std::string_view bytes, Kind kind, Output& output);
   void add_segments(std::string_view piece, Output& output);
   void add_merged(std::string_view bytes, Output& output);

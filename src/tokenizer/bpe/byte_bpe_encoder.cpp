@@ -45,33 +45,47 @@ void ByteBpeEncoder::encode(std::string_view text, std::vector<TokenId>& ids) {
 
 void ByteBpeEncoder::encode_piece(std::string_view piece, std::vector<TokenId>& ids) {
   Output output(ids, piece.size());
-  if (!piece.empty()) add(piece, piece.size(), Kind::piece, output);
+  if (!piece.empty()) add(word_at(piece, 0, piece.size(), Kind::piece), Kind::piece, output);
 }
 
+inline ByteBpeEncoder::Word ByteBpeEncoder::word_at(std::string_view text, std::size_t begin,
+                                                    std::size_t end, Kind kind) {
+  const std::string_view bytes = text.substr(begin, end - begin);
+  if (bytes.size() > WordKey::kMaxLength) return {bytes, {}};
+  return {bytes,
+          WordKey::of(bytes.data(), bytes.size(), text.size() - begin, kind == Kind::segment)};
+}
+
+// Some pieces ahead of those that are looked up, so that the cache's memory is there by then.
 template <class Scanner>
 void ByteBpeEncoder::encode_pieces(std::string_view text, Output& output) {
+  constexpr std::size_t kAhead = 16;
+  Word words[kAhead];
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = Scanner::next(text, at);
-    add(text.substr(at, end - at), text.size() - at, Kind::piece, output);
-    at = end;
+    std::size_t count = 0;
+    for (; count < kAhead && at < text.size(); ++count) {
+      const std::size_t end = Scanner::next(text, at);
+      words[count] = word_at(text, at, end, Kind::piece);
+      cache_.prefetch(words[count].key);
+      at = end;
+    }
+    for (std::size_t i = 0; i < count; ++i) add(words[i], Kind::piece, output);
   }
 }
 
-inline void ByteBpeEncoder::add(std::string_view bytes, std::size_t readable, Kind kind,
-                                Output& output) {
-  if (bytes.size() > WordKey::kMaxLength) {
-    add_new(bytes, kind, output);
+inline void ByteBpeEncoder::add(const Word& word, Kind kind, Output& output) {
+  if (word.bytes.size() > WordKey::kMaxLength) {
+    add_new(word.bytes, kind, output);
     return;
   }
-  const WordKey key = WordKey::of(bytes.data(), bytes.size(), readable, kind == Kind::segment);
-  const std::size_t found = cache_.find(key, output.room(WordCache::kMaxIds));
+  const std::size_t found = cache_.find(word.key, output.room(WordCache::kMaxIds));
   if (found > 0) [[likely]] {
     output.advance(found);
     return;
   }
   const std::size_t start = output.size();
-  add_new(bytes, kind, output);
-  cache_.insert(key, output.since(start));
+  add_new(word.bytes, kind, output);
+  cache_.insert(word.key, output.since(start));
 }
 
 void ByteBpeEncoder::add_new(std::string_view bytes, Kind kind, Output& output) {
@@ -103,7 +117,7 @@ void ByteBpeEncoder::add_segments(std::string_view piece, Output& output) {
                          static_cast<unsigned char>(piece[at])]) {
       continue;
     }
-    add(piece.substr(start, at - start), piece.size() - start, Kind::segment, output);
+    add(word_at(piece, start, at, Kind::segment), Kind::segment, output);
     start = at;
   }
 }
