@@ -2,6 +2,7 @@
 // piece of the highest score first, the leftmost of equals.
 #include <algorithm>
 #include <bitset>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "tokenizer/bpe/divisions.h"
