@@ -1,6 +1,7 @@
 // Byte-pair merging of characters: two neighbours join where their text together is a piece, the
 // piece of the highest score first, the leftmost of equals.
 #include <algorithm>
+#include <array>
 #include <bitset>
 #include <unordered_map>
 
@@ -196,23 +197,34 @@ class BpeSession : public SegmenterSession {
       at += next.length;
     }
     word(text.substr(begin), text.size() - begin, ids);
+    look_up(ids);
   }
 
+  // Words are looked up some at a time, so that the cache's memory is there by then.
   void word(std::string_view word, std::size_t readable, std::vector<TokenId>& ids) {
     if (word.empty()) return;
     // The mark of a word's start is left out of the key, so that longer words fit in.
     const bool marked = word.starts_with(kSpaceSymbol);
     const std::size_t start = marked ? kSpaceSymbol.size() : 0;
     const std::size_t size = word.size() - start;
-    if (size > WordKey::kMaxLength) {
-      merge(word, ids);
-      return;
+    Waiting& next = waiting_[num_waiting_++];
+    next = {word, {}, size <= WordKey::kMaxLength};
+    if (next.has_key) {
+      next.key = WordKey::of(word.data() + start, size, readable - start, marked);
+      cache_.prefetch(next.key);
     }
-    const WordKey key = WordKey::of(word.data() + start, size, readable - start, marked);
-    if (cache_.append(key, ids)) return;
-    const std::size_t before = ids.size();
-    merge(word, ids);
-    cache_.insert(key, std::span(ids).subspan(before));
+    if (num_waiting_ == waiting_.size()) look_up(ids);
+  }
+
+  void look_up(std::vector<TokenId>& ids) {
+    for (std::size_t i = 0; i < num_waiting_; ++i) {
+      const auto& [word, key, has_key] = waiting_[i];
+      if (has_key && cache_.append(key, ids)) continue;
+      const std::size_t before = ids.size();
+      merge(word, ids);
+      if (has_key) cache_.insert(key, std::span(ids).subspan(before));
+    }
+    num_waiting_ = 0;
   }
 
   void merge(std::string_view word, std::vector<TokenId>& ids) {
@@ -237,6 +249,13 @@ class BpeSession : public SegmenterSession {
 
   const BpeSegmenter& segmenter_;
   WordCache cache_;
+  struct Waiting {
+    std::string_view word;
+    WordKey key;
+    bool has_key;
+  };
+  std::array<Waiting, 16> waiting_;
+  std::size_t num_waiting_ = 0;
   std::vector<Part> parts_;
   PartMerger merger_;
   std::string character_;
