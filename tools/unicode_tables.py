@@ -63,7 +63,7 @@ def set_entry(name, members, category_of):
     if len(runs(differs)) > len(runs(is_in)):
         chosen, differs = set(), is_in
     names = " ".join(CATEGORIES[i].lower() for i in sorted(chosen))
-    return f'    {{"{name}", "{names}",\n{literal(runs(differs))}}},\n'
+    return f'    {{"{name}", "{names}",\n{literal(runs(differs), 92)}}},\n'
 
 
 # The general categories, in the order of properties.cpp; the last has
