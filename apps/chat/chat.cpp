@@ -6,7 +6,7 @@
 
 #include "apps/chat/conversation.h"
 #include "apps/common/command_line.h"
-#include "apps/common/model_choice.h"
+#include "apps/common/model_ranks.h"
 #include "apps/generate/line_editor.h"
 #include "base/terminal.h"
 
@@ -15,6 +15,7 @@ namespace {
 
 struct ChatCommand {
   ModelChoice model;
+  RankChoice ranks;
   std::string chat_template;
   ConversationOptions conversation;
   std::int64_t seed = 1234;
@@ -41,6 +42,7 @@ void describe(OptionTable& t, ChatCommand& o) {
   t.add("repetition-penalty", s.repetition_penalty, "Of tokens that occurred; 1: no penalty.",
         above(0));
   t.add("seed", o.seed, "Answers depend on it and on their number.", at_least(0));
+  describe(t, o.ranks);
   describe(t, o.model);
 }
 
@@ -63,22 +65,8 @@ class Interrupts {
   sigset_t signals_{};
 };
 
-}  // namespace
-
-int chat(const Arguments& arguments, std::ostream& out) {
-  ChatCommand command;
-  command.conversation.sampling.temperature = 0.8;
-  command.conversation.sampling.top_p = 0.95;
-  OptionTable table;
-  describe(table, command);
-  if (!read_options(table, arguments, out,
-                    "usage: bloomery chat --load DIR [OPTIONS]\n\nA conversation with a model in "
-                    "the terminal, by its chat template; /help lists commands.\n")) {
-    return 0;
-  }
-  command.conversation.sampling.seed = static_cast<std::uint64_t>(command.seed);
-  const Interrupts interrupts;
-  LoadedModel model(command.model.options());
+void converse(const ChatCommand& command, LoadedModel& model, const Interrupts& interrupts,
+              std::ostream& out) {
   command.model.require_agreement(model);
   const ServedModel served(model, model.folder().filename().string(), command.chat_template);
   Engine engine(model.model(), model.stream(), model.mesh(), model.tokenizer(),
@@ -91,11 +79,40 @@ int chat(const Arguments& arguments, std::ostream& out) {
       if (!conversation.take(*line, out, [&] { return interrupts.came(); })) {
         break;
       }
+    } catch (const RankFailure&) {  // nobody is left to try again with
+      throw;
     } catch (const Error& error) {  // of this line; the next may be better
       Log().error(error.what());
     }
   }
-  return 0;
+}
+
+int run_chat(const Arguments& arguments, const ModelRanks& ranks, std::ostream& out) {
+  ChatCommand command;
+  command.conversation.sampling.temperature = 0.8;
+  command.conversation.sampling.top_p = 0.95;
+  OptionTable table;
+  describe(table, command);
+  if (!read_options(table, arguments, out,
+                    "usage: bloomery chat --load DIR [OPTIONS]\n\nA conversation with a model in "
+                    "the terminal, by its chat template; /help lists commands.\n",
+                    [&] { return contradictions(command.ranks); })) {
+    return 0;
+  }
+  command.conversation.sampling.seed = static_cast<std::uint64_t>(command.seed);
+  const Interrupts interrupts;
+  return ranks.with_first(command.model, command.ranks, [&](LoadedModel& model) {
+    converse(command, model, interrupts, out);
+    return 0;
+  });
+}
+
+}  // namespace
+
+int chat(const Arguments& arguments, std::ostream& out) {
+  return as_started(out, [&](const ModelRanks& ranks, std::ostream& own_out) {
+    return run_chat(arguments, ranks, own_out);
+  });
 }
 
 }  // namespace bloomery

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "apps/common/command_line.h"
-#include "apps/common/model_choice.h"
+#include "apps/common/model_ranks.h"
 #include "apps/common/progress_line.h"
 #include "apps/evaluate/retriever.h"
 #include "data/input/python_text.h"
@@ -23,11 +24,13 @@ enum class Task { perplexity, wikitext, lambada, logits, retriever };
 struct EvaluateOptions {
   Task task = Task::perplexity;
   ModelChoice model;
+  RankChoice ranks;
   std::string valid_data, ids, output;
   PerplexityOptions perplexity;
   RetrieverTask retriever;
   bool strict_lambada = false, json = false;
   std::int64_t log_interval = 100;
+  bool speaks = true;  // this rank, of those that do the same
 };
 
 void describe(OptionTable& t, EvaluateOptions& o) {
@@ -69,18 +72,22 @@ void describe(OptionTable& t, EvaluateOptions& o) {
   t.add("log-interval", o.log_interval, "Micro-batches between lines of progress; 0: none.",
         at_least(0));
   describe(t, o.retriever);
+  describe(t, o.ranks);
   describe(t, o.model);
 }
 
 std::vector<std::string> problems(const EvaluateOptions& o) {
-  std::vector<std::string> found;
+  std::vector<std::string> found = contradictions(o.ranks);
   const auto require = [&](bool good, const char* problem) {
     if (!good) {
       found.emplace_back(problem);
     }
   };
   if (o.task == Task::retriever) {
-    return problems(o.retriever);
+    found = problems(o.retriever);
+    require(o.ranks.tensor == 1,
+            "a retriever runs on one rank: leave out --tensor-model-parallel-size");
+    return found;
   }
   if (o.task == Task::logits) {
     require(!o.ids.empty() && !o.output.empty(), "--task LOGITS needs --ids and --output");
@@ -105,10 +112,13 @@ void print_results(std::ostream& out, const char* task, const std::string& resul
 // Calls body(progress) and shows that progress: on a terminal a line that is redrawn and cleared at
 // the end, else Megatron's lines.
 template <class Body>
-auto with_progress(std::int64_t interval, const char* unit, const Body& body) {
+auto with_progress(const EvaluateOptions& o, const char* unit, const Body& body) {
   ProgressLine line(unit);
   std::int64_t count = 0;
-  return body([&](std::int64_t done, std::int64_t total) {
+  return body([&, interval = o.log_interval](std::int64_t done, std::int64_t total) {
+    if (!o.speaks) {
+      return;
+    }
     if (messages_on_terminal()) {
       line.at(done, total);
     } else if (interval > 0 && count++ % interval == 0 && count > 1) {
@@ -118,7 +128,7 @@ auto with_progress(std::int64_t interval, const char* unit, const Body& body) {
 }
 
 Json run_perplexity(const EvaluateOptions& o, LoadedModel& model, std::ostream& out) {
-  const auto result = with_progress(o.log_interval, "tokens", [&](const auto& progress) {
+  const auto result = with_progress(o, "tokens", [&](const auto& progress) {
     return evaluate_perplexity(model, o.perplexity, progress);
   });
   if (!o.json) {
@@ -134,7 +144,7 @@ Json run_perplexity(const EvaluateOptions& o, LoadedModel& model, std::ostream& 
 }
 
 Json run_wikitext(const EvaluateOptions& o, LoadedModel& model, std::ostream& out) {
-  const auto result = with_progress(o.log_interval, "tokens", [&](const auto& progress) {
+  const auto result = with_progress(o, "tokens", [&](const auto& progress) {
     return evaluate_wikitext(model, o.perplexity, progress);
   });
   if (!o.json) {
@@ -154,10 +164,10 @@ Json run_lambada(const EvaluateOptions& o, LoadedModel& model, std::ostream& out
                                .strict = o.strict_lambada,
                                .seq_length = o.perplexity.seq_length,
                                .micro_batch_size = o.perplexity.micro_batch_size};
-  const auto result = with_progress(o.log_interval, "passages", [&](const auto& progress) {
+  const auto result = with_progress(o, "passages", [&](const auto& progress) {
     return evaluate_lambada(model, lambada, progress);
   });
-  if (result.cut > 0) {
+  if (result.cut > 0 && o.speaks) {
     Log().warning(result.cut, " of ", result.total,
                   " passages are longer than the model can see; their beginnings were cut");
   }
@@ -180,9 +190,27 @@ Json run_logits(const EvaluateOptions& o, LoadedModel& model, std::ostream& out)
   return {{"output", o.output}, {"shape", shape}};
 }
 
-}  // namespace
+Json run_task(const EvaluateOptions& options, LoadedModel& model, std::ostream& out) {
+  if (options.task == Task::retriever) {
+    options.model.require_sizes(model);
+    return run_retriever_task(options.retriever, model, options.json, out);
+  }
+  options.model.require_agreement(model);
+  check(!model.has_encoder(), "the model of ", model.folder().string(), " is a ",
+        model.options().family, "; the tasks are for models without an encoder");
+  switch (options.task) {
+    case Task::perplexity:
+      return run_perplexity(options, model, out);
+    case Task::wikitext:
+      return run_wikitext(options, model, out);
+    case Task::lambada:
+      return run_lambada(options, model, out);
+    default:
+      return run_logits(options, model, out);
+  }
+}
 
-int evaluate(const Arguments& arguments, std::ostream& out) {
+int run_evaluate(const Arguments& arguments, const ModelRanks& ranks, std::ostream& out) {
   EvaluateOptions options;
   OptionTable table;
   describe(table, options);
@@ -197,34 +225,25 @@ int evaluate(const Arguments& arguments, std::ostream& out) {
     return 0;
   }
   options.perplexity.data = options.valid_data;
-  LoadedModel model(options.model.options());
-  if (options.task == Task::retriever) {
-    options.model.require_sizes(model);
-    const Json result = run_retriever_task(options.retriever, model, options.json, out);
-    out << (options.json ? result.dump() + "\n" : "");
+  return ranks.with_all(options.model, options.ranks, [&](LoadedModel& model, bool first) {
+    std::ostringstream unheard;
+    std::ostream& own_out = first ? out : unheard;
+    EvaluateOptions mine = options;
+    mine.speaks = first;
+    const Json result = run_task(mine, model, own_out);
+    if (options.json) {
+      own_out << result.dump() << '\n';
+    }
     return 0;
-  }
-  options.model.require_agreement(model);
-  check(!model.has_encoder(), "the model of ", model.folder().string(), " is a ",
-        model.options().family, "; the tasks are for models without an encoder");
-  Json result;
-  switch (options.task) {
-    case Task::perplexity:
-      result = run_perplexity(options, model, out);
-      break;
-    case Task::wikitext:
-      result = run_wikitext(options, model, out);
-      break;
-    case Task::lambada:
-      result = run_lambada(options, model, out);
-      break;
-    default:
-      result = run_logits(options, model, out);
-  }
-  if (options.json) {
-    out << result.dump() << '\n';
-  }
-  return 0;
+  });
+}
+
+}  // namespace
+
+int evaluate(const Arguments& arguments, std::ostream& out) {
+  return as_started(out, [&](const ModelRanks& ranks, std::ostream& own_out) {
+    return run_evaluate(arguments, ranks, own_out);
+  });
 }
 
 }  // namespace bloomery

@@ -51,6 +51,25 @@ TEST_F(EvaluateTest, NamesForPrograms) {
   EXPECT_EQ(lambada["total"], 2);
 }
 
+TEST_F(EvaluateTest, TensorRanksDoNotShow) {
+  const std::string ids = folder_.file("ids.json", "[[1, 2, 3], [4, 5, 6]]");
+  for (const Arguments& task :
+       {Arguments{"--task", "PERPLEXITY", "--valid-data", text_},
+        Arguments{"--task", "LAMBADA", "--valid-data", lines_},
+        Arguments{"--task", "LOGITS", "--ids", ids, "--output", folder_.path("logits.npy")}}) {
+    const auto expected = json(task);
+    Arguments divided = task;
+    divided.insert(divided.end(), {"--tensor-model-parallel-size", "2"});
+    const auto found = json(divided);
+    EXPECT_EQ(keys(found), keys(expected));
+    if (found.contains("nll")) {
+      EXPECT_NEAR(found["nll"].get<double>(), expected["nll"].get<double>(), 1e-4);
+    } else {
+      EXPECT_EQ(found, expected);
+    }
+  }
+}
+
 TEST_F(EvaluateTest, LinesOfMegatron) {
   const std::string wikitext = run({"--task", "WIKITEXT103", "--valid-data", text_});
   EXPECT_TRUE(contains(wikitext, "\n validation results on WIKITEXT103 | avg loss: ")) << wikitext;

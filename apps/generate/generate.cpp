@@ -76,6 +76,8 @@ class GenerateRun {
       try {
         const std::vector<Request> one = {{number, 0, encode(*line, number)}};
         batch(one, prompts, output);
+      } catch (const RankFailure&) {  // nobody is left to try again with
+        throw;
       } catch (const Error& error) {  // of this prompt; the next may be better
         Log().error(error.what());
       }
@@ -165,9 +167,7 @@ class GenerateRun {
   Generator generator_;
 };
 
-}  // namespace
-
-int generate(const Arguments& arguments, std::ostream& out) {
+int run_generate(const Arguments& arguments, const ModelRanks& ranks, std::ostream& out) {
   GenerateCommand command;
   OptionTable table;
   describe(table, command);
@@ -189,19 +189,28 @@ int generate(const Arguments& arguments, std::ostream& out) {
   if (!command.interactive()) {
     signals.emplace("ends after the texts in work");
   }
-  LoadedModel model(command.model.options());
-  command.model.require_agreement(model);
-  GenerateRun run(command, model);
-  if (command.interactive()) {
-    run.dialogue(typed_lines("Context prompt (stop to exit) >>> "), out);
-    return 0;
-  }
-  try {
-    run.prompts(prompts, out);
-  } catch (const Stopped&) {
-    out << std::endl;
-  }
-  return StopSignals::came() ? StopSignals::exit_code() : 0;
+  return ranks.with_first(command.model, command.ranks, [&](LoadedModel& model) {
+    command.model.require_agreement(model);
+    GenerateRun run(command, model);
+    if (command.interactive()) {
+      run.dialogue(typed_lines("Context prompt (stop to exit) >>> "), out);
+      return 0;
+    }
+    try {
+      run.prompts(prompts, out);
+    } catch (const Stopped&) {
+      out << std::endl;
+    }
+    return StopSignals::came() ? StopSignals::exit_code() : 0;
+  });
+}
+
+}  // namespace
+
+int generate(const Arguments& arguments, std::ostream& out) {
+  return as_started(out, [&](const ModelRanks& ranks, std::ostream& own_out) {
+    return run_generate(arguments, ranks, own_out);
+  });
 }
 
 }  // namespace bloomery

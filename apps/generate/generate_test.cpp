@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -293,6 +294,85 @@ TEST_F(GenerateCommandTest, NativeCheckpoints) {
   std::ostringstream out, errors;
   EXPECT_EQ(run_bloomery(native, out, errors), 0) << errors.str();
   EXPECT_EQ(out.str(), run(common));
+}
+
+TEST_F(GenerateCommandTest, PenaltiesOfWhatWasDrawn) {
+  const auto ids = [&](const Arguments& more) {
+    Arguments all = {"--prompt", "abc", "--greedy", "--out-seq-length", "40"};
+    all.insert(all.end(), more.begin(), more.end());
+    return rows(all)[0]["ids"].get<std::vector<int>>();
+  };
+  const auto most_often = [](std::vector<int> all) {
+    std::sort(all.begin(), all.end());
+    std::size_t most = 0;
+    for (const int id : all) {
+      most = std::max(most, static_cast<std::size_t>(std::count(all.begin(), all.end(), id)));
+    }
+    return most;
+  };
+  const std::vector<int> plain = ids({});
+  ASSERT_GT(most_often(plain), 3u);  // the model repeats itself
+  EXPECT_LT(most_often(ids({"--frequency-penalty", "2"})), most_often(plain));
+  EXPECT_NE(ids({"--presence-penalty", "2"}), plain);
+  EXPECT_TRUE(contains(run({"--prompt", "a", "--presence-penalty", "3"}, 2), "--presence-penalty"));
+  EXPECT_TRUE(contains(run({"--prompt", "a", "--num-beams", "2", "--frequency-penalty", "1"}, 2),
+                       "beam search"));
+}
+
+TEST_F(GenerateCommandTest, TensorRanksDoNotShow) {
+  ModelOptions options = options_;
+  options.hidden_size = 32;
+  options.attention.num_heads = 8;
+  options.attention.num_groups = 4;
+  options.norm.kind = NormKind::rms;
+  options.mlp.kind = MlpKind::swiglu;
+  options.bias = false;
+  options.vocabulary.untied = true;
+  options.positions.rotary = true;
+  Device device({.num_threads = 1});
+  Stream stream(device);
+  const ModelRecord record{options,
+                           TokenizerOptions{.type = "GPT2BPETokenizer",
+                                            .vocab_file = path("vocab.json"),
+                                            .merge_file = path("merges.txt")},
+                           DType::fp32};
+  save_checkpoint(path("llama"), 5, record, random_weights(stream, options, DType::fp32));
+  const auto rows_of = [&](const Arguments& flags, const Arguments& ranks) {
+    Arguments all = {"--load", path("llama"), "--prompt", "abc", "another one", "--json"};
+    all.insert(all.end(), flags.begin(), flags.end());
+    all.insert(all.end(), ranks.begin(), ranks.end());
+    return parse(run(all));
+  };
+  for (const Arguments& flags :
+       {Arguments{"--greedy"}, Arguments{"--num-samples", "3", "--top-k", "40", "--seed", "4"},
+        Arguments{"--num-beams", "3", "--out-seq-length", "8"}, Arguments{"--quantize", "int8"},
+        Arguments{"--recompute", "--out-seq-length", "6"}}) {
+    const auto expected = rows_of(flags, {});
+    for (const char* ranks : {"2", "4"}) {
+      const auto found = rows_of(flags, {"--tensor-model-parallel-size", ranks});
+      ASSERT_EQ(found.size(), expected.size());
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        EXPECT_EQ(found[i]["ids"], expected[i]["ids"]) << flags[0] << " " << ranks << " " << i;
+        EXPECT_EQ(found[i]["text"], expected[i]["text"]) << flags[0] << " " << ranks << " " << i;
+      }
+    }
+  }
+}
+
+TEST_F(GenerateCommandTest, WhatIsWrongWithRanksIsSaidOnce) {
+  const auto refusal = [&](const Arguments& flags) {
+    Arguments all = {"--prompt", "abc"};
+    all.insert(all.end(), flags.begin(), flags.end());
+    return run(all, 2);
+  };
+  const std::string heads = refusal({"--tensor-model-parallel-size", "4"});
+  EXPECT_TRUE(contains(heads, "2 key/value heads cannot be divided among 4")) << heads;
+  EXPECT_EQ(heads.find("cannot be built"), heads.rfind("cannot be built")) << heads;
+  EXPECT_TRUE(
+      contains(refusal({"--ranks-as-threads", "2"}), "give --tensor-model-parallel-size 2"));
+  const std::string prompt =
+      refusal({"--tensor-model-parallel-size", "2", "--prompt", std::string(49, 'x')});
+  EXPECT_TRUE(contains(prompt, "positions for 48")) << prompt;
 }
 
 TEST_F(GenerateCommandTest, WhatIsWrongIsSaid) {

@@ -31,6 +31,12 @@ void describe_choice(OptionTable& t, GenerateOptions& o, std::int64_t& seed) {
         "Logits of tokens that occurred are divided by it if positive, else multiplied; 1: no "
         "penalty.",
         above(0));
+  t.add("frequency-penalty", s.frequency_penalty,
+        "Taken from the logit of a token for each time that it was drawn; less than 0 makes "
+        "repetition likelier.",
+        between(-2, 2));
+  t.add("presence-penalty", s.presence_penalty,
+        "Taken once from the logits of tokens that were drawn.", between(-2, 2));
   t.add("seed", seed,
         "A text depends on the seed, the number of its prompt and its number among the samples of "
         "the prompt.",
@@ -61,13 +67,15 @@ void describe(OptionTable& t, GenerateCommand& o) {
   t.add("recompute", o.generate.recompute,
         "Compute whole texts for every token instead of keeping keys and values: slower, the same "
         "result.");
+  describe(t, o.ranks);
   describe(t, o.model);
 }
 
 std::vector<std::string> contradictions(const OptionTable& table, const GenerateCommand& o) {
-  std::vector<std::string> found;
+  std::vector<std::string> found = contradictions(o.ranks);
   const bool beams = o.generate.num_beams > 1;
-  for (const char* flag : {"temperature", "top-k", "top-p"}) {
+  for (const char* flag :
+       {"temperature", "top-k", "top-p", "frequency-penalty", "presence-penalty"}) {
     if (beams && table.given(flag)) {
       found.push_back(concat("--", flag, " is for sampling, but --num-beams asks for beam search"));
     }

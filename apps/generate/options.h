@@ -2,13 +2,14 @@
 #pragma once
 
 #include "apps/common/command.h"
-#include "apps/common/model_choice.h"
+#include "apps/common/model_ranks.h"
 #include "generate/generator.h"
 
 namespace bloomery {
 
 struct GenerateCommand {
   ModelChoice model;
+  RankChoice ranks;
   std::vector<std::string> prompts;
   std::string prompt_file;
   std::optional<std::int64_t> num_samples;

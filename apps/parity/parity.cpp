@@ -8,7 +8,7 @@
 #include "apps/bloomery.h"
 #include "apps/common/command_line.h"
 #include "apps/common/device_choice.h"
-#include "apps/pretrain/processes.h"
+#include "apps/common/processes.h"
 #include "base/findings.h"
 #include "pipeline/schedule.h"
 #include "train/options/pretrain_options.h"

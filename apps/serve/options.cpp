@@ -57,9 +57,11 @@ void describe(OptionTable& t, ServeCommand& o) {
         "pages for what it asked for and waits until there are as many. 0: --max-sequences times "
         "--max-length.",
         at_least(0));
-  t.add("prompt-piece", o.prompt_piece,
-        "Tokens of prompts that are computed between two steps of the others.",
-        between(1, 1 << 20));
+  t.add(
+      "prompt-piece", o.prompt_piece,
+      "Tokens of prompts that are computed between two steps of the others. 0: 2048 on a GPU, 512 "
+      "on a CPU.",
+      between(0, 1 << 20));
   t.add("max-waiting", o.max_waiting, "Requests that wait; more are answered by 503.",
         between(1, 1 << 20));
   t.add("max-connections", o.connections, "Connections at a time.", between(1, 65536));
@@ -71,11 +73,12 @@ void describe(OptionTable& t, ServeCommand& o) {
         "After SIGTERM: time for the answers that are being made.", at_least(0));
   t.section("output");
   t.add("log-prompts", o.log_prompts, "Log what clients send.");
+  describe(t, o.ranks);
   describe(t, o.model);
 }
 
 std::vector<std::string> contradictions(const ServeCommand& o) {
-  std::vector<std::string> found;
+  std::vector<std::string> found = contradictions(o.ranks);
   if (!o.api_key.empty() && !o.api_key_file.empty()) {
     found.emplace_back("--api-key and --api-key-file cannot be given together");
   }

@@ -1,7 +1,7 @@
 // What a user says to `bloomery serve`.
 #pragma once
 
-#include "apps/common/model_choice.h"
+#include "apps/common/model_ranks.h"
 #include "serve/http.h"
 #include "serve/service.h"
 
@@ -9,12 +9,13 @@ namespace bloomery {
 
 struct ServeCommand {
   ModelChoice model;
+  RankChoice ranks;
   std::string host = "127.0.0.1";
   std::int64_t port = 8000;
   std::string api_key, api_key_file;
   bool insecure = false;
   std::string name, chat_template;
-  std::int64_t num_sequences = 16, prompt_piece = 512, max_waiting = 64;
+  std::int64_t num_sequences = 16, prompt_piece = 0, max_waiting = 64;
   std::optional<std::int64_t> max_length;
   std::int64_t cache_tokens = 0;
   std::int64_t connections = 256, body_kib = 4096;

@@ -5,6 +5,7 @@
 #include "apps/common/command_line.h"
 #include "apps/serve/options.h"
 #include "base/stop_signals.h"
+#include "comm/world.h"
 
 namespace bloomery {
 namespace {
@@ -12,6 +13,10 @@ namespace {
 std::string shown_address(const ServeCommand& command, int port) {
   const bool ipv6 = command.host.find(':') != std::string::npos;
   return concat("http://", ipv6 ? "[" : "", command.host, ipv6 ? "]" : "", ":", port);
+}
+
+std::int64_t prompt_piece(const ServeCommand& command, const Stream& stream) {
+  return command.prompt_piece > 0 ? command.prompt_piece : stream.on_cuda() ? 2048 : 512;
 }
 
 // One token, so that memory that is not there is missed before anybody asks.
@@ -33,12 +38,14 @@ void warm_up(Engine& engine) {
         " tokens: --cache-tokens, or --max-sequences and --max-length, make it smaller");
 }
 
-// Waits for a signal, then lets the engine finish, for as long as it may take.
+// Waits for a signal, or for the end of another rank, then lets the engine finish, for as long as
+// it may take.
 class Stopper {
  public:
-  Stopper(Engine& engine, Service& service, HttpServer& server)
-      : thread_([&] {
-          while (!StopSignals::came() && !end_) {
+  // `world` is null where there is one rank.
+  Stopper(Engine& engine, Service& service, HttpServer& server, const World* world)
+      : thread_([&, world] {
+          while (!StopSignals::came() && !end_ && !(world != nullptr && world->failed())) {
             std::this_thread::sleep_for(std::chrono::milliseconds(50));
           }
           service.drain();
@@ -55,9 +62,45 @@ class Stopper {
   std::thread thread_;
 };
 
-}  // namespace
+std::string served_name(const ServeCommand& command) {
+  if (!command.name.empty()) {
+    return command.name;
+  }
+  const std::string folder = std::filesystem::absolute(command.model.load).lexically_normal();
+  return std::filesystem::path(folder.back() == '/' ? folder.substr(0, folder.size() - 1) : folder)
+      .filename()
+      .string();
+}
 
-int serve(const Arguments& arguments, std::ostream& out) {
+void serve_model(const ServeCommand& command, LoadedModel& model, std::ostream& out) {
+  command.model.require_agreement(model);
+  const std::string name = served_name(command);
+  const ServedModel served(model, name, command.chat_template);
+  Engine engine(model.model(), model.stream(), model.mesh(), model.tokenizer(),
+                {.num_sequences = command.num_sequences,
+                 .capacity = text_capacity(model, command.max_length),
+                 .cache_tokens = command.cache_tokens,
+                 .prompt_piece = prompt_piece(command, model.stream()),
+                 .max_waiting = command.max_waiting,
+                 .drain_seconds = command.drain_seconds});
+  warm_up(engine);
+  Service service(served, model, engine, command.service());
+  const auto server = make_http_server(
+      command.host, static_cast<int>(command.port), command.limits(),
+      [&](const std::shared_ptr<HttpExchange>& exchange) { service.handle(exchange); });
+  out << name << " at " << shown_address(command, server->port()) << std::endl;
+  World* const world = model.mesh().host().world();
+  {
+    const Stopper stopper(engine, service, *server, world);
+    engine.run();
+  }
+  server->stop(std::chrono::seconds(5));
+  if (world != nullptr) {
+    world->check_failed();
+  }
+}
+
+int run_serve(const Arguments& arguments, const ModelRanks& ranks, std::ostream& out) {
   ServeCommand command;
   OptionTable table;
   describe(table, command);
@@ -70,36 +113,18 @@ int serve(const Arguments& arguments, std::ostream& out) {
     return 0;
   }
   const StopSignals signals("no more requests; ends when those in work are answered");
-  LoadedModel model(command.model.options());
-  command.model.require_agreement(model);
-  const std::string folder = std::filesystem::absolute(command.model.load).lexically_normal();
-  const std::string name =
-      !command.name.empty()
-          ? command.name
-          : std::filesystem::path(folder.back() == '/' ? folder.substr(0, folder.size() - 1)
-                                                       : folder)
-                .filename()
-                .string();
-  const ServedModel served(model, name, command.chat_template);
-  Engine engine(model.model(), model.stream(), model.mesh(), model.tokenizer(),
-                {.num_sequences = command.num_sequences,
-                 .capacity = text_capacity(model, command.max_length),
-                 .cache_tokens = command.cache_tokens,
-                 .prompt_piece = command.prompt_piece,
-                 .max_waiting = command.max_waiting,
-                 .drain_seconds = command.drain_seconds});
-  warm_up(engine);
-  Service service(served, model, engine, command.service());
-  const auto server = make_http_server(
-      command.host, static_cast<int>(command.port), command.limits(),
-      [&](const std::shared_ptr<HttpExchange>& exchange) { service.handle(exchange); });
-  out << name << " at " << shown_address(command, server->port()) << std::endl;
-  {
-    const Stopper stopper(engine, service, *server);
-    engine.run();
-  }
-  server->stop(std::chrono::seconds(5));
-  return 0;
+  return ranks.with_first(command.model, command.ranks, [&](LoadedModel& model) {
+    serve_model(command, model, out);
+    return 0;
+  });
+}
+
+}  // namespace
+
+int serve(const Arguments& arguments, std::ostream& out) {
+  return as_started(out, [&](const ModelRanks& ranks, std::ostream& own_out) {
+    return run_serve(arguments, ranks, own_out);
+  });
 }
 
 }  // namespace bloomery

@@ -1,7 +1,9 @@
 #include "checkpoint/model_source.h"
 
 #include <algorithm>
+#include <cstring>
 
+#include "checkpoint/boxes.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/hf/hf_model.h"
 #include "checkpoint/stored_model.h"
@@ -29,11 +31,15 @@ class CheckpointSource final : public ModelSource {
   const RunState* state() const override { return &reader_.state(); }
 
   Tensor read(const std::string& name) const override {
-    const ManifestTensor& stored = reader_.tensor(name);
-    const Entry entry{stored.dtype, stored.shape};
-    Tensor tensor = Tensor::empty(*stream_, entry.dtype, entry.shape);
+    return read_part(name, Box::whole(reader_.tensor(name).shape));
+  }
+
+  Tensor read_part(const std::string& name, const Box& box) const override {
+    Tensor tensor = Tensor::empty(*stream_, reader_.tensor(name).dtype, box.extent);
     const std::span bytes(static_cast<std::byte*>(tensor.data()), tensor.bytes());
-    reader_.read(row_requests(name, entry, bytes), stream_->device().pool());
+    if (!bytes.empty()) {
+      reader_.read(row_requests(name, box, bytes), stream_->device().pool());
+    }
     return tensor;
   }
 
@@ -56,19 +62,19 @@ class CheckpointSource final : public ModelSource {
   }
 
   static std::vector<CheckpointReader::Request> row_requests(const std::string& name,
-                                                             const Entry& entry,
+                                                             const Box& part,
                                                              std::span<std::byte> to) {
-    const std::int64_t rows = entry.shape.rank() > 0 ? entry.shape[0] : 0;
+    const std::int64_t rows = part.extent.rank() > 0 ? part.extent[0] : 0;
     if (rows == 0) {
-      return {{name, Box::whole(entry.shape), to}};
+      return {{name, part, to}};
     }
     const auto row_bytes = static_cast<std::int64_t>(to.size()) / rows;
     const std::int64_t step =
         std::max<std::int64_t>(1, kReadBytes / std::max<std::int64_t>(1, row_bytes));
     std::vector<CheckpointReader::Request> requests;
     for (std::int64_t begin = 0; begin < rows; begin += step) {
-      Box box = Box::whole(entry.shape);
-      box.offset[0] = begin;
+      Box box = part;
+      box.offset[0] += begin;
       box.extent[0] = std::min(step, rows - begin);
       requests.push_back({name, box,
                           to.subspan(static_cast<std::size_t>(begin * row_bytes),
@@ -140,6 +146,26 @@ std::string what_to_give(const fs::path& path) {
 }
 
 }  // namespace
+
+Tensor ModelSource::read_part(const std::string& name, const Box& box) const {
+  Tensor whole = read(name);
+  if (box.extent == whole.shape()) {
+    return whole;
+  }
+  Tensor part = Tensor::empty(*stream_, whole.dtype(), box.extent);
+  const std::size_t size = size_of(whole.dtype());
+  if (part.numel() > 0) {
+    for_each_run(
+        box, Box::whole(whole.shape()), box,
+        [&](std::int64_t from, std::int64_t to, std::int64_t count) {
+          std::memcpy(
+              static_cast<std::byte*>(part.data()) + static_cast<std::size_t>(to) * size,
+              static_cast<const std::byte*>(whole.data()) + static_cast<std::size_t>(from) * size,
+              static_cast<std::size_t>(count) * size);
+        });
+  }
+  return part;
+}
 
 std::unique_ptr<ModelSource> open_model(Stream& stream, const fs::path& path, const Log& log) {
   check(!stream.on_cuda(), "models are read on the CPU");

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "checkpoint/model_record.h"
+#include "tensor/box.h"
 
 namespace bloomery {
 
@@ -22,6 +23,8 @@ class ModelSource {
 
   // Copies one tensor to the CPU, in the dtype it is stored in.
   virtual Tensor read(const std::string& name) const = 0;
+  // A box of it. Where the files are not ours all of the tensor is read for it.
+  virtual Tensor read_part(const std::string& name, const Box& box) const;
   // What is stored beside the model's parameters under a name that others of its family have; null:
   // nothing is.
   virtual Tensor read_unused(const std::string& /*name*/) const { return {}; }

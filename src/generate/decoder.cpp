@@ -4,15 +4,64 @@
 #include <numeric>
 
 #include "ops/arithmetic/arithmetic.h"
+#include "parallel/head_loss.h"
 
 namespace bloomery {
+namespace {
+
+using Kind = DecoderCall::Kind;
+
+// Numbers of the decoders that a rank makes.
+struct DecoderNumbers {
+  explicit DecoderNumbers(Device&) {}
+  std::int64_t next = 0;
+};
+
+}  // namespace
+
+StepRows StepRows::empty(Stream& stream, std::int64_t room) {
+  return {Tensor::empty(stream, DType::int32, {kNumFields * room}), room};
+}
+
+// Where this rank fails in the middle, the others wait for it.
+template <class Work>
+auto Decoder::together(DecoderCall call, const Work& work) {
+  call.decoder = number_;
+  tell(mesh_, call);
+  try {
+    return work();
+  } catch (const RankFailure&) {
+    throw;
+  } catch (const std::exception& error) {
+    if (!is_divided() || mesh_.coordinate(Axis::tensor) != 0) {
+      throw;
+    }
+    mesh_.host().abort(error.what());
+    throw RankFailure(error.what(), 0, false);
+  }
+}
 
 Decoder::Decoder(const Model& model, Stream& stream, Mesh& mesh, const DecoderOptions& options)
-    : model_(model), stream_(stream), mesh_(mesh), options_(options) {
-  check(mesh.degree(Axis::tensor) == 1, "generation runs on one rank, not on ", mesh.place());
-  if (!options.recompute) {
-    cache_ =
-        std::make_unique<Cache>(stream, options.num_sequences, options.capacity, options.num_pages);
+    : model_(model),
+      stream_(stream),
+      mesh_(mesh),
+      options_(options),
+      number_(stream.device().service<DecoderNumbers>().next++) {
+  together({.kind = Kind::make,
+            .numbers = {options.num_sequences, options.capacity, options.recompute ? 1 : 0,
+                        options.num_pages}},
+           [&] {
+             if (!options.recompute) {
+               cache_ = std::make_unique<Cache>(stream, options.num_sequences, options.capacity,
+                                                options.num_pages);
+             }
+           });
+}
+
+Decoder::~Decoder() {
+  try {
+    tell(mesh_, {.kind = Kind::end, .decoder = number_});
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): other ranks have ended
   }
 }
 
@@ -47,7 +96,7 @@ Batch Decoder::make_batch(const std::vector<std::vector<TokenId>>& tokens,
 void Decoder::read(const std::vector<std::vector<TokenId>>& texts) {
   check(rows_.empty() && Model::decoder_begin(model_.options()) > 0,
         "generation: texts are read before the first tokens, by a model with an encoder");
-  texts_ = texts;
+  together({.kind = Kind::read, .tokens = texts}, [&] { texts_ = texts; });
 }
 
 std::vector<std::int32_t> Decoder::text_lengths() const {
@@ -79,7 +128,7 @@ void Decoder::add_encoder(Batch& batch) const {
 
 Tensor Decoder::forward(Stream& stream, const Batch& batch) const {
   Context context{.stream = stream, .mesh = mesh_, .batch = batch, .cache = cache_.get()};
-  return model_.forward(context).stream.data;
+  return logits_of_all_ranks(stream, mesh_, model_.forward(context).stream.data);
 }
 
 void Decoder::compute(const std::vector<std::vector<TokenId>>& tokens,
@@ -108,6 +157,10 @@ void Decoder::feed(const std::vector<std::vector<TokenId>>& tokens) {
   check(!first || (texts_.empty() ? Model::decoder_begin(model_.options()) == 0
                                   : texts_.size() == tokens.size()),
         "generation: ", texts_.size(), " texts for ", tokens.size(), " sequences");
+  together({.kind = Kind::feed, .tokens = tokens}, [&] { feed_here(tokens); });
+}
+
+void Decoder::feed_here(const std::vector<std::vector<TokenId>>& tokens) {
   std::vector<std::int64_t> starts(tokens.size(), 0);
   if (cache_ == nullptr) {
     histories_.resize(tokens.size());
@@ -117,7 +170,7 @@ void Decoder::feed(const std::vector<std::vector<TokenId>>& tokens) {
     compute(histories_, starts);
     return;
   }
-  if (first) {
+  if (rows_.empty()) {
     std::vector<std::int64_t> used(tokens.size());
     std::iota(used.begin(), used.end(), 0);
     cache_->select(used);
@@ -133,23 +186,68 @@ void Decoder::feed(const std::vector<std::vector<TokenId>>& tokens) {
 
 Tensor Decoder::extend(std::span<const Piece> pieces, bool every_token) {
   check(cache_ != nullptr && rows_.empty(), "generation: this decoder is fed");
-  std::vector<std::vector<TokenId>> tokens;
+  DecoderCall call{.kind = Kind::extend, .numbers = {every_token ? 1 : 0}};
   std::vector<std::int64_t> starts;
   std::vector<Cache::Piece> places;
   for (const Piece& piece : pieces) {
-    tokens.push_back(piece.tokens);
+    call.tokens.push_back(piece.tokens);
+    call.numbers.insert(call.numbers.end(), {piece.slot, piece.length});
     starts.push_back(piece.length);
     places.push_back({piece.slot, piece.length, static_cast<std::int32_t>(piece.tokens.size())});
   }
-  Batch batch = make_batch(tokens, starts);
-  if (every_token) {
-    batch.output_rows = {};
-  }
-  cache_->begin(places);
-  return forward(stream_, batch);
+  return together(call, [&] {
+    Batch batch = make_batch(call.tokens, starts);
+    if (every_token) {
+      batch.output_rows = {};
+    }
+    cache_->begin(places);
+    return forward(stream_, batch);
+  });
+}
+
+Tensor Decoder::step(Stream& stream, const StepRows& rows, std::int64_t count) {
+  return together({.kind = Kind::step, .numbers = {count, rows.room}}, [&] {
+    mesh_.axis(Axis::tensor).broadcast(rows.numbers, 0, stream);
+    const auto field = [&](StepRows::Field which) {
+      return rows.numbers.range(which * rows.room, {count});
+    };
+    const auto numbers = [&](StepRows::Field which) {
+      return static_cast<const std::int32_t*>(field(which).data());
+    };
+    Batch batch;
+    batch.num_sequences = count;
+    batch.length = 1;
+    batch.tokens = field(StepRows::kTokens);
+    batch.positions = field(StepRows::kLengths);
+    cache_->begin(
+        {numbers(StepRows::kSlots), numbers(StepRows::kLengths), numbers(StepRows::kActive)},
+        count);
+    return forward(stream, batch);
+  });
+}
+
+void Decoder::forget(std::int64_t sequence) {
+  together({.kind = Kind::forget, .numbers = {sequence}},
+           [&] { histories_.at(static_cast<std::size_t>(sequence)).clear(); });
+}
+
+void Decoder::set_pages(std::int32_t slot, std::span<const std::int32_t> pages) {
+  DecoderCall call{.kind = Kind::set_pages, .numbers = {slot}};
+  call.numbers.insert(call.numbers.end(), pages.begin(), pages.end());
+  together(call, [&] { cache_->set_pages(slot, pages); });
+}
+
+void Decoder::copy_slot(std::int32_t from, std::int32_t to, std::int32_t length) {
+  together({.kind = Kind::copy_slot, .numbers = {from, to, length}},
+           [&] { cache_->copy_slot(from, to, length); });
 }
 
 void Decoder::select(std::span<const std::int64_t> parents) {
+  together({.kind = Kind::select, .numbers = {parents.begin(), parents.end()}},
+           [&] { select_here(parents); });
+}
+
+void Decoder::select_here(std::span<const std::int64_t> parents) {
   if (cache_ != nullptr) {
     cache_->select(parents);
   }

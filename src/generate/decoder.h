@@ -5,8 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "comm/mesh.h"
-#include "models/model.h"
+#include "generate/decoder_call.h"
 #include "ops/cache/cache.h"
 #include "tokenizer/tokenizer.h"
 
@@ -19,10 +18,24 @@ struct DecoderOptions {
   std::int64_t num_pages = 0;      // of the cache; 0: every sequence has room for its capacity
 };
 
+// What a step is told of its sequences, int32 on the device, each with room for as many.
+struct StepRows {
+  Tensor numbers;  // [4, room]: slots, lengths, whether it is active, the token it is fed
+  std::int64_t room = 0;
+  enum Field { kSlots, kLengths, kActive, kTokens, kNumFields };
+
+  static StepRows empty(Stream& stream, std::int64_t room);
+};
+
 class Decoder {
  public:
-  // Model, stream and mesh must outlive the decoder. The model holds its whole vocabulary.
+  // Model, stream and mesh must outlive the decoder. Of a model that tensor ranks divide the first
+  // rank's decoders are whole to who uses them: the other ranks' (follow_decoders) do what they do.
+  // What throws on the first rank alone, in the middle of that, is a RankFailure.
   Decoder(const Model& model, Stream& stream, Mesh& mesh, const DecoderOptions& options);
+  ~Decoder();
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
 
   // Of a model with an encoder, before the first feed(): what each sequence is about, at least one
   // token.
@@ -45,7 +58,14 @@ class Decoder {
   void select(std::span<const std::int64_t> parents);
 
   // The tokens of a sequence so far are not seen by what follows; its logits stay. Without a cache.
-  void forget(std::int64_t sequence) { histories_.at(static_cast<std::size_t>(sequence)).clear(); }
+  void forget(std::int64_t sequence);
+
+  // Of a cache with pages, whose slots somebody else keeps account of (Cache).
+  void set_pages(std::int32_t slot, std::span<const std::int32_t> pages);
+  void copy_slot(std::int32_t from, std::int32_t to, std::int32_t length);
+  // A token of each of the first `count` rows, whose places only the device knows, on any stream:
+  // logits of what follows.
+  Tensor step(Stream& stream, const StepRows& rows, std::int64_t count);
 
   // What follows sequence i, one number for each token of the vocabulary without its padding; valid
   // until the next feed(). Waits for it after each feed().
@@ -58,15 +78,20 @@ class Decoder {
   Cache* cache() { return cache_.get(); }  // null with `recompute`
   Stream& stream() { return stream_; }
   const ModelOptions& model_options() const { return model_.options(); }
-  // A pass on another stream; cache()->begin() came before.
-  Tensor forward(Stream& stream, const Batch& batch) const;
+  bool is_divided() const { return mesh_.degree(Axis::tensor) > 1; }
 
  private:
+  // Does something that the other ranks are told to do as well.
+  template <class Work>
+  auto together(DecoderCall call, const Work& work);
+  Tensor forward(Stream& stream, const Batch& batch) const;
   Batch make_batch(const std::vector<std::vector<TokenId>>& tokens,
                    const std::vector<std::int64_t>& starts) const;
   void add_encoder(Batch& batch) const;
   std::vector<std::int32_t> text_lengths() const;
   Tensor in_fp32(const Tensor& logits);
+  void feed_here(const std::vector<std::vector<TokenId>>& tokens);
+  void select_here(std::span<const std::int64_t> parents);
   void compute(const std::vector<std::vector<TokenId>>& tokens,
                const std::vector<std::int64_t>& starts);
 
@@ -74,6 +99,7 @@ class Decoder {
   Stream& stream_;
   Mesh& mesh_;
   DecoderOptions options_;
+  std::int64_t number_ = 0;                      // by which other ranks know it
   std::unique_ptr<Cache> cache_;                 // null: histories_ are computed again
   std::vector<std::vector<TokenId>> histories_;  // of recompute
   std::vector<std::vector<TokenId>> texts_;      // that the encoder reads; empty: there is none

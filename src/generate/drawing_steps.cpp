@@ -13,7 +13,7 @@ DrawnTokens::Work& DrawnTokens::work() {
     // Codes of half a byte have kernels of their own.
     const auto* const quantized = stream().device().service<QuantizedWeightsInUse>().weights;
     const bool halves = quantized != nullptr && quantized->format() == QuantizedFormat::nf4;
-    if (fresh && own_stream_ && stream().on_cuda() && !halves &&
+    if (fresh && own_stream_ && stream().on_cuda() && !halves && !decoder_.is_divided() &&
         ResidentSteps::possible(stream().device(), dtype, shape_.rows)) {
       work.together = [steps = std::make_shared<ResidentSteps>(stream(), dtype, shape_.rows)](
                           const std::function<void()>& step) { steps->run(step); };
@@ -44,11 +44,11 @@ void DrawnTokens::enqueue() {
 }
 
 // The first steps make the plans of products and get the memory that a captured one may not ask
-// for.
+// for. Steps that several ranks do together are not captured: hosts tell each other of them.
 void DrawnTokens::run_step() {
   constexpr int kWarmUp = 2;
   Work& work = this->work();
-  if (!stream().on_cuda() || work.num_eager < kWarmUp) {
+  if (!stream().on_cuda() || decoder_.is_divided() || work.num_eager < kWarmUp) {
     step_work(work);
     ++work.num_eager;
     return;
@@ -60,19 +60,9 @@ void DrawnTokens::run_step() {
 }
 
 void DrawnTokens::step_work(Work& work) {
-  const std::int64_t n = shape_.rows;
-  const auto field = [&](Field which) { return state_.range(which * capacity_, {n}); };
-  const auto numbers = [&](Field which) {
-    return static_cast<const std::int32_t*>(field(which).data());
-  };
-  Batch batch;
-  batch.num_sequences = n;
-  batch.length = 1;
-  batch.tokens = field(kTokens);
-  batch.positions = field(kLengths);
-  decoder_.cache()->begin({numbers(kSlots), numbers(kLengths), numbers(kActive)}, n);
+  const StepRows rows{state_.range(0, {StepRows::kNumFields * capacity_}), capacity_};
   Tensor logits;
-  const auto forward = [&] { logits = decoder_.forward(stream(), batch); };
+  const auto forward = [&] { logits = decoder_.step(stream(), rows, shape_.rows); };
   if (work.together) {
     work.together(forward);
   } else {

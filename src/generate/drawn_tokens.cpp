@@ -32,7 +32,9 @@ DrawnTokens::DrawnTokens(Decoder& decoder, std::span<const TokenId> ends, std::i
   }
   if (decoder.cache() != nullptr) {
     own_stream_ = std::make_unique<Stream>(device);
-    overlap_.emplace(*own_stream_);
+    if (!decoder.is_divided()) {
+      overlap_.emplace(*own_stream_);
+    }
   }
   state_ = Tensor::empty(own, DType::int32, {kNumFields * num_rows + 1});
   keys_ = Tensor::empty(own, DType::int64, {num_rows});

@@ -67,8 +67,17 @@ class DrawnTokens {
   bool in_flight() const { return num_in_flight() > 0; }
 
  private:
-  // Fields of the state, each a row of numbers.
-  enum Field { kSlots, kLengths, kActive, kTokens, kLeft, kDrawn, kLogitRows, kNumFields };
+  // Fields of the state, each a row of numbers; the first ones are those of StepRows.
+  enum Field {
+    kSlots = StepRows::kSlots,
+    kLengths = StepRows::kLengths,
+    kActive = StepRows::kActive,
+    kTokens = StepRows::kTokens,
+    kLeft = StepRows::kNumFields,
+    kDrawn,
+    kLogitRows,
+    kNumFields
+  };
   // A sequence of the batch, as the host knows it: after the steps that were read.
   struct Row {
     std::size_t sequence;

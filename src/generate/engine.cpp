@@ -137,10 +137,10 @@ bool Engine::drained_long_enough() {
                         std::chrono::duration<double>(options_.drain_seconds);
 }
 
-void Engine::fail_waiting() {
+void Engine::fail_waiting(const std::string& message) {
   const std::lock_guard lock(mutex_);
   for (const Asked& asked : waiting_) {
-    asked.listener->on_failure(kNoTime);
+    asked.listener->on_failure(message);
   }
   waiting_.clear();
 }
@@ -246,6 +246,10 @@ bool Engine::step() {
       }
     }
     status_.steps += idle ? 0 : 1;
+  } catch (const RankFailure& failure) {  // no step follows
+    fail(failure.what());
+    fail_waiting(failure.what());
+    throw;
   } catch (const std::exception& error) {
     fail(error.what());
   }
@@ -262,7 +266,7 @@ void Engine::run() {
   while (true) {
     if (drained_long_enough()) {
       fail(kNoTime);
-      fail_waiting();
+      fail_waiting(kNoTime);
     }
     if (step()) {
       continue;

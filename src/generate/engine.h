@@ -93,7 +93,8 @@ class Engine {
   Answer submit_work(std::function<void()> work);
   void close();  // no more is accepted
 
-  // On the thread that made the engine. One step; false: there was nothing to do.
+  // On the thread that made the engine. One step; false: there was nothing to do. What fails is
+  // told to those who asked; only of a rank that failed, which ends all, the RankFailure is thrown.
   bool step();
   // Steps until close() was called and all that was accepted is done.
   void run();
@@ -130,7 +131,7 @@ class Engine {
   void end(std::size_t number);
   void release(AskedPlace asked);
   void fail(const std::string& message);
-  void fail_waiting();
+  void fail_waiting(const std::string& message);
   void show_status();
   bool drained_long_enough();
   void restart();

@@ -62,7 +62,7 @@ void Engine::compute_prompts() {
   const bool scored = chosen[0]->request.score_prompt;
   for (const AskedPlace& asked : chosen) {
     for (std::size_t i = 0; asked->computed == 0 && i < asked->slots.size(); ++i) {
-      decoder_.cache()->set_pages(asked->slots[i], asked->pages[i]);
+      decoder_.set_pages(asked->slots[i], asked->pages[i]);
     }
   }
   const Tensor logits = decoder_.extend(pieces, scored);
@@ -129,7 +129,7 @@ void Engine::start(AskedPlace asked, std::int64_t logit_row,
   for (std::int64_t sample = 0; sample < request.num_samples; ++sample) {
     const std::int32_t slot = asked->slots[static_cast<std::size_t>(sample)];
     if (sample > 0) {
-      decoder_.cache()->copy_slot(asked->slots[0], slot, length);
+      decoder_.copy_slot(asked->slots[0], slot, length);
     }
     const std::size_t number = next_number_++;
     running_.emplace(number, Running{.asked = asked,

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "checkpoint/hf/adapter.h"
 #include "models/linear_weights.h"
+#include "parallel/head_loss.h"
 
 namespace bloomery {
 namespace {
@@ -68,10 +69,12 @@ ModelOptions for_inference(ModelOptions options) {
 
 }  // namespace
 
-LoadedModel::LoadedModel(const LoadOptions& options, const Log& log)
+LoadedModel::LoadedModel(const LoadOptions& options, const Log& log,
+                         std::unique_ptr<Communicator> world)
     : device_(std::make_unique<Device>(options.device)),
-      stream_(std::make_unique<Stream>(*device_)),
-      mesh_(std::make_unique<Mesh>(Mesh::single())) {
+      stream_(std::make_unique<Stream>(*device_)) {
+  const MeshDegrees degrees{.tensor = world->size()};
+  mesh_ = std::make_unique<Mesh>(degrees, std::move(world));
   // Files are read on the CPU. A GPU's weights pass through it, with a few threads of their own.
   std::unique_ptr<Device> host;
   std::unique_ptr<Stream> host_stream;
@@ -80,13 +83,7 @@ LoadedModel::LoadedModel(const LoadOptions& options, const Log& log)
     host_stream = std::make_unique<Stream>(*host);
   }
   Stream& reading = host_stream ? *host_stream : *stream_;
-  auto source = open_model(reading, options.path, log);
-  if (!options.adapter.empty()) {
-    source = with_adapter(std::move(source), Adapter(reading, options.adapter));
-  }
-  if (options.merges_adapter && source->record().model.adapter.enabled) {
-    source = merged(std::move(source));
-  }
+  const std::unique_ptr<ModelSource> source = open(reading, options, log);
   folder_ = source->folder();
   check(!source->record().model.task.any(), folder_.string(),
         " has the head of a task in place of one for tokens: finetune --task NAME --load ",
@@ -105,14 +102,40 @@ LoadedModel::LoadedModel(const LoadOptions& options, const Log& log)
   load_weights(*source);
 }
 
+// The first rank chooses among the checkpoints of a folder, and checks all of it; the others open
+// the same one.
+std::unique_ptr<ModelSource> LoadedModel::open(Stream& reading, const LoadOptions& options,
+                                               const Log& log) {
+  HostGroup& host = mesh_->host();
+  std::unique_ptr<ModelSource> source;
+  if (host.rank() == 0) {
+    source = open_model(reading, options.path, log);
+  }
+  const std::string folder =
+      source ? std::filesystem::absolute(source->folder()).string() : std::string();
+  const std::string chosen = host.broadcast("folder of the model", folder, 0);
+  if (host.rank() != 0) {
+    source = open_model(reading, chosen, log);
+  }
+  if (!options.adapter.empty()) {
+    source = with_adapter(std::move(source), Adapter(reading, options.adapter));
+  }
+  if (options.merges_adapter && source->record().model.adapter.enabled) {
+    source = merged(std::move(source));
+  }
+  return source;
+}
+
 void LoadedModel::load_weights(const ModelSource& source) {
   for (Parameter* parameter : model_->parameters()) {
-    Tensor weight = source.read(parameter->name);
+    const bool has_codes = quantized_ && quantized_->find(*parameter) != nullptr;
+    Tensor weight = source.read_part(
+        parameter->name, has_codes ? QuantizedWeights::whole_rows(*parameter) : parameter->box);
     if (weight.dtype() != dtype_) {
       // On the CPU the result belongs to this model's own stream, else to the reader's.
       weight = converted(stream_->on_cuda() ? source.stream() : *stream_, weight, dtype_);
     }
-    if (quantized_ && quantized_->find(*parameter) != nullptr) {
+    if (has_codes) {
       quantize(*stream_, *quantized_, *parameter, weight);
     } else if (!stream_->on_cuda() && weight.shape() == parameter->local_shape) {
       parameter->value = std::move(weight);
@@ -204,6 +227,11 @@ std::optional<TokenId> LoadedModel::start_of_answer() {
 
 Context LoadedModel::context(const Batch& batch, Cache* cache) {
   return Context{.stream = *stream_, .mesh = *mesh_, .batch = batch, .cache = cache};
+}
+
+Tensor LoadedModel::logits(const Batch& batch) {
+  Context context = this->context(batch);
+  return logits_of_all_ranks(*stream_, *mesh_, model_->forward(context).stream.data);
 }
 
 }  // namespace bloomery

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "checkpoint/model_source.h"
+#include "comm/mesh.h"
 #include "models/model.h"
 #include "ops/quantized/quantized_weights.h"
 #include "tokenizer/load.h"
@@ -29,12 +30,16 @@ struct LoadOptions {
 class LoadedModel {
  public:
   // An Error says what is wrong with the path or the model. Weights go to the device one by one, so
-  // that host memory never holds more than the largest of them besides the model itself.
-  explicit LoadedModel(const LoadOptions& options, const Log& log = Log());
+  // that host memory never holds more than the largest of them besides the model itself. With a
+  // `world` of several ranks each holds its part of the model as tensor-parallel ones do;
+  // collective.
+  explicit LoadedModel(const LoadOptions& options, const Log& log = Log(),
+                       std::unique_ptr<Communicator> world = make_self_communicator());
 
   Device& device() { return *device_; }
   Stream& stream() { return *stream_; }
   Mesh& mesh() { return *mesh_; }
+  bool is_divided() const { return mesh_->degree(Axis::tensor) > 1; }
   const Model& model() const { return *model_; }
   // Padding of the vocabulary takes no part in the softmax, whatever it did in training.
   const ModelOptions& options() const { return model_->options(); }
@@ -69,8 +74,11 @@ class LoadedModel {
 
   // For a forward pass without gradients or dropout.
   Context context(const Batch& batch, Cache* cache = nullptr);
+  // Such a pass: logits of all columns. Collective, as passes of a divided model are.
+  Tensor logits(const Batch& batch);
 
  private:
+  std::unique_ptr<ModelSource> open(Stream& reading, const LoadOptions& options, const Log& log);
   void load_weights(const ModelSource& source);
 
   std::unique_ptr<Device> device_;

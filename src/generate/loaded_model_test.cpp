@@ -7,6 +7,7 @@
 
 #include "base/temporary_folder.h"
 #include "checkpoint/model_source_case.h"
+#include "comm/threads.h"
 #include "tensor/safetensors.h"
 
 namespace bloomery {
@@ -152,6 +153,62 @@ TEST_F(LoadedModelTest, TokenizerOfTheRecordUnlessAnotherIsNamed) {
   EXPECT_EQ(recorded.end_of_document(), 60);
   asked.tokenizer = {.type = "NullTokenizer", .vocab_size = 30};
   EXPECT_EQ(LoadedModel(asked, kQuiet).tokenizer().vocab_size(), 31);
+}
+
+// Logits on one rank and on several, each with its part of the weights, and the largest difference.
+void expect_same_divided(const LoadOptions& options, int ranks, double tolerance = 1e-5) {
+  const std::vector<std::int32_t> tokens = {5, 6, 7, 8, 1, 2, 3, 4};
+  LoadedModel whole(options, kQuiet);
+  const std::vector<float> expected = logits(whole, tokens, 2);
+  const std::size_t columns = expected.size() / tokens.size();
+  const auto real = static_cast<std::size_t>(whole.options().vocabulary.size);
+  run_ranks(ranks, [&](int, std::unique_ptr<Communicator> world) {
+    LoadedModel model(options, kQuiet, std::move(world));
+    EXPECT_TRUE(model.is_divided());
+    EXPECT_EQ(model.folder(), fs::absolute(whole.folder()));
+    const Tensor found = model.logits(token_batch(model.stream(), tokens, 2));
+    const std::vector<float> numbers = found.to_host<float>(model.stream());
+    for (std::size_t row = 0; row < tokens.size(); ++row) {
+      for (std::size_t i = 0; i < real; ++i) {
+        const auto place = row * static_cast<std::size_t>(found.shape()[1]) + i;
+        ASSERT_NEAR(numbers[place], expected[row * columns + i], tolerance) << ranks << " " << i;
+      }
+    }
+  });
+}
+
+TEST_F(LoadedModelTest, RanksReadTheirParts) {
+  save(3, 1);
+  save(20, 2);
+  expect_same_divided(options("save"), 2);
+  expect_same_divided({.path = golden("safetensors"), .device = {.num_threads = 1}}, 3);
+  expect_same_divided({.path = golden("bin_sharded"), .device = {.num_threads = 1}}, 3);
+  for (const QuantizedFormat format : {QuantizedFormat::int8, QuantizedFormat::fp8}) {
+    LoadOptions fewer_bits = options("save");
+    fewer_bits.quantized = format;
+    expect_same_divided(fewer_bits, 2);
+  }
+}
+
+TEST_F(LoadedModelTest, WhatRanksCannotDivideIsSaidOnce) {
+  save(1, 1);
+  LoadOptions blocks = options("save");
+  blocks.quantized = QuantizedFormat::nf4;
+  const auto complaint = [&](const LoadOptions& asked, int ranks) -> std::string {
+    try {
+      run_ranks(ranks, [&](int, std::unique_ptr<Communicator> world) {
+        LoadedModel(asked, kQuiet, std::move(world));
+      });
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_NE(complaint(options("save"), 4)
+                .find("2 key/value heads cannot be divided among 4 tensor-parallel ranks"),
+            std::string::npos);
+  EXPECT_NE(complaint(blocks, 2).find("no whole blocks of 64"), std::string::npos);
+  EXPECT_NE(complaint(options("absent"), 2).find("does not exist"), std::string::npos);
 }
 
 TEST_F(LoadedModelTest, SaysWhatIsWrong) {

@@ -7,9 +7,13 @@
 namespace bloomery {
 
 struct RandomGpt {
+  // Or this rank's part of one that the ranks of `world` divide.
   RandomGpt(const ModelOptions& options, DType dtype, const DeviceOptions& device_options,
-            double scale = 0.3)
-      : device(device_options), stream(device), model(options, mesh, dtype) {
+            double scale = 0.3, std::unique_ptr<Communicator> world = make_self_communicator())
+      : device(device_options),
+        stream(device),
+        mesh(make_mesh(std::move(world))),
+        model(options, mesh, dtype) {
     for (Parameter* parameter : model.parameters()) {
       parameter->init = {Init::Kind::normal, scale};
       parameter->value = Tensor::empty(stream, dtype, parameter->local_shape);
@@ -19,8 +23,14 @@ struct RandomGpt {
 
   Device device;
   Stream stream;
-  Mesh mesh = Mesh::single();
+  Mesh mesh;
   Model model;
+
+ private:
+  static Mesh make_mesh(std::unique_ptr<Communicator> world) {
+    const MeshDegrees degrees{.tensor = world->size()};
+    return Mesh(degrees, std::move(world));
+  }
 };
 
 inline ModelOptions learned_gpt() {

@@ -7,6 +7,7 @@
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/loss/half_loss.h"
 #include "ops/matmul/matmul.h"
+#include "ops/swap/swap_dims.h"
 
 namespace bloomery {
 namespace {
@@ -321,6 +322,20 @@ Value head_logits(Context& context, const Value& x, Parameter& weight, const Hea
   launch(context.stream,
          MaskColumns{.logits = logits, .num_valid = columns_of(weight, options).num_valid});
   return {std::move(logits), nullptr};
+}
+
+Tensor logits_of_all_ranks(Stream& stream, Mesh& mesh, const Tensor& logits) {
+  const std::int64_t ranks = mesh.degree(Axis::tensor);
+  if (ranks == 1) {
+    return logits;
+  }
+  const OpScope scope(stream, "logits_of_all_ranks");
+  const std::int64_t tokens = logits.shape()[0], columns = logits.shape()[1];
+  const Tensor parts = Tensor::empty(stream, logits.dtype(), {ranks * tokens, columns});
+  mesh.axis(Axis::tensor).all_gather(logits, parts, stream);
+  Tensor all = Tensor::empty(stream, logits.dtype(), {tokens, ranks * columns});
+  launch(stream, SwapDims{.x = parts, .y = all, .first = ranks, .second = tokens});
+  return all;
 }
 
 }  // namespace bloomery

@@ -51,4 +51,7 @@ HeadLoss head_loss(Context& context, const Value& x, Parameter& weight, const He
 Value head_logits(Context& context, const Value& x, Parameter& weight, const HeadOptions& options,
                   const Parameter* bias = nullptr);
 
+// [tokens, columns of all tensor ranks], which all of them get, of what head_logits() gave each.
+Tensor logits_of_all_ranks(Stream& stream, Mesh& mesh, const Tensor& logits);
+
 }  // namespace bloomery

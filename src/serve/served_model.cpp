@@ -20,6 +20,17 @@ std::optional<Prompt> find_chat(LoadedModel& model, const std::string& file) {
   return std::nullopt;
 }
 
+// Of a short text that the tokenizer takes: one of numbers takes no letters.
+std::vector<TokenId> anchor_tokens(const Tokenizer& tokenizer) {
+  std::vector<TokenId> ids;
+  try {
+    tokenizer.make_encoder()->encode("a", ids);
+  } catch (const Error&) {
+    tokenizer.make_encoder()->encode("0", ids);
+  }
+  return ids;
+}
+
 }  // namespace
 
 ServedModel::ServedModel(LoadedModel& model, std::string name, const std::string& chat_template)
@@ -31,9 +42,7 @@ ServedModel::ServedModel(LoadedModel& model, std::string name, const std::string
       parses_special_(model.encode_options().parse_special),
       separate_documents_(model.has_separate_documents()),
       chat_(find_chat(model, chat_template)) {
-  std::vector<TokenId> ids;
-  tokenizer_.make_encoder()->encode("a", ids);
-  if (!ids.empty()) {
+  if (const auto ids = anchor_tokens(tokenizer_); !ids.empty()) {
     anchor_ = ids.back();
     anchor_text_ = tokenizer_.decode({&*anchor_, 1});
   }

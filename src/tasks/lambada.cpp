@@ -59,8 +59,7 @@ std::int64_t count_correct(LoadedModel& model, std::span<const Passage> passages
   if (batch.length == 0) {
     return batch.num_sequences;  // nothing is asked for
   }
-  Context context = model.context(batch);
-  const Tensor logits = model.model().forward(context).stream.data;
+  const Tensor logits = model.logits(batch);
   PassageCheck check(model, logits);
   std::int64_t count = 0;
   for (std::size_t i = 0; i < passages.size(); ++i) {

@@ -1,6 +1,7 @@
 #include "tasks/logits.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "data/npy.h"
 #include "generate/decoder.h"
@@ -42,7 +43,10 @@ std::vector<std::int64_t> write_logits(LoadedModel& model, const TokenArrays& ar
   if (!arrays.single) {
     shape.insert(shape.begin(), static_cast<std::int64_t>(arrays.rows.size()));
   }
-  NpyWriter writer(output, NpyType::f32, shape);
+  std::optional<NpyWriter> writer;  // of the first rank
+  if (model.mesh().coordinate(Axis::tensor) == 0) {
+    writer.emplace(output, NpyType::f32, shape);
+  }
   for (std::size_t begin = 0; begin < arrays.rows.size();) {
     const std::size_t end =
         std::min(arrays.rows.size(), begin + static_cast<std::size_t>(micro_batch_size));
@@ -50,13 +54,16 @@ std::vector<std::int64_t> write_logits(LoadedModel& model, const TokenArrays& ar
         arrays.rows.begin() + static_cast<std::ptrdiff_t>(begin),
         arrays.rows.begin() + static_cast<std::ptrdiff_t>(end));
     const Batch batch = upload_tokens(model.stream(), rows);
-    Context context = model.context(batch);
-    const Tensor logits = model.model().forward(context).stream.data;
-    const std::vector<float> numbers = real_columns(model.stream(), logits, vocabulary);
-    writer.write(std::as_bytes(std::span(numbers)));
+    const Tensor logits = model.logits(batch);
+    if (writer) {
+      const std::vector<float> numbers = real_columns(model.stream(), logits, vocabulary);
+      writer->write(std::as_bytes(std::span(numbers)));
+    }
     begin = end;
   }
-  writer.commit();
+  if (writer) {
+    writer->commit();
+  }
   return shape;
 }
 

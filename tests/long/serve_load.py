@@ -43,16 +43,20 @@ def make_model(program, folder, iterations=20):
 
 
 class Server:
-    def __init__(self, program, folder, *flags):
+    def __init__(self, program, folder, *flags, launcher=[]):
         self.log = open(folder / "serve.log", "a+")
         self.process = subprocess.Popen(
-            [program, "serve", "--load", folder / "gpt", "--device", "cpu", "--port", "0", "--num-threads", "1",
-             "--chat-template", folder / "chat.jinja", *flags], stdout=subprocess.PIPE, stderr=self.log, text=True)
-        line = self.process.stdout.readline()
-        match = re.search(r":(\d+)$", line.strip())
+            [*launcher, program, "serve", "--load", folder / "gpt", "--device", "cpu", "--port", "0", "--num-threads", "1",
+             "--chat-template", folder / "chat.jinja", *flags], stdout=subprocess.PIPE, stderr=self.log, text=True, cwd=folder)
+        match, said = None, ""
+        for line in self.process.stdout:  # a launcher may say something before
+            said += line
+            match = re.search(r"http://\S+:(\d+)$", line.strip())
+            if match:
+                break
         if not match:
             self.log.seek(0)
-            sys.exit(f"the server did not start: {line}{self.log.read()}")
+            sys.exit(f"the server did not start: {said}{self.log.read()}")
         self.port = int(match[1])
 
     def connect(self, timeout=60):
@@ -166,13 +170,17 @@ def misbehave(server, rng):
             time.sleep(rng.random() * 0.05)
 
 
-def load(server, clients, seconds):
-    cases = requests()
-    alone = []
-    for path, body in cases:
+def answers(server):
+    found = []
+    for path, body in requests():
         status, text = server.ask("PUT" if path == "/api" else "POST", path, body)
         assert status == 200, (body, text)
-        alone.append(json.loads(text))
+        found.append(json.loads(text))
+    return found
+
+
+def load(server, clients, seconds):
+    cases, alone = requests(), answers(server)
     problems, counts, end = [], [0, 0], time.time() + seconds
 
     def client(number):
@@ -317,6 +325,39 @@ def check_keys(program, folder):
     assert server.stop() == 0
 
 
+def check_ranks(program, folder, server):
+    """A model that ranks divide gives the answers of one rank; what hurts one rank ends all."""
+    alone = answers(server)
+    for ranks in (2, 4):
+        divided = Server(program, folder, "--tensor-model-parallel-size", str(ranks))
+        for (path, body), expected, found in zip(requests(), alone, answers(divided)):
+            assert same(found, expected), f"{ranks} ranks: {body}: {found}\none: {expected}"
+        if ranks == 2:
+            load(divided, 4, 1)
+            check_leaving(divided)
+        check_drain(divided)
+    command = [program, "generate", "--load", folder / "gpt", "--device", "cpu", "--num-threads", "1", "--prompt", "Once upon",
+               "--out-seq-length", "12", "--top-k", "20"]
+    run(*command, "--genfile", folder / "one")
+    run(program, "launch", "-n", "2", *command, "--tensor-model-parallel-size", "2", "--genfile", folder / "two")
+    one, two = (json.loads((folder / name).read_text()) for name in ("one", "two"))
+    assert same(one, two), (one, two)
+    mistake = subprocess.run([program, "launch", "-n", "2", *command], capture_output=True, text=True)
+    said = mistake.stdout + mistake.stderr
+    assert mistake.returncode == 2 and said.count("give --tensor-model-parallel-size 2") == 1, said
+
+
+def check_lost_rank(program, folder):
+    """A server of two processes, of which the second dies while nobody asks for anything."""
+    server = Server(program, folder, "--tensor-model-parallel-size", "2", launcher=[program, "launch", "-n", "2"])
+    assert server.ask("POST", "/v1/completions", {"prompt": "Once", "max_tokens": 4})[0] == 200
+    children = pathlib.Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
+    second = [child for child in children if b"LOCAL_RANK=1" in pathlib.Path(f"/proc/{child}/environ").read_bytes()]
+    os.kill(int(second[0]), signal.SIGKILL)
+    code = server.process.wait(timeout=60)
+    assert code not in (0, None), f"exit code {code}"
+
+
 def check_generate(program, folder, server):
     """The text of `bloomery generate` with the same seed."""
     line = subprocess.run([program, "generate", "--load", folder / "gpt", "--device", "cpu", "--num-threads", "1", "--prompt",
@@ -360,6 +401,8 @@ def main():
             check_refusals(server)
             check_generate(program, folder, server)
             check_chat(program, folder, server)
+            check_ranks(program, folder, server)
+            check_lost_rank(program, folder)
             check_leaving(server)
             fuzz(server, options.fuzzed)
             load(server, 4, 1)  # buffers get their size

@@ -63,9 +63,10 @@ Tensor weight_in_use(Stream& stream, const Parameter& weight, const WeightSource
   return source ? source(stream) : value_of(stream, weight);
 }
 
-// dL/dx = g W, times the derivative that the producer of x offers, if any.
+// dL/dx = g W, times the derivative that the producer of x offers, if any. Then x itself is made
+// again by the way, where `x_again` is wanted.
 void input_gradient(Tape& tape, const Tensor& grad, const Parameter& weight,
-                    const WeightSource& source, Fp8Products* fp8, const Slot& x,
+                    const WeightSource& source, Fp8Products* fp8, const Slot& x, Tensor* x_again,
                     const Sizes& sizes) {
   if (x == nullptr) {
     return;
@@ -84,6 +85,10 @@ void input_gradient(Tape& tape, const Tensor& grad, const Parameter& weight,
   }
   product.derivative = static_cast<Activation>(x->epilogue);
   product.derivative_at = x->epilogue_input;
+  if (x_again != nullptr) {
+    *x_again = Tensor::empty(tape.stream(), x->dtype, x->shape);
+    product.activated = *x_again;
+  }
   const Sink sink = tape.epilogue_sink(x);
   if (!sink.add) {
     product.d = sink.target;
@@ -115,8 +120,9 @@ Remake remake_input(const Context& context, const LinearInput& x) {
       return activated(stream, before, activation);
     };
   }
+  const KeepPolicy& policy = context.stream.device().service<KeepPolicy>();
   if (x.remake || slot == nullptr || slot->epilogue == 0 ||
-      !context.stream.device().service<KeepPolicy>().remake_cheap_values) {
+      !(policy.remake_cheap_values || policy.remake_by_the_way)) {
     return x.remake;
   }
   return [before = slot->epilogue_input, activation = static_cast<Activation>(slot->epilogue)](
@@ -183,16 +189,18 @@ void record(Context& context, const LinearInput& input, const Value& y, const Te
   const bool frozen = weight.frozen && (bias == nullptr || bias->frozen);  // then x is not needed
   const Remake remake = in_fp8 || frozen ? Remake() : remake_input(context, input);
   const Tensor kept = in_fp8 || remake || frozen ? Tensor() : input.value.data;
+  const auto again = remake && !input.remake ? std::make_shared<Tensor>() : nullptr;
   context.tape->record(
       {.op = "linear",
        .input_gradient =
-           [x = input.value.slot, y = y.slot, &weight, source = options.weight, fp8, sizes,
+           [x = input.value.slot, y = y.slot, &weight, source = options.weight, fp8, again, sizes,
             first = in_fp8 ? BackwardFn() : options.before_input_gradient,
             then = options.after_input_gradient](Tape& tape) {
              if (first) {
                first(tape);
              }
-             input_gradient(tape, finished_grad(tape, y), weight, source, fp8.get(), x, sizes);
+             input_gradient(tape, finished_grad(tape, y), weight, source, fp8.get(), x, again.get(),
+                            sizes);
              if (fp8) {
                fp8->let_go();
              }
@@ -201,8 +209,9 @@ void record(Context& context, const LinearInput& input, const Value& y, const Te
              }
            },
        .weight_gradient =
-           [kept, remake, y = y.slot, &weight, bias, fp8, sizes](Tape& tape) {
-             const Tensor x = remake ? remake(tape.stream()) : kept;
+           [kept, remake, again, y = y.slot, &weight, bias, fp8, sizes](Tape& tape) {
+             const Tensor made = again ? std::exchange(*again, {}) : Tensor();
+             const Tensor x = made ? made : remake ? remake(tape.stream()) : kept;
              weight_gradient(tape, y, x, weight, bias, fp8.get(), sizes);
            },
        .parameters = std::move(parameters),

@@ -18,8 +18,9 @@ __global__ void add_bias(T* d, const Bias* bias, std::int64_t count, std::int64_
 
 // A block takes the rows of one part of the column sums, in a strip of columns.
 template <Activation kActivation, int kCount, class T>
-__global__ void multiply_by_derivative(T* d, const T* at, float* column_sums, std::int64_t m,
-                                       std::int64_t n, std::int64_t rows_per_block) {
+__global__ void multiply_by_derivative(T* d, const T* at, T* activated, float* column_sums,
+                                       std::int64_t m, std::int64_t n,
+                                       std::int64_t rows_per_block) {
   using namespace column_sum;
   const std::int64_t column = (std::int64_t{blockIdx.x} * kWarpSize + threadIdx.x) * kCount;
   const std::int64_t first = blockIdx.y * rows_per_block;
@@ -42,6 +43,14 @@ __global__ void multiply_by_derivative(T* d, const T* at, float* column_sums, st
         sums[j] += to_float(grads[u][j]);
       }
       store_pack(d + (row + u * kRowLanes) * n + column, grads[u]);
+      if (activated != nullptr) {
+#pragma unroll
+        for (int j = 0; j < kCount; ++j) {
+          points[u][j] =
+              from_float<T>(activate<kActivation, kAccuracyFor<T>>(to_float(points[u][j])));
+        }
+        store_pack(activated + (row + u * kRowLanes) * n + column, points[u]);
+      }
     }
   });
   if (column_sums != nullptr) {
@@ -81,14 +90,15 @@ void multiply_by_derivative_cuda(Stream& stream, const Matmul& k, const MatmulSi
       constexpr Activation kActivation = decltype(activation)::value;
       const bool packed = n % kPackSize<T> == 0 &&
                           reinterpret_cast<std::uintptr_t>(k.d.data) % 16 == 0 &&
+                          reinterpret_cast<std::uintptr_t>(k.activated.data) % 16 == 0 &&
                           reinterpret_cast<std::uintptr_t>(k.derivative_at.data) % 16 == 0;
       const int count = packed ? kPackSize<T> : 1;
       const auto kernel = packed ? multiply_by_derivative<kActivation, kPackSize<T>, T>
                                  : multiply_by_derivative<kActivation, 1, T>;
       const dim3 grid(num_blocks(n, std::int64_t{kWarpSize} * count), static_cast<unsigned>(parts));
       kernel<<<grid, dim3(kWarpSize, column_sum::kRowLanes), 0, cuda_stream(stream)>>>(
-          k.d.as<T>(), k.derivative_at.as<T>(), k.column_sums.as<float>(), m, n,
-          (m + parts - 1) / parts);
+          k.d.as<T>(), k.derivative_at.as<T>(), k.activated.as<T>(), k.column_sums.as<float>(), m,
+          n, (m + parts - 1) / parts);
     });
   });
   check_launch("multiply_by_derivative");

@@ -49,6 +49,8 @@ MatmulSizes checked_sizes(const Matmul& p) {
   check(!(p.add && has_epilogue(p)) &&
             !(p.derivative != Activation::none && (p.bias || p.activation != Activation::none)),
         "matmul: forward epilogue, backward epilogue and add exclude each other");
+  check(fits(p.activated, p.d.dtype, m * n) && (!p.activated || p.derivative != Activation::none),
+        "matmul: `activated` comes with a derivative and must look like d, ", p.d.dtype, p.d.shape);
   check(!p.column_sums || (p.derivative != Activation::none && p.column_sums.columns() == n &&
                            p.column_sums.dtype == accumulation_dtype(dtype)),
         "matmul: column sums come with a derivative, in ", accumulation_dtype(dtype), " [parts, ",

@@ -44,6 +44,7 @@ struct Matmul {
   // Backward epilogue: d = (op(a) op(b)) * derivative(`derivative_at`). Not together with `add`.
   Activation derivative = Activation::none;
   ConstView derivative_at;  // [m, n], what `before` held, in the dtype of d
+  View activated;           // receives the activation at `derivative_at`, like it; or null
   // Receives rows whose column sums are those of d as stored, in the accumulation dtype: what is
   // left of a bias gradient is their sum. Only beside a derivative.
   View column_sums;  // [num_column_sum_parts(stream, m, n), n], or null

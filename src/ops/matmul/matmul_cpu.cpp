@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "ops/activation/activation.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/fp8/quantize.h"
 #include "ops/matmul/amx.h"
@@ -238,7 +239,7 @@ void multiply_fp8(Stream& stream, const Matmul& k) {
   const Tensor before = k.before ? Tensor::empty(stream, DType::fp32, k.before.shape) : Tensor();
   Matmul wide = k;
   wide.a_code = wide.b_code = {};
-  wide.column_sums = {};
+  wide.column_sums = wide.activated = {};
   wide.a = a;
   wide.b = b;
   wide.d = d;
@@ -261,6 +262,11 @@ void run(ThisCpu, Stream& stream, const Matmul& k) {
     multiply_fp8(stream, k);
   } else if (sizes.m > 0 && sizes.n > 0) {
     multiply_by_plan(stream, k, sizes);
+  }
+  if (k.activated) {
+    bloomery::run(
+        ThisCpu{}, stream,
+        ActivationForward{.x = k.derivative_at, .y = k.activated, .activation = k.derivative});
   }
   if (k.column_sums) {
     ConstView d = k.d;

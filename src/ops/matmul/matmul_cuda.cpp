@@ -38,7 +38,7 @@ void multiply_in_steps(Stream& stream, const Matmul& k, const MatmulSizes& sizes
   } else if (k.derivative != Activation::none) {
     rest.derivative = Activation::none;
     rest.derivative_at = {};
-    rest.column_sums = {};
+    rest.column_sums = rest.activated = {};
     run(OnCuda{}, stream, rest);
     multiply_by_derivative_cuda(stream, k, sizes);
   } else if (k.bias) {

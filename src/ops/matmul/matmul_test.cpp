@@ -7,6 +7,7 @@
 #include "base/random.h"
 #include "base/temporary_folder.h"
 #include "device/overlap.h"
+#include "ops/activation/activation.h"
 #include "ops/matmul/choices.h"
 #include "ops/matmul/cpu_plans.h"
 
@@ -223,6 +224,33 @@ TEST_P(MatmulTest, FewRowsWithBiasAndActivation) {
           }
         });
         expect_close(bench.download(y), expected, 1.5 * tolerance(output));
+      }
+    }
+  }
+}
+
+TEST_P(MatmulTest, TheActivatedValueBesideADerivative) {
+  Bench bench(GetParam());
+  for (const auto& [m, n] : {std::pair{0, 8}, std::pair{5, 9}, std::pair{300, 1032}}) {
+    for (const Activation activation : {Activation::gelu_tanh, Activation::squared_relu}) {
+      for (const DType dtype : {DType::fp32, DType::bf16, DType::fp16}) {
+        SCOPED_TRACE(concat(m, "x", n, " ", dtype));
+        const Problem problem{m, n, 24, false, false, false, dtype, dtype};
+        const Tensor a = bench.upload(dtype, {m, problem.k}, problem.a());
+        const Tensor b = bench.upload(dtype, {problem.k, n}, problem.b());
+        const Tensor at = bench.upload(dtype, {m, n}, random_numbers("at", std::int64_t{m} * n));
+        const auto empty = [&] { return Tensor::empty(bench.stream, dtype, {m, n}); };
+        const Tensor d = empty(), alone = empty(), activated = empty(), expected = empty();
+        Matmul product{.a = a, .b = b, .d = alone, .m = m};
+        product.derivative = activation;
+        product.derivative_at = at;
+        launch(bench.stream, product);
+        product.d = d;
+        product.activated = activated;
+        launch(bench.stream, product);
+        launch(bench.stream, ActivationForward{.x = at, .y = expected, .activation = activation});
+        EXPECT_EQ(bench.download(d), bench.download(alone));
+        expect_close(bench.download(activated), bench.download(expected), tolerance(dtype));
       }
     }
   }

@@ -3,7 +3,7 @@
 // own.
 #pragma once
 
-#include "ops/resident/shared.cuh"
+#include "ops/resident/words.cuh"
 
 namespace bloomery::resident {
 
@@ -95,33 +95,58 @@ __device__ inline void load_places(const Places& p, int rows, Shared& s) {
   }
 }
 
-// Channel c of a head, turned.
+// The new queries, keys and values, from memory or as words of the phase before.
 template <class T>
-__device__ __forceinline__ T turned(const Places& p, const T* head, int c, const float2* angles) {
-  const float x = to_float(__ldcg(head + c));
+struct NewHeads {
+  const Attention& p;
+  std::uint32_t phase;
+
+  __device__ __forceinline__ T load(int at) const {
+    return p.words != nullptr ? receive<T>(p.words + at, phase)
+                              : __ldcg(static_cast<const T*>(p.qkv) + at);
+  }
+  // Those at two places, in one trip.
+  __device__ __forceinline__ float2 load_pair(int first, int second) const {
+    if (p.words == nullptr) {
+      return {to_float(load(first)), to_float(load(second))};
+    }
+    std::uint32_t a, b;
+    do {
+      a = load_word(p.words + first);
+      b = load_word(p.words + second);
+    } while (!is_of(phase, a) || !is_of(phase, b));
+    return {to_float(result_of<T>(a)), to_float(result_of<T>(b))};
+  }
+};
+
+// Channel c of the head at `head`, turned.
+template <class T>
+__device__ __forceinline__ T turned(const Places& p, const NewHeads<T>& heads, int head, int c,
+                                    const float2* angles) {
   if (c >= 2 * p.pairs) {
-    return from_float<T>(x);
+    return heads.load(head + c);
   }
   const bool first = p.interleaved ? c % 2 == 0 : c < p.pairs;
   const int distance = p.interleaved ? 1 : p.pairs;
   const int pair = p.interleaved ? c / 2 : first ? c : c - p.pairs;
-  const float y = to_float(__ldcg(first ? head + c + distance : head + c - distance));
   const float2 angle = angles[pair];
-  return from_float<T>(first ? x * angle.x - y * angle.y : x * angle.x + y * angle.y);
+  const float2 x = heads.load_pair(head + c, first ? head + c + distance : head + c - distance);
+  return from_float<T>(first ? x.x * angle.x - x.y * angle.y : x.x * angle.x + x.y * angle.y);
 }
 
 // Query, new key and its value into shared memory.
 template <int kHeadDim, class T>
 __device__ __forceinline__ void load_new(const Attention& p, const Places& places, int row,
                                          int group, int head_of_group, const float2* angles,
-                                         AttentionShared<T>& s) {
-  const T* const heads =
-      static_cast<const T*>(p.qkv) + (row * p.groups + group) * (p.heads_per_group + 2) * kHeadDim;
+                                         std::uint32_t phase_before, AttentionShared<T>& s) {
+  const NewHeads<T> heads{p, phase_before};
+  const int first = (row * p.groups + group) * (p.heads_per_group + 2) * kHeadDim;
   for (int i = static_cast<int>(threadIdx.x); i < 3 * kHeadDim; i += kComputing) {
     const int which = i / kHeadDim, c = i % kHeadDim;
     const int number = which == 0 ? head_of_group : p.heads_per_group + which - 1;
-    const T* const head = heads + number * kHeadDim;
-    const T x = which < 2 && p.turned ? turned(places, head, c, angles) : __ldcg(head + c);
+    const int head = first + number * kHeadDim;
+    const T x =
+        which < 2 && p.turned ? turned(places, heads, head, c, angles) : heads.load(head + c);
     if (which == 0) {
       s.query[c] = p.scale * to_float(x);
     } else {
@@ -257,15 +282,22 @@ __device__ __forceinline__ void write_partial(const Attention& p, int place,
   sync_computing();
   if (threadIdx.x < kHeadDim) {
     const int c = static_cast<int>(threadIdx.x);
-    Softmax<1> all;
+    float maximum = -INFINITY, total = 0, sum = 0;
 #pragma unroll
     for (int i = 0; i < kWarps; ++i) {
-      all.merge({s.partials[i][kHeadDim], s.partials[i][kHeadDim + 1], {s.partials[i][c]}});
+      maximum = fmaxf(maximum, s.partials[i][kHeadDim]);
     }
-    p.sums[place * kHeadDim + c] = all.sums[0];
+#pragma unroll
+    for (int i = 0; i < kWarps; ++i) {
+      const float part = s.partials[i][kHeadDim + 1];
+      const float factor = part > 0 ? __expf(s.partials[i][kHeadDim] - maximum) : 0.0f;
+      total = fmaf(factor, part, total);
+      sum = fmaf(factor, s.partials[i][c], sum);
+    }
+    p.sums[place * kHeadDim + c] = sum;
     if (c == 0) {
-      p.statistics[2 * place] = all.maximum;
-      p.statistics[2 * place + 1] = all.total;
+      p.statistics[2 * place] = maximum;
+      p.statistics[2 * place + 1] = total;
     }
   }
 }
@@ -275,7 +307,7 @@ __device__ __forceinline__ void write_partial(const Attention& p, int place,
 template <int kHeadDim, class T>
 __device__ __noinline__ void attend_heads(const Attention& p, const Places& places, int rows,
                                           const Shared& shared, AttentionShared<T>& s,
-                                          Arrivals before) {
+                                          Place place) {
   const int units = rows * p.groups * p.heads_per_group * p.splits;
   bool waited = false;
   for (int number = static_cast<int>(blockIdx.x); number < units;
@@ -284,7 +316,7 @@ __device__ __noinline__ void attend_heads(const Attention& p, const Places& plac
     KeyPacks<kHeadDim, T> packs;
     packs.load(unit, unit.begin);
     if (!waited) {
-      before.wait();
+      place.wait();
       waited = true;
     }
     if (!unit.works) {
@@ -292,7 +324,7 @@ __device__ __noinline__ void attend_heads(const Attention& p, const Places& plac
     }
     sync_computing();  // before this, shared memory may still be read
     load_new<kHeadDim>(p, places, unit.row, unit.group, unit.head_of_group, shared.angles[unit.row],
-                       s);
+                       place.number - 1, s);
     if (unit.end == unit.count && unit.head_of_group == 0) {
       for (int c = static_cast<int>(threadIdx.x); c < 2 * kHeadDim; c += kComputing) {
         unit.key(unit.count - 1)[c] = s.fresh[c / kHeadDim][c % kHeadDim];
@@ -313,24 +345,24 @@ __device__ __noinline__ void attend_heads(const Attention& p, const Places& plac
     write_partial<kHeadDim>(p, head * p.splits + unit.split, softmax, s);
   }
   if (!waited) {
-    before.wait();
+    place.wait();
   }
 }
 
 template <class T>
 __device__ __forceinline__ void attend(const Attention& p, const Places& places, int rows,
-                                       const Room<T>& room, const Arrivals& before) {
+                                       const Room<T>& room, const Place& place) {
   const Shared& shared = room.shared;
   AttentionShared<T>& s = room.attention();
   switch (p.head_dim) {
     case 32:
-      return attend_heads<32>(p, places, rows, shared, s, before);
+      return attend_heads<32>(p, places, rows, shared, s, place);
     case 64:
-      return attend_heads<64>(p, places, rows, shared, s, before);
+      return attend_heads<64>(p, places, rows, shared, s, place);
     case 128:
-      return attend_heads<128>(p, places, rows, shared, s, before);
+      return attend_heads<128>(p, places, rows, shared, s, place);
     default:
-      return attend_heads<256>(p, places, rows, shared, s, before);
+      return attend_heads<256>(p, places, rows, shared, s, place);
   }
 }
 

@@ -1,5 +1,6 @@
-// What the resident kernel does, phase by phase: numbers and addresses of device memory. Between
-// two phases all its blocks wait for each other.
+// What the resident kernel does, phase by phase: numbers and addresses of device memory. A phase
+// waits for words of results of the one before (words.cuh) where these are all it needs, else
+// until all blocks have met.
 #pragma once
 
 #include <cstdint>
@@ -10,22 +11,24 @@
 
 namespace bloomery::resident {
 
-// x = stream + pending, rounded; y = norm(x). Block 0 writes both.
+// x = stream + pending, rounded; y = norm(x). Block 0 writes both, and every block keeps x.
 struct NormInput {
   const void *stream = nullptr, *pending = nullptr;  // [rows, k]; no pending: x is the stream
   const void *gain = nullptr, *bias = nullptr;
   void *sum = nullptr, *y = nullptr;
   float epsilon = 0;
   bool rms = false, one_plus_gain = false;
+  bool stream_is_kept = false;  // it is the x of the norm before
 };
 
 // One new token of each row attends to its sequence, which the keys are divided for among blocks:
 // they leave sums that the product behind puts together.
 struct Attention {
-  const void* qkv = nullptr;    // [rows, groups, heads per group + 2, head_dim]
-  void* cache = nullptr;        // [slots, capacity, groups, 2, head_dim]
-  float* sums = nullptr;        // [rows, heads, splits, head_dim]
-  float* statistics = nullptr;  // [rows, heads, splits, 2]: maximum, total
+  const void* qkv = nullptr;             // [rows, groups, heads per group + 2, head_dim]
+  const std::uint32_t* words = nullptr;  // of qkv, if it comes so
+  void* cache = nullptr;                 // [slots, capacity, groups, 2, head_dim]
+  float* sums = nullptr;                 // [rows, heads, splits, head_dim]
+  float* statistics = nullptr;           // [rows, heads, splits, 2]: maximum, total
   std::int64_t capacity = 0;
   int groups = 1, heads_per_group = 1, head_dim = 1, splits = 1;
   float scale = 1;
@@ -62,6 +65,10 @@ struct Product {
   QuantizedFormat format = QuantizedFormat::none;
   const void *b = nullptr, *scales = nullptr, *bias = nullptr;
   void *d = nullptr, *gated = nullptr;
+  // Words of a, of the norm's pending part, and of the result (gated, if that is given), where they
+  // travel so.
+  const std::uint32_t* input_words = nullptr;
+  std::uint32_t* words = nullptr;
   int n = 0, k = 0;
   int row_bytes = 0;  // of b
   // Every block has block_rows rows of b (of each half, where there are two), the first `extra`
@@ -72,6 +79,8 @@ struct Product {
 
 struct alignas(16) Phase {
   bool is_product = false;
+  bool meets = false;       // blocks wait for each other in front of it
+  bool meets_next = false;  // and in front of the next one
   Product product;
   Attention attention;  // of an attention phase, and of the product behind it
 };
@@ -81,12 +90,13 @@ inline constexpr int kFewestKeys = 64;
 inline constexpr int kMaxRows = 4, kMaxHeadDim = 256;
 inline constexpr int kLanes = 32;
 inline constexpr int kWarps = 8;  // that compute, in a block: more would have too few registers
-inline constexpr int kPackElements = 8;      // of 16 bits, in 16 bytes
-inline constexpr int kMaxInput = 48 * 1024;  // rows x k, in shared memory
-inline constexpr int kTileRows = 16;         // of b, at most: those of a tensor core's operand
-inline constexpr int kMaxChunk = 768;        // columns of a tile
-inline constexpr int kStepColumns = 32;      // that a warp takes at a time
-inline constexpr int kKeptSums = 576;        // of a warp, by row of b and row of the input
+inline constexpr int kPackElements = 8;          // of 16 bits, in 16 bytes
+inline constexpr int kMaxInput = 48 * 1024;      // rows x k, in shared memory
+inline constexpr int kTileRows = 16;             // of b, at most: those of a tensor core's operand
+inline constexpr int kMaxChunk = 768;            // columns of a tile of 16-bit numbers
+inline constexpr int kStepColumns = 32;          // that a warp takes at a time
+inline constexpr int kMaxWords = 4 * kMaxInput;  // of a phase's results
+inline constexpr int kKeptSums = 576;            // of a warp, by row of b and row of the input
 
 // Bytes between the rows of a tile in shared memory: those that a warp reads together lie in
 // different banks.

@@ -75,15 +75,16 @@ struct NormStatistics {
   float mean, inverse;
 };
 
-// x becomes y, in shared memory; block 0 writes it to `out`.
+// x is kept and becomes y, in shared memory; block 0 writes that to `out`.
 template <class Team, class T>
 __device__ __forceinline__ void normalise(const Team& team, const Product& p, NormStatistics s,
-                                          const T* gain, T* x, T* out) {
+                                          const T* gain, T* x, T* kept, T* out) {
   const NormInput& n = p.norm;
   for_packs(team, p.k, [&](int at) {
     const auto factors = load_pack<kPackElements>(gain + at);
     const auto shifts = load_pack<kPackElements>(gain + p.k + at);
     EightOf<T> y = load_pack<kPackElements>(x + at);
+    store_pack(kept + at, y);
 #pragma unroll
     for (int j = 0; j < kPackElements; ++j) {
       const float factor = to_float(factors[j]) + (n.one_plus_gain ? 1.0f : 0.0f);
@@ -97,30 +98,46 @@ __device__ __forceinline__ void normalise(const Team& team, const Product& p, No
   });
 }
 
-// As NormForward does it, but that sums are of distances from the row's first number: an offset far
-// larger than the deviation is harmless.
+// What is added to the stream, from memory or as words of the phase before.
+template <class T>
+struct Pending {
+  const T* memory;
+  const std::uint32_t* words;
+  std::uint32_t phase;
+
+  __device__ explicit operator bool() const { return memory != nullptr; }
+  __device__ __forceinline__ EightOf<T> load(int at) const {
+    return words != nullptr ? receive_pack<T>(words + at, phase)
+                            : load_shared_by_blocks(memory + at);
+  }
+};
+
+// As NormForward does it, but that sums are of distances from the first number of the row's stream,
+// for which nobody has to wait: an offset far larger than the deviation is harmless.
 template <int kRows, class T>
-__device__ __noinline__ void make_norm(const Product& p, int rows, T* input, const T* gain,
-                                       float2* reductions) {
+__device__ __noinline__ void make_norm(const Product& p, int rows, std::uint32_t phase_before,
+                                       T* input, T* kept_rows, float2* reductions) {
   const RowTeam<kRows> team;
+  const T* const gain = input + rows * p.k;
   const NormInput& n = p.norm;
   const bool works = team.row < rows;
   const std::int64_t first = std::int64_t{team.row} * p.k;
   const T* const stream = static_cast<const T*>(n.stream) + first;
-  const T* const pending =
-      n.pending != nullptr ? static_cast<const T*>(n.pending) + first : nullptr;
-  T* const x = input + first;
+  const Pending<T> pending{
+      n.pending != nullptr ? static_cast<const T*>(n.pending) + first : nullptr,
+      p.input_words != nullptr ? p.input_words + first : nullptr, phase_before};
+  T *const x = input + first, *const kept = kept_rows + first;
   float2 sums = {0.0f, 0.0f};
   float origin = 0;
   if (works && !n.rms) {
-    const float added = pending != nullptr ? to_float(__ldcg(pending)) : 0.0f;
-    origin = to_float(from_float<T>(to_float(__ldcg(stream)) + added));
+    origin = to_float(n.stream_is_kept ? *kept : __ldcg(stream));
   }
   if (works) {
     for_packs(team, p.k, [&](int at) {
-      EightOf<T> sum = load_shared_by_blocks(stream + at);
-      if (pending != nullptr) {
-        const EightOf<T> added = load_shared_by_blocks(pending + at);
+      EightOf<T> sum = n.stream_is_kept ? load_pack<kPackElements>(kept + at)
+                                        : load_shared_by_blocks(stream + at);
+      if (pending) {
+        const EightOf<T> added = pending.load(at);
 #pragma unroll
         for (int j = 0; j < kPackElements; ++j) {
           sum[j] = from_float<T>(to_float(sum[j]) + to_float(added[j]));
@@ -144,12 +161,16 @@ __device__ __noinline__ void make_norm(const Product& p, int rows, T* input, con
   const float variance = fmaxf(sums.y / columns - shift * shift, 0.0f);
   const float inverse = 1.0f / sqrtf(variance + n.epsilon);
   if (works) {
-    normalise(team, p, {mean, inverse}, gain, x, static_cast<T*>(n.y) + first);
+    normalise(team, p, {mean, inverse}, gain, x, kept, static_cast<T*>(n.y) + first);
   }
 }
 
 template <class T>
-__device__ __forceinline__ void make_plain(const Product& p, int rows, T* input) {
+__device__ __forceinline__ void make_plain(const Product& p, int rows, std::uint32_t phase_before,
+                                           T* input) {
+  if (p.input_words != nullptr) {
+    return receive_all(p.input_words, rows * p.k, phase_before, input);
+  }
   for (int at = static_cast<int>(threadIdx.x) * kPackElements; at < rows * p.k;
        at += kComputing * kPackElements) {
     copy_async(input + at, static_cast<const T*>(p.a) + at);
@@ -159,17 +180,18 @@ __device__ __forceinline__ void make_plain(const Product& p, int rows, T* input)
 
 // The input of a product, in shared memory.
 template <int kRows, class T>
-__device__ __forceinline__ void make_input(const Phase& phase, int rows, const Room<T>& room) {
+__device__ __forceinline__ void make_input(const Phase& phase, int rows, std::uint32_t phase_before,
+                                           const Room<T>& room) {
   const Product& p = phase.product;
   switch (p.input) {
     case Product::Input::norm:
-      make_norm<kRows>(p, rows, room.input(), room.input() + rows * p.k, room.shared.reductions);
+      make_norm<kRows>(p, rows, phase_before, room.input(), room.stream(), room.shared.reductions);
       break;
     case Product::Input::attention:
       combine<T>(phase.attention, rows, room.shared, static_cast<T*>(p.made), room.input());
       break;
     default:
-      make_plain(p, rows, room.input());
+      make_plain(p, rows, phase_before, room.input());
   }
   sync_computing();
 }
@@ -211,7 +233,7 @@ struct KeptSums {
 // Rows number [first, end) of this block are done.
 template <int kRows, class T>
 __device__ __noinline__ void finish(const Product& p, int rows, int first, int end,
-                                    const Shared& shared) {
+                                    std::uint32_t phase, const Shared& shared) {
   sync_computing();
   const Share share(p);
   const KeptSums<kRows> kept{p, shared, first};
@@ -227,13 +249,17 @@ __device__ __noinline__ void finish(const Product& p, int rows, int first, int e
         continue;
       }
       const T rounded = from_float<T>(sum);
-      static_cast<T*>(p.d)[at] = rounded;
+      T result = rounded;
       if (gated) {
         const T up = from_float<T>(kept.template total<T>(share.count + i, column + share.half, q));
+        result = from_float<T>(activated(p.gate, to_float(rounded)) * to_float(up));
         static_cast<T*>(p.d)[at + share.half] = up;
-        static_cast<T*>(p.gated)[std::int64_t{q} * share.half + column] =
-            from_float<T>(activated(p.gate, to_float(rounded)) * to_float(up));
+        static_cast<T*>(p.gated)[std::int64_t{q} * share.half + column] = result;
       }
+      if (p.words != nullptr) {
+        send(p.words + q * (gated ? share.half : p.n) + column, result, phase);
+      }
+      static_cast<T*>(p.d)[at] = rounded;
     }
   }
 }
@@ -268,17 +294,20 @@ __device__ __forceinline__ void multiply_group(const Product& p, int rows, int g
 
 template <int kRows, class T>
 __device__ __forceinline__ void multiply(const Phase& phase, int rows, const Ring& ring, Turn& turn,
-                                         const Room<T>& room, const Arrivals& before) {
+                                         const Room<T>& room, const Place& place) {
   const Product& p = phase.product;
   const Share share(p);
-  for (int i = static_cast<int>(threadIdx.x); i < min(share.all(), kKeptBias); i += kComputing) {
-    room.shared.scale_and_bias[i] = scale_and_bias<T>(p, share.row(i));
-  }
   if (p.input == Product::Input::norm) {
     copy_gain(p, room.input() + rows * p.k);
   }
-  before.wait();
-  make_input<kRows>(phase, rows, room);
+  place.wait();
+  make_input<kRows>(phase, rows, place.number - 1, room);
+  float2 of_rows[kKeptBias / kComputing];  // on their way beside the first group
+#pragma unroll
+  for (int j = 0; j < kKeptBias / kComputing; ++j) {
+    const int i = static_cast<int>(threadIdx.x) + j * kComputing;
+    of_rows[j] = i < share.all() ? scale_and_bias<T>(p, share.row(i)) : float2{0.0f, 0.0f};
+  }
   const Groups groups(share.count);
   float* const sums = room.shared.sums[threadIdx.x / kLanes];
   int kept_from = 0;
@@ -286,14 +315,20 @@ __device__ __forceinline__ void multiply(const Phase& phase, int rows, const Rin
     const int run = i / groups.count, group = i % groups.count;
     const int first = run * share.count + group * groups.rows, count = groups.rows_of(group);
     if ((first + count - kept_from) * kRows > kKeptSums) {
-      finish<kRows, T>(p, rows, kept_from, first, room.shared);
+      finish<kRows, T>(p, rows, kept_from, first, place.number, room.shared);
       sync_computing();
       kept_from = first;
     }
     multiply_group<kRows>(p, rows, count, ring, turn, room.input(),
                           sums + (first - kept_from) * kRows);
+    if (i == 0) {
+#pragma unroll
+      for (int j = 0; j < kKeptBias / kComputing; ++j) {  // read behind the barrier of finish()
+        room.shared.scale_and_bias[threadIdx.x + j * kComputing] = of_rows[j];
+      }
+    }
   }
-  finish<kRows, T>(p, rows, kept_from, share.all(), room.shared);
+  finish<kRows, T>(p, rows, kept_from, share.all(), place.number, room.shared);
 }
 
 }  // namespace bloomery::resident

@@ -5,6 +5,7 @@
 
 namespace bloomery {
 
+using resident::NormInput;
 using resident::Phase;
 using resident::Product;
 
@@ -23,7 +24,7 @@ bool is_row_length(std::int64_t k, std::int64_t rows) {
   return k > 0 && k % resident::kStepColumns == 0 && rows * k <= resident::kMaxInput;
 }
 
-resident::NormInput norm_input(const NormForward& k) {
+NormInput norm_input(const NormForward& k) {
   return {.stream = k.stream.data,
           .pending = k.pending.data,
           .gain = k.gain.data,
@@ -53,10 +54,12 @@ void set_operands(Product& p, const QuantizedProduct& k) {
   p.row_bytes = p.k;
 }
 
-// Tiles of about as many columns, and each warp as many of them.
+// Tiles of about as many columns, and each warp as many of them; of codes, which take half the
+// memory, twice as many.
 void divide_columns(Product& p) {
   constexpr int kUnit = resident::kWarps * resident::kStepColumns;
-  const int chunks = (p.k + resident::kMaxChunk - 1) / resident::kMaxChunk;
+  const int most = resident::kMaxChunk * (p.format == QuantizedFormat::none ? 1 : 2);
+  const int chunks = (p.k + most - 1) / most;
   p.chunk = ((p.k + chunks - 1) / chunks + kUnit - 1) / kUnit * kUnit;
 }
 
@@ -73,6 +76,15 @@ bool keeps_halves(const Product& p, std::int64_t rows, int num_blocks) {
          2 * pairs * kernel_rows <= resident::kKeptSums;
 }
 
+// The result of a product that the next phase may take as words, or null.
+const void* result_in_words(const Phase& phase, std::int64_t rows) {
+  const Product& p = phase.product;
+  const std::int64_t width = p.gated != nullptr ? p.n / 2 : p.n;
+  const bool fits =
+      phase.is_product && !p.fp32_result && p.block_rows > 0 && rows * width <= resident::kMaxWords;
+  return !fits ? nullptr : p.gated != nullptr ? p.gated : p.d;
+}
+
 }  // namespace
 
 bool ResidentSteps::possible(const Device& device, DType dtype, std::int64_t rows) {
@@ -85,7 +97,8 @@ ResidentSteps::ResidentSteps(Stream& stream, DType dtype, std::int64_t rows)
       copies_(stream.device()),
       dtype_(dtype),
       rows_(rows),
-      arrivals_(Tensor::zeros(copies_, DType::int32, {1})) {
+      arrivals_(Tensor::zeros(copies_, DType::int32, {2})),
+      words_(Tensor::zeros(copies_, DType::int32, {2, resident::kMaxWords})) {
   for (Room& room : rooms_) {
     room.phases = Tensor::empty(copies_, DType::uint8,
                                 {kMaxPhases * static_cast<std::int64_t>(sizeof(Phase))});
@@ -334,10 +347,45 @@ const double* ResidentSteps::table(const RotaryTable& wanted) {
   return reinterpret_cast<const double*>(place);
 }
 
+// How each phase waits. Words of two phases have places of their own, in turns: a block that writes
+// some has read all of the phase before, and for that every block had read those of the phase that
+// had the place.
+void ResidentSteps::connect_phases() {
+  std::vector<const void*> sums;  // of norms, which block 0 writes
+  const void* kept = nullptr;     // what the last norm left in every block
+  for (std::size_t i = 0; i < phases_.size(); ++i) {
+    Phase& phase = phases_[i];
+    Product& p = phase.product;
+    const void* input = phase.attention.qkv;
+    bool by_words = i > 0;
+    if (phase.is_product && p.input == Product::Input::norm) {
+      NormInput& norm = p.norm;
+      input = norm.pending;
+      norm.stream_is_kept = kept != nullptr && norm.stream == kept;
+      by_words &= norm.stream_is_kept || std::ranges::find(sums, norm.stream) == sums.end();
+      kept = norm.pending != nullptr ? norm.sum : norm.stream;
+      sums.push_back(norm.sum);
+    } else if (phase.is_product) {
+      input = p.input == Product::Input::plain ? p.a : nullptr;
+    }
+    by_words = by_words && input != nullptr && input == result_in_words(phases_[i - 1], rows_);
+    phase.meets = !by_words;
+    if (i > 0) {
+      phases_[i - 1].meets_next = phase.meets;
+    }
+    if (by_words) {
+      auto* const words = static_cast<std::uint32_t*>(words_.data()) + i % 2 * resident::kMaxWords;
+      phases_[i - 1].product.words = words;
+      (phase.is_product ? p.input_words : phase.attention.words) = words;
+    }
+  }
+}
+
 void ResidentSteps::launch_phases() {
   if (phases_.empty()) {
     return;
   }
+  connect_phases();
   auto* const place = static_cast<Phase*>(room_->phases.data()) + room_->num_phases;
   resident::upload(copies_, place, phases_.data(), phases_.size() * sizeof(Phase));
   resident::Launch all{.dtype = dtype_,
@@ -353,6 +401,7 @@ void ResidentSteps::launch_phases() {
       const bool norm = phase.product.input == Product::Input::norm;  // gain and bias beside it
       all.input_bytes =
           std::max(all.input_bytes, (all.rows + (norm ? 2 : 0)) * phase.product.k * 2);
+      all.stream_bytes = std::max(all.stream_bytes, norm ? all.rows * phase.product.k * 2 : 0);
     }
   }
   timed_launch(stream_, [&] { resident::launch(stream_, all); });

@@ -57,6 +57,7 @@ class ResidentSteps final : public Collector {
   std::optional<resident::Attention> match_attention(std::size_t first, std::size_t& next);
   bool same_places(const CachedAttention& attention, const Rotary* rotary);
   const double* table(const RotaryTable& table);
+  void connect_phases();
   void launch_phases();
 
   Stream& stream_;
@@ -75,7 +76,9 @@ class ResidentSteps final : public Collector {
   Room* room_ = nullptr;
   Tensor partials_;          // of attention
   resident::Places places_;  // of the attention in phases_
-  Tensor arrivals_;          // int32 [1]: of blocks between phases; zero before and after
+  // int32 [2]: of blocks where they meet, zero before and after; and the number of the last phase.
+  Tensor arrivals_;
+  Tensor words_;  // of results, for phases in turns
   int num_phases_ = 0, num_single_ = 0;
 };
 
@@ -88,8 +91,9 @@ struct Launch {
   int num_phases;
   std::uint32_t* arrivals;
   Places places;
-  int tile_bytes = 16;  // of the largest tile
-  int input_bytes = 0;  // of the largest input of a product
+  int tile_bytes = 16;   // of the largest tile
+  int stream_bytes = 0;  // of the rows that norms keep
+  int input_bytes = 0;   // of the largest input of a product
 };
 void launch(Stream& stream, const Launch& launch);
 int num_blocks(const Device& device);

@@ -15,9 +15,9 @@ constexpr int kThreads = kComputing + kLanes;
 struct Arguments {
   const Phase* phases;
   int num_phases, rows;
-  std::uint32_t* arrivals;
+  std::uint32_t* arrivals;  // and the number of the last phase
   Places places;
-  int input_bytes, slots, slot_bytes;
+  int input_bytes, stream_bytes, slots, slot_bytes;
 };
 
 __device__ __forceinline__ void fetch_to_l2(const void* from, int bytes) {
@@ -133,16 +133,16 @@ __device__ void copy_tiles(const Arguments& a, const Ring& ring) {
 }
 
 __device__ void arrive(std::uint32_t* arrivals) {
-  sync_computing();
   if (threadIdx.x == 0) {
     asm volatile("red.release.gpu.global.add.u32 [%0], 1;\n" ::"l"(arrivals) : "memory");
   }
 }
 
-// Nobody waits for this any more: the last one leaves zero.
-__device__ void leave(std::uint32_t* arrivals, std::uint32_t total) {
+// Nobody waits for this any more: the last one leaves zero, and the number for the next launch.
+__device__ void leave(std::uint32_t* arrivals, std::uint32_t total, std::uint32_t phase) {
   if (threadIdx.x == 0 && atomicAdd(arrivals, 1) + 1 == total) {
-    *arrivals = 0;
+    arrivals[0] = 0;
+    arrivals[1] = phase;
   }
 }
 
@@ -157,6 +157,8 @@ __device__ __forceinline__ void compute(const Arguments& a, const Ring& ring, co
     }
   };
   Turn turn(ring);
+  const std::uint32_t last = *(a.arrivals + 1);
+  std::uint32_t met = 0;  // how often blocks had to arrive
   copy_phase(0);
   load_places(a.places, a.rows, room.shared);
   wait_for_copies();
@@ -164,18 +166,21 @@ __device__ __forceinline__ void compute(const Arguments& a, const Ring& ring, co
   for (int i = 0; i < a.num_phases; ++i) {
     const Phase& phase = room.shared.phases[i % 2];
     copy_phase(i + 1);  // is there when the blocks are
-    const Arrivals before{a.arrivals, static_cast<std::uint32_t>(i) * gridDim.x};
+    const Place place{last + 1 + static_cast<std::uint32_t>(i), a.arrivals, met * gridDim.x,
+                      phase.meets};
+    const bool meets_next = phase.meets_next;
     if (phase.is_product) {
-      multiply<kRows, T>(phase, a.rows, ring, turn, room, before);
+      multiply<kRows, T>(phase, a.rows, ring, turn, room, place);
     } else {
-      attend<T>(phase.attention, a.places, a.rows, room, before);
+      attend<T>(phase.attention, a.places, a.rows, room, place);
     }
-    if (i + 1 < a.num_phases) {
+    sync_computing();
+    if (meets_next) {
       arrive(a.arrivals);
-    } else {
-      leave(a.arrivals, static_cast<std::uint32_t>(a.num_phases) * gridDim.x);
+      ++met;
     }
   }
+  leave(a.arrivals, (met + 1) * gridDim.x, last + static_cast<std::uint32_t>(a.num_phases));
 }
 
 template <int kRows, class T>
@@ -183,8 +188,8 @@ __global__ void __launch_bounds__(kThreads, 1) run_phases(const __grid_constant_
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) unsigned char memory[];
   auto& shared = *reinterpret_cast<Shared*>(memory);
-  const Room<T> room{shared, memory + kSharedBytes};
-  const Ring ring(memory + kSharedBytes + a.input_bytes, shared.barriers, a.slots, a.slot_bytes);
+  const Room<T> room{shared, memory + kSharedBytes, memory + kSharedBytes + a.input_bytes};
+  const Ring ring(room.kept + a.stream_bytes, shared.barriers, a.slots, a.slot_bytes);
   if (threadIdx.x == 0) {
     for (int slot = 0; slot < a.slots; ++slot) {
       ring.full(slot).initialise(1);
@@ -207,13 +212,15 @@ void launch_kernel(Stream& stream, const Launch& l) {
   const int slot_bytes = rounded(l.tile_bytes);
   const int input_bytes =
       rounded(std::max<int>(l.input_bytes, static_cast<int>(sizeof(AttentionShared<T>))));
+  const int stream_bytes = rounded(l.stream_bytes);
   int room = 0;
   check_cuda(cudaDeviceGetAttribute(&room, cudaDevAttrMaxSharedMemoryPerBlockOptin,
                                     stream.device().options().index),
              "cudaDeviceGetAttribute");
-  const int slots = std::min((room - kSharedBytes - input_bytes) / slot_bytes, kMaxSlots);
+  const int slots =
+      std::min((room - kSharedBytes - input_bytes - stream_bytes) / slot_bytes, kMaxSlots);
   check(slots >= 2, "resident kernel: no room for two tiles of ", slot_bytes, " bytes");
-  const int bytes = kSharedBytes + input_bytes + slots * slot_bytes;
+  const int bytes = kSharedBytes + input_bytes + stream_bytes + slots * slot_bytes;
   const auto kernel = run_phases<kRows, T>;
   check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
              "cudaFuncSetAttribute");
@@ -223,6 +230,7 @@ void launch_kernel(Stream& stream, const Launch& l) {
                     .arrivals = l.arrivals,
                     .places = l.places,
                     .input_bytes = input_bytes,
+                    .stream_bytes = stream_bytes,
                     .slots = slots,
                     .slot_bytes = slot_bytes};
   cudaLaunchAttribute together{};

@@ -34,14 +34,15 @@ struct Shared {
 };
 inline constexpr int kSharedBytes = (sizeof(Shared) + 127) / 128 * 128;
 
-// What the computing threads have: the common part, and what is either the input of a product or
-// the scratch of attention.
+// What the computing threads have: the common part, what is either the input of a product or the
+// scratch of attention, and the rows that norms keep.
 template <class T>
 struct Room {
   Shared& shared;
-  unsigned char* memory;
+  unsigned char *memory, *kept;
 
   __device__ T* input() const { return reinterpret_cast<T*>(memory); }
+  __device__ T* stream() const { return reinterpret_cast<T*>(kept); }
   __device__ AttentionShared<T>& attention() const {
     return *reinterpret_cast<AttentionShared<T>*>(memory);
   }
@@ -62,17 +63,24 @@ __device__ __forceinline__ void wait_for_copies() {
   asm volatile("cp.async.wait_all;\n" ::: "memory");
 }
 
-// Of blocks, at the end of a phase; what the next one waits for.
-struct Arrivals {
-  const std::uint32_t* count;
+// Where a phase stands: its number and, where blocks meet before it, how many of them must have
+// arrived.
+struct Place {
+  std::uint32_t number;
+  const std::uint32_t* arrivals;
   std::uint32_t wanted;
+  bool meets;
 
-  // Until what the phases before wrote is there, and what this block copies.
+  // Until what the phases before wrote is there, unless it comes as words, and what this block
+  // copies.
   __device__ __forceinline__ void wait() const {
-    if (threadIdx.x == 0) {
+    if (meets && threadIdx.x == 0) {
       std::uint32_t seen = 0;
       do {
-        asm volatile("ld.acquire.gpu.global.u32 %0, [%1];\n" : "=r"(seen) : "l"(count) : "memory");
+        asm volatile("ld.acquire.gpu.global.u32 %0, [%1];\n"
+                     : "=r"(seen)
+                     : "l"(arrivals)
+                     : "memory");
       } while (seen < wanted);
     }
     wait_for_copies();

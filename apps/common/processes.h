@@ -1,4 +1,4 @@
-// `bloomery pretrain` as one of several processes that a launcher started together.
+// A command as one of several processes that a launcher started together.
 #pragma once
 
 #include <functional>

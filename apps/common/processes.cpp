@@ -1,4 +1,4 @@
-#include "apps/pretrain/processes.h"
+#include "apps/common/processes.h"
 
 #include <algorithm>
 #include <chrono>

@@ -1,0 +1,139 @@
+#include "apps/common/model_ranks.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <sstream>
+
+#include "comm/nccl/nccl.h"
+#include "comm/threads.h"
+#include "comm/transport.h"
+#include "comm/watch/recorded.h"
+#include "generate/decoder_call.h"
+
+namespace bloomery {
+namespace {
+
+const Log kQuiet(0, 1, LogLevel::error);
+
+// A rank that does not end after another one failed cannot be ended from outside.
+ThreadOptions thread_options() {
+  return {.when_stuck = [](const std::string& failure) {
+    Log().error("some ranks do not end after this: ", failure);
+    std::_Exit(1);
+  }};
+}
+
+// Each rank has a GPU of its own where there are enough of them, else all share one; of the cores
+// each has its part.
+DeviceOptions thread_device(DeviceOptions device, int rank, int ranks, bool own_gpu) {
+  if (own_gpu) {
+    device.index = (device.index + rank) % num_cuda_devices();
+  }
+  if (device.num_threads == 0) {
+    device.num_threads = std::max(1, usable_cores() / ranks);
+  }
+  return device;
+}
+
+}  // namespace
+
+void describe(OptionTable& t, RankChoice& o) {
+  t.section("ranks");
+  t.add("tensor-model-parallel-size", o.tensor,
+        "Ranks that divide the model's heads, feed-forward size and vocabulary: the processes that "
+        "were started together (bloomery launch, mpirun), else threads of this one, each with a "
+        "GPU of its own where there are as many.",
+        between(1, 1024));
+  t.add("ranks-as-threads", o.threads,
+        "The same number, for scripts that say how ranks are started.", between(1, 1024));
+}
+
+std::vector<std::string> contradictions(const RankChoice& o) {
+  if (!o.threads || *o.threads == o.tensor) {
+    return {};
+  }
+  return {concat("--ranks-as-threads ", *o.threads, " with --tensor-model-parallel-size ", o.tensor,
+                 ": all ranks divide the model, so give --tensor-model-parallel-size ",
+                 *o.threads)};
+}
+
+int ModelRanks::with_first(const ModelChoice& choice, const RankChoice& ranks,
+                           const std::function<int(LoadedModel&)>& body) const {
+  return with_all(choice, ranks, [&](LoadedModel& model, bool first) {
+    if (!first) {
+      follow_decoders(model.model(), model.stream(), model.mesh());
+      return 0;
+    }
+    const int code = body(model);
+    dismiss_followers(model.mesh());
+    return code;
+  });
+}
+
+int ModelRanks::with_all(const ModelChoice& choice, const RankChoice& ranks,
+                         const std::function<int(LoadedModel&, bool first)>& body) const {
+  const auto count = static_cast<int>(ranks.tensor);
+  if (process_ != nullptr) {
+    return run_process(choice, count, body);
+  }
+  if (count > 1) {
+    return run_threads(choice, count, body);
+  }
+  LoadedModel model(choice.options());
+  return body(model, true);
+}
+
+int ModelRanks::run_threads(const ModelChoice& choice, int ranks,
+                            const std::function<int(LoadedModel&, bool first)>& body) const {
+  const LoadOptions options = choice.options();
+  const bool own_gpu = options.device.kind == DeviceKind::cuda && num_cuda_devices() >= ranks;
+  int code = 0;
+  run_ranks(
+      ranks,
+      [&](int rank, std::unique_ptr<Communicator> world) {
+        LoadOptions mine = options;
+        mine.device = thread_device(options.device, rank, ranks, own_gpu);
+        if (own_gpu) {
+          FlightRecorder& recorder = *recorder_of(*world);
+          world = record_calls(over_nccl(std::move(world), mine.device), recorder);
+        }
+        LoadedModel model(mine, rank == 0 ? Log() : kQuiet, std::move(world));
+        const int own = body(model, rank == 0);
+        code = rank == 0 ? own : code;
+      },
+      thread_options());
+  return code;
+}
+
+int ModelRanks::run_process(const ModelChoice& choice, int ranks,
+                            const std::function<int(LoadedModel&, bool first)>& body) const {
+  check(ranks == facts_.size, facts_.size, " processes were started together, but ", ranks,
+        ranks == 1 ? " rank holds" : " ranks divide",
+        " the model: give --tensor-model-parallel-size ", facts_.size, ", or start ", ranks);
+  constexpr double kTimeout = 600;
+  const JoinedWorld& joined = process_->joined;
+  LoadOptions options = choice.options();
+  options.device = rank_device(choice.device, true, facts_, *joined.host);
+  if (options.device.kind == DeviceKind::cuda) {
+    options.device.index = (options.device.index + facts_.local_rank) % num_cuda_devices();
+  }
+  std::unique_ptr<Communicator> world =
+      process_->watch.record(make_world(joined, Transport::automatic, options.device, kTimeout));
+  const bool first = world->rank() == 0;
+  LoadedModel model(options, first ? Log() : kQuiet, std::move(world));
+  return body(model, first);
+}
+
+int as_started(std::ostream& out,
+               const std::function<int(const ModelRanks& ranks, std::ostream& out)>& command) {
+  const StartFacts facts = start_facts(environment_variables());
+  if (facts.size == 1) {
+    return command(ModelRanks(), out);
+  }
+  return run_joined(facts, [&](RankProcess& process) {
+    std::ostringstream unheard;
+    return command(ModelRanks(facts, process), facts.rank == 0 ? out : unheard);
+  });
+}
+
+}  // namespace bloomery
