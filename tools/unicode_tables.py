@@ -50,11 +50,20 @@ def runs(class_of):
     return words
 
 
-def set_table(name, members):
-    class_of = [0] * 0x110000
+def set_entry(name, members, category_of):
+    """An entry of kCharacterSets: the categories most of which belong to the set, and where it differs."""
+    counts = [[0, 0] for _ in CATEGORIES]
+    is_in = [0] * 0x110000
     for c in members:
-        class_of[c] = 1
-    return table(name, runs(class_of))
+        is_in[c] = 1
+    for c in range(0x110000):
+        counts[category_of[c]][is_in[c]] += 1
+    chosen = {i for i, (outside, inside) in enumerate(counts) if inside > outside}
+    differs = [int((category_of[c] in chosen) != is_in[c]) for c in range(0x110000)]
+    if len(runs(differs)) > len(runs(is_in)):
+        chosen, differs = set(), is_in
+    names = " ".join(CATEGORIES[i].lower() for i in sorted(chosen))
+    return f'    {{"{name}", "{names}",\n{literal(runs(differs), 92)}}},\n'
 
 
 # The general categories, in the order of properties.cpp; the last has
@@ -144,18 +153,19 @@ def case_groups():
 
 def write_properties():
     check_tiktoken()
+    category_of = partition([rf"\p{{{c}}}" for c in CATEGORIES], len(CATEGORIES) - 1)
     (ROOT / "unicode/category_runs.h").write_text(
         NOTE + "#pragma once\n\nnamespace bloomery::detail {\n\ninline constexpr char kCategoryRuns[] =\n"
-        + literal(runs(partition([rf"\p{{{c}}}" for c in CATEGORIES], len(CATEGORIES) - 1)))
+        + literal(runs(category_of))
         + ";\n\n}  // namespace bloomery::detail\n")
     scripts = [s.replace("_", "").lower() for s in SCRIPTS]
     write("unicode/property_tables.cpp", "tokenizer/unicode/property_tables.h", [
         table("kScriptNames", [s + " " for s in scripts]),
         table("kScriptRuns", runs(partition([rf"\p{{{s}}}" for s in SCRIPTS], 0))),
-        "const PropertyRuns kProperties[] = {\n" + "".join(
-            f'    {{"{name}",\n{literal(runs([int(c in members) for c in range(0x110000)]))}}},\n'
-            for name, members in ((n, matched(p)) for n, p in PROPERTIES.items()))
-        + "    {nullptr, nullptr},\n};\n",
+        "const CharacterSetData kCharacterSets[] = {\n" + "".join(
+            set_entry(name, members, category_of) for name, members in
+            ({n: matched(p) for n, p in PROPERTIES.items()} | hf_classes() | grapheme_classes()).items())
+        + "    {nullptr, nullptr, nullptr},\n};\n",
         entry_table("kCaseGroups", case_groups()),
         entry_table("kLongFolds", {c: list(map(ord, chr(c).casefold())) for c in CHARACTERS
                                    if len(chr(c).casefold()) > 1})])
@@ -241,12 +251,12 @@ def hf_classes():
            "lowercase": False, **chosen})
     words = pre_tokenizers.Whitespace()
     return {
-        "kCombiningMarks": removed(normalizers.StripAccents()),
-        "kBertNonspacing": removed(bert(strip_accents=True)),
-        "kBertControls": removed(bert(clean_text=True)),
-        "kPunctuation": split_off(pre_tokenizers.Punctuation("isolated")),
-        "kNumeric": split_off(pre_tokenizers.Digits(individual_digits=True)),
-        "kWordCharacters": [c for c in CHARACTERS
+        "hf marks": removed(normalizers.StripAccents()),
+        "bert accents": removed(bert(strip_accents=True)),
+        "bert controls": removed(bert(clean_text=True)),
+        "hf punctuation": split_off(pre_tokenizers.Punctuation("isolated")),
+        "hf numbers": split_off(pre_tokenizers.Digits(individual_digits=True)),
+        "hf word": [c for c in CHARACTERS
                             if words.pre_tokenize_str("a" + chr(c))[0][0] == "a" + chr(c)],
     }
 
@@ -282,16 +292,14 @@ def grapheme_classes():
                if of[0x915].normalize_str("\u0916" + chr(c) + "\u0915" + accent).endswith("X" + accent)}
     pictographs = {c for c in CHARACTERS if c not in prepends
                    and of[0x2122].normalize_str(chr(c) + "\u200D\u2122" + accent).endswith("X" + accent)}
-    return {"kGraphemeControls": controls, "kGraphemeExtends": extends,
-            "kGraphemePrepends": prepends, "kConjunctConsonants": consonants,
-            "kConjunctLinkers": linkers, "kPictographs": pictographs}
+    return {"grapheme controls": controls, "grapheme extends": extends,
+            "grapheme prepends": prepends, "conjunct consonants": consonants,
+            "conjunct linkers": linkers, "hf pictographs": pictographs}
 
 
 def main():
     write_properties()
     write_normal_forms()
-    write("hf/char_class_tables.cpp", "tokenizer/hf/char_class_tables.h",
-          [set_table(name, members) for name, members in (hf_classes() | grapheme_classes()).items()])
 
 
 if __name__ == "__main__":

@@ -110,13 +110,22 @@ std::vector<TokenId> ids_of_words(std::string_view text) {
   return ids;
 }
 
+// Written into room for the longest numbers: appending them one by one would take as long as
+// encoding.
 void append_array(const std::vector<TokenId>& ids, std::string& text) {
-  text += '[';
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (i > 0) text += ", ";
-    append_number(ids[i], text);
+  constexpr std::size_t kLongest = 12;  // ten digits, ", "
+  const std::size_t before = text.size();
+  text.resize(before + ids.size() * kLongest + 2);
+  char* at = text.data() + before;
+  *at++ = '[';
+  for (const TokenId id : ids) {
+    at = std::to_chars(at, at + kLongest, id).ptr;
+    *at++ = ',';
+    *at++ = ' ';
   }
-  text += ']';
+  if (!ids.empty()) at -= 2;
+  *at++ = ']';
+  text.resize(static_cast<std::size_t>(at - text.data()));
 }
 
 // Of one thread.

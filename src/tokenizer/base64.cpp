@@ -19,16 +19,14 @@ constexpr std::array<signed char, 256> kBase64 = [] {
 
 }  // namespace
 
-std::optional<std::string> from_base64(std::string_view text) {
-  if (text.size() % 4 != 0) return std::nullopt;
+bool append_base64(std::string_view text, std::string& bytes) {
+  if (text.size() % 4 != 0) return false;
   while (text.ends_with('=') && text.size() % 4 != 2) text.remove_suffix(1);
-  std::string bytes;
-  bytes.reserve(text.size() / 4 * 3 + 2);
   std::uint32_t bits = 0;
   int count = 0;
   for (const char letter : text) {
     const std::int8_t value = kBase64[static_cast<unsigned char>(letter)];
-    if (value < 0) return std::nullopt;
+    if (value < 0) return false;
     bits = bits << 6 | static_cast<std::uint32_t>(value);
     count += 6;
     if (count >= 8) {
@@ -36,7 +34,7 @@ std::optional<std::string> from_base64(std::string_view text) {
       bytes.push_back(static_cast<char>(bits >> count & 0xFF));
     }
   }
-  return bytes;
+  return true;
 }
 
 }  // namespace bloomery

@@ -40,16 +40,16 @@ bool looks_like_json(std::string_view text) {
 }
 
 Loaded load_file(const TokenizerOptions& options) {
-  const std::string text = read_file(options.path);
+  std::string text = read_file(options.path);
   check(!text.empty(), options.path, " is empty; it should be a tokenizer");
-  if (looks_like_json(text)) return read_hf_tokenizer(text, options.path);
+  if (looks_like_json(text)) return read_hf_tokenizer(std::move(text), options.path);
   if (looks_like_tiktoken(std::string_view(text).substr(0, 4096))) {
-    return load_tiktoken(options.path, options.pattern);
+    return parse_tiktoken(std::move(text), options.path, options.pattern);
   }
   if (looks_like_sentencepiece(text)) {
     return parse_sentencepiece_tokenizer(text, options.path, SentencePieceKind::plain);
   }
-  if (looks_like_vocab_txt(text)) return parse_wordpiece(text, options.path);
+  if (looks_like_vocab_txt(text)) return parse_wordpiece(std::move(text), options.path);
   throw Error(concat(options.path, " is no tokenizer that Bloomery knows: neither a tokenizer.json",
                      ", a SentencePiece model, a tiktoken file nor a vocab.txt"));
 }

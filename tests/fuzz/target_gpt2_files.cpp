@@ -10,8 +10,9 @@ namespace bloomery {
 void fuzz_input(std::span<const std::byte> input) {
   const std::string_view bytes(reinterpret_cast<const char*>(input.data()), input.size());
   const std::size_t border = std::min(bytes.find('\0'), bytes.size());
-  const std::string_view merges = bytes.substr(std::min(border + 1, bytes.size()));
-  const auto tokenizer = parse_gpt2(bytes.substr(0, border), "vocab.json", merges, "merges.txt");
+  const std::string vocabulary(bytes.substr(0, border));
+  const std::string merges(bytes.substr(std::min(border + 1, bytes.size())));
+  const auto tokenizer = parse_gpt2(vocabulary, "vocab.json", merges, "merges.txt");
   std::vector<TokenId> ids;
   tokenizer->make_encoder()->encode(repair_utf8(bytes), ids);
   for (const TokenId id : ids) {

@@ -9,7 +9,7 @@ namespace bloomery {
 
 void fuzz_input(std::span<const std::byte> input) {
   const std::string_view bytes(reinterpret_cast<const char*>(input.data()), input.size());
-  const auto tokenizer = parse_tiktoken(bytes, "ranks.tiktoken", "o200k");
+  const auto tokenizer = parse_tiktoken(std::string(bytes), "ranks.tiktoken", "o200k");
   const std::string text = repair_utf8(bytes);
   std::vector<TokenId> ids;
   tokenizer->make_encoder()->encode(text, ids);

@@ -5,7 +5,7 @@
 namespace bloomery {
 
 void fuzz_input(std::span<const std::byte> input) {
-  use_tokenizer(*read_hf_tokenizer(as_text(input), "fuzz.json"));
+  use_tokenizer(*read_hf_tokenizer(std::string(as_text(input)), "fuzz.json"));
 }
 
 }  // namespace bloomery

@@ -5,7 +5,7 @@
 namespace bloomery {
 
 void fuzz_input(std::span<const std::byte> input) {
-  use_tokenizer(*parse_wordpiece(as_text(input), "fuzz.txt"));
+  use_tokenizer(*parse_wordpiece(std::string(as_text(input)), "fuzz.txt"));
 }
 
 }  // namespace bloomery

@@ -1,7 +1,7 @@
 #include "data/input/json_line.h"
 
 #include "base/error.h"
-#include "data/input/json_scan.h"
+#include "base/json_scan.h"
 #include "tokenizer/utf8.h"
 
 namespace bloomery {

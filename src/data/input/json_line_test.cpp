@@ -6,7 +6,7 @@
 #include <optional>
 #include <random>
 
-#include "data/input/json_scan.h"
+#include "base/json_scan.h"
 
 namespace bloomery {
 namespace {

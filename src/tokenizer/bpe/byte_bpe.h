@@ -5,20 +5,22 @@
 #include <bitset>
 #include <cstdint>
 #include <optional>
-#include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
-#include "tokenizer/bpe/byte_vocabulary.h"
-#include "tokenizer/bpe/merge.h"
-#include "tokenizer/bpe/pair_table.h"
+#include "tokenizer/bpe/merge_rules.h"
 #include "tokenizer/bpe/part_merger.h"
 #include "tokenizer/bpe/split_pattern.h"
 #include "tokenizer/bpe/word_cache.h"
 #include "tokenizer/tokenizer.h"
+#include "tokenizer/vocabulary.h"
 
 namespace bloomery {
+
+// Two tokens that join.
+struct TokenMerge {
+  TokenId left, right, result;
+};
 
 struct ByteBpeOptions {
   // A piece that is a token is that token, even where merging would not arrive at it: tiktoken's
@@ -31,36 +33,37 @@ struct ByteBpeOptions {
 // The model: immutable and shared by threads.
 class ByteBpe {
  public:
-  // `merges` name tokens of the vocabulary by id; no two pairs have the same rank.
-  ByteBpe(std::vector<ByteToken> vocabulary, std::span<const Merge> merges,
-          const ByteBpeOptions& options);
+  // `tokens` have their bytes as spelling. `merges` name them by id, the first joins first; the
+  // result of each is its two parts joined.
+  ByteBpe(Vocabulary tokens, const std::vector<TokenMerge>& merges, const ByteBpeOptions& options);
 
-  const ByteVocabulary& vocabulary() const { return vocabulary_; }
-  // The bytes of the ids one after another. An id outside the vocabulary is an Error.
-  std::string decode(std::span<const TokenId> ids) const;
+  const Vocabulary& tokens() const { return tokens_; }
 
  private:
   friend class ByteBpeEncoder;
 
-  void number_parts(std::span<const Merge> merges);
-  void note_neighbours();
+  // While merging, a part is a byte or, from kFirstToken on, a token.
+  static constexpr std::uint32_t kFirstToken = 256;
+  TokenId id_of_part(std::uint32_t part) const {
+    return part < kFirstToken ? id_of_byte_[part] : static_cast<TokenId>(part - kFirstToken);
+  }
 
-  ByteVocabulary vocabulary_;
+  Vocabulary tokens_;
   ByteBpeOptions options_;
-  // While merging, a part is a number: below 256 a byte, above that the merges in their order, so
-  // that the number of a merged part is also its rank.
-  PairTable pairs_;
-  std::vector<TokenId> id_of_part_;
-  std::vector<bool> merges_to_itself_;  // by index in the vocabulary: merging its bytes gives it
-  std::bitset<256 * 256> may_join_;     // two bytes that are neighbours inside some merged token
-  bool drops_bytes_ = false;            // some byte is no token and left out
+  MergeRules rules_;
+  TokenId id_of_byte_[kFirstToken];
+  std::bitset<256 * 256> may_join_;  // two bytes that are neighbours inside some merged token
+  bool drops_bytes_ = false;         // some byte is no token and left out
 };
 
 // One thread's way to encode: the model with a cache of words and scratch memory.
 class ByteBpeEncoder {
  public:
   // The model must outlive the encoder.
-  ByteBpeEncoder(const ByteBpe& model, SplitPattern pattern) : model_(model), pattern_(pattern) {}
+  ByteBpeEncoder(const ByteBpe& model, SplitPattern pattern)
+      : model_(model),
+        pattern_(pattern),
+        reached_(static_cast<std::size_t>(model.tokens_.end_id())) {}
 
   // Splits the text, which must be valid UTF-8, by the pattern and appends the ids of its pieces.
   void encode(std::string_view text, std::vector<TokenId>& ids);
@@ -73,18 +76,30 @@ class ByteBpeEncoder {
   // piece may be a token is not for it.
   enum class Kind : bool { piece, segment };
 
+  // A piece or segment, with its key if it is short enough for one.
+  struct Word {
+    std::string_view bytes;
+    WordKey key;
+  };
+  static Word word_at(std::string_view text, std::size_t begin, std::size_t end, Kind kind);
+
   template <class Scanner>
   void encode_pieces(std::string_view text, Output& output);
-  void add(std::string_view bytes, std::size_t readable, Kind kind, Output& output);
+  void add(const Word& word, Kind kind, Output& output);
   void add_new(std::string_view bytes, Kind kind, Output& output);
   void add_segments(std::string_view piece, Output& output);
   void add_merged(std::string_view bytes, Output& output);
+  bool is_reached(std::string_view bytes, TokenId token);
+  std::size_t merge(std::string_view bytes);
 
   const ByteBpe& model_;
   SplitPattern pattern_;
   WordCache cache_;
   std::vector<std::uint32_t> parts_;
   PartMerger merger_;
+  // Whether merging the bytes of a token gives the token, found out when it is first met.
+  enum class Reached : std::uint8_t { unknown, yes, no };
+  std::vector<Reached> reached_;  // by id
 };
 
 }  // namespace bloomery

@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "base/error.h"
 #include "tokenizer/bpe/byte_bpe.h"
 #include "tokenizer/bpe/scanners.h"
 
@@ -46,46 +45,68 @@ void ByteBpeEncoder::encode(std::string_view text, std::vector<TokenId>& ids) {
 
 void ByteBpeEncoder::encode_piece(std::string_view piece, std::vector<TokenId>& ids) {
   Output output(ids, piece.size());
-  if (!piece.empty()) add(piece, piece.size(), Kind::piece, output);
+  if (!piece.empty()) add(word_at(piece, 0, piece.size(), Kind::piece), Kind::piece, output);
 }
 
+inline ByteBpeEncoder::Word ByteBpeEncoder::word_at(std::string_view text, std::size_t begin,
+                                                    std::size_t end, Kind kind) {
+  const std::string_view bytes = text.substr(begin, end - begin);
+  if (bytes.size() > WordKey::kMaxLength) return {bytes, {}};
+  return {bytes,
+          WordKey::of(bytes.data(), bytes.size(), text.size() - begin, kind == Kind::segment)};
+}
+
+// Some pieces ahead of those that are looked up, so that the cache's memory is there by then.
 template <class Scanner>
 void ByteBpeEncoder::encode_pieces(std::string_view text, Output& output) {
+  constexpr std::size_t kAhead = 16;
+  Word words[kAhead];
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = Scanner::next(text, at);
-    add(text.substr(at, end - at), text.size() - at, Kind::piece, output);
-    at = end;
+    std::size_t count = 0;
+    for (; count < kAhead && at < text.size(); ++count) {
+      const std::size_t end = Scanner::next(text, at);
+      words[count] = word_at(text, at, end, Kind::piece);
+      cache_.prefetch(words[count].key);
+      at = end;
+    }
+    for (std::size_t i = 0; i < count; ++i) add(words[i], Kind::piece, output);
   }
 }
 
-inline void ByteBpeEncoder::add(std::string_view bytes, std::size_t readable, Kind kind,
-                                Output& output) {
-  if (bytes.size() > WordKey::kMaxLength) {
-    add_new(bytes, kind, output);
+inline void ByteBpeEncoder::add(const Word& word, Kind kind, Output& output) {
+  if (word.bytes.size() > WordKey::kMaxLength) {
+    add_new(word.bytes, kind, output);
     return;
   }
-  const WordKey key = WordKey::of(bytes.data(), bytes.size(), readable, kind == Kind::segment);
-  const std::size_t found = cache_.find(key, output.room(WordCache::kMaxIds));
+  const std::size_t found = cache_.find(word.key, output.room(WordCache::kMaxIds));
   if (found > 0) [[likely]] {
     output.advance(found);
     return;
   }
   const std::size_t start = output.size();
-  add_new(bytes, kind, output);
-  cache_.insert(key, output.since(start));
+  add_new(word.bytes, kind, output);
+  cache_.insert(word.key, output.since(start));
 }
 
 void ByteBpeEncoder::add_new(std::string_view bytes, Kind kind, Output& output) {
-  const std::uint32_t index = model_.vocabulary_.index_of(bytes);
-  if (index != ByteVocabulary::kNotFound &&
-      (model_.merges_to_itself_[index] ||
-       (model_.options_.whole_piece_first && kind == Kind::piece))) {
-    output.push(model_.vocabulary_.token(index).id);
+  const TokenId token = model_.tokens_.id_of(bytes);
+  if (token >= 0 &&
+      ((model_.options_.whole_piece_first && kind == Kind::piece) || is_reached(bytes, token))) {
+    output.push(token);
   } else if (kind == Kind::piece && bytes.size() > WordKey::kMaxLength) {
     add_segments(bytes, output);
   } else {
     add_merged(bytes, output);
   }
+}
+
+bool ByteBpeEncoder::is_reached(std::string_view bytes, TokenId token) {
+  Reached& reached = reached_[static_cast<std::size_t>(token)];
+  if (reached == Reached::unknown) {
+    const bool is_token = merge(bytes) == 1 && model_.id_of_part(parts_[0]) == token;
+    reached = is_token ? Reached::yes : Reached::no;
+  }
+  return reached == Reached::yes;
 }
 
 void ByteBpeEncoder::add_segments(std::string_view piece, Output& output) {
@@ -96,23 +117,26 @@ void ByteBpeEncoder::add_segments(std::string_view piece, Output& output) {
                          static_cast<unsigned char>(piece[at])]) {
       continue;
     }
-    add(piece.substr(start, at - start), piece.size() - start, Kind::segment, output);
+    add(word_at(piece, start, at, Kind::segment), Kind::segment, output);
     start = at;
   }
 }
 
-void ByteBpeEncoder::add_merged(std::string_view bytes, Output& output) {
-  check(bytes.size() <= INT32_MAX, "a text has ", bytes.size(),
-        " bytes without a place to divide them; at most ", INT32_MAX, " are supported");
+// Leaves the parts that the bytes become in parts_, and returns how many.
+std::size_t ByteBpeEncoder::merge(std::string_view bytes) {
   parts_.clear();
   for (const char byte : bytes) {
     const auto part = static_cast<unsigned char>(byte);
-    if (!model_.drops_bytes_ || model_.id_of_part_[part] >= 0) parts_.push_back(part);
+    if (!model_.drops_bytes_ || model_.id_of_byte_[part] >= 0) parts_.push_back(part);
   }
-  const std::size_t count = merger_.merge(model_.pairs_, parts_.data(), parts_.size());
+  return merger_.merge(model_.rules_, parts_.data(), parts_.size());
+}
+
+void ByteBpeEncoder::add_merged(std::string_view bytes, Output& output) {
+  const std::size_t count = merge(bytes);
   TokenId* ids = output.room(count);
   for (std::size_t i = 0; i < count; ++i) {
-    ids[i] = model_.id_of_part_[parts_[i]];
+    ids[i] = model_.id_of_part(parts_[i]);
   }
   output.advance(count);
 }

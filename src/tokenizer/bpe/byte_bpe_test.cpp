@@ -5,17 +5,53 @@
 #include <algorithm>
 #include <chrono>
 #include <random>
-#include <set>
-
-#include "base/error.h"
 
 namespace bloomery {
 namespace {
 
+struct ByteToken {
+  std::string bytes;
+  TokenId id;
+};
+
 struct Model {
   std::vector<ByteToken> tokens;
-  std::vector<Merge> merges;
+  std::vector<TokenMerge> merges;
 };
+
+ByteBpe made(const std::vector<ByteToken>& tokens, const std::vector<TokenMerge>& merges,
+             const ByteBpeOptions& options = {}) {
+  Vocabulary vocabulary;
+  for (const auto& [bytes, id] : tokens) vocabulary.add(bytes, id);
+  return ByteBpe(std::move(vocabulary), merges, options);
+}
+
+std::string decoded(const ByteBpe& bpe, const std::vector<TokenId>& ids) {
+  std::string text;
+  for (const TokenId id : ids) text += *bpe.tokens().piece(id);
+  return text;
+}
+
+// The definition: join the leftmost pair of the first rule until no pair joins.
+std::vector<TokenId> merged_by_definition(const Model& model, std::vector<TokenId> parts) {
+  for (;;) {
+    std::size_t best = model.merges.size(), place = 0;
+    for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
+      for (std::size_t rank = model.merges.size(); rank-- > 0;) {
+        if (model.merges[rank].left != parts[i] || model.merges[rank].right != parts[i + 1])
+          continue;
+        if (rank < best) {
+          best = rank;
+          place = i;
+        }
+        break;  // of equal pairs the last counts
+      }
+    }
+    if (best == model.merges.size()) return parts;
+    parts[place] = model.merges[best].result;
+    parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(place) + 1);
+  }
+}
 
 Model all_bytes() {
   Model model;
@@ -30,7 +66,7 @@ Model all_bytes() {
 Model random_model(std::mt19937& random, int letters, int count) {
   Model model = all_bytes();
   std::vector<ByteToken> pool(model.tokens.begin() + 'a', model.tokens.begin() + 'a' + letters);
-  for (int rank = 0; rank < count; ++rank) {
+  for (int i = 0; i < count; ++i) {
     const ByteToken left = pool[random() % pool.size()], right = pool[random() % pool.size()];
     const std::string bytes = left.bytes + right.bytes;
     if (bytes.size() > 40) continue;
@@ -42,7 +78,7 @@ Model random_model(std::mt19937& random, int letters, int count) {
       model.tokens.push_back(whole);
       pool.push_back(whole);
     }
-    model.merges.push_back({left.id, right.id, whole.id, rank});
+    model.merges.push_back({left.id, right.id, whole.id});
   }
   return model;
 }
@@ -58,20 +94,18 @@ TEST(ByteBpe, EncodesAsMergingEveryByteDoes) {
   for (int round = 0; round < 40; ++round) {
     const int letters = 2 + static_cast<int>(random() % 5);
     const Model model = random_model(random, letters, 150);
-    const MergeTable definition(model.merges);
-    const ByteBpe bpe(model.tokens, model.merges, {});
+    const ByteBpe bpe = made(model.tokens, model.merges, {});
     ByteBpeEncoder encoder(bpe, SplitPattern::none);
-    MergeScratch scratch;
     for (int i = 0; i < 300; ++i) {
       // Lengths on both sides of the cache's limit and of the limit for scanning.
       const std::string text = random_text(random, letters, 1 + random() % (i % 3 == 0 ? 300 : 24));
       std::vector<TokenId> expected;
       for (const char byte : text) expected.push_back(255 - static_cast<unsigned char>(byte));
-      definition.apply(expected, scratch);
+      expected = merged_by_definition(model, expected);
       std::vector<TokenId> ids;
       encoder.encode(text, ids);
       ASSERT_EQ(ids, expected) << text;
-      ASSERT_EQ(bpe.decode(ids), text);
+      ASSERT_EQ(decoded(bpe, ids), text);
     }
   }
 }
@@ -79,7 +113,7 @@ TEST(ByteBpe, EncodesAsMergingEveryByteDoes) {
 TEST(ByteBpe, MoreWordsThanTheCacheHolds) {
   std::mt19937 random(4);
   const Model model = random_model(random, 5, 60);
-  const ByteBpe bpe(model.tokens, model.merges, {});
+  const ByteBpe bpe = made(model.tokens, model.merges, {});
   ByteBpeEncoder with_cache(bpe, SplitPattern::none);
   std::vector<std::string> words;
   for (int i = 0; i < 60'000; ++i) words.push_back(random_text(random, 5, 1 + random() % 15));
@@ -87,7 +121,7 @@ TEST(ByteBpe, MoreWordsThanTheCacheHolds) {
     for (std::size_t i = 0; i < words.size(); i += pass == 0 ? 1 : 97) {
       std::vector<TokenId> ids, again;
       with_cache.encode_piece(words[i], ids);
-      ASSERT_EQ(bpe.decode(ids), words[i]);
+      ASSERT_EQ(decoded(bpe, ids), words[i]);
       if (pass == 0) continue;
       ByteBpeEncoder fresh(bpe, SplitPattern::none);
       fresh.encode_piece(words[i], again);
@@ -101,7 +135,7 @@ TEST(ByteBpe, ATokenThatMergingDoesNotReach) {
   model.tokens.push_back({"abc", 300});
   model.tokens.push_back({"abcabcabcabcabcabc", 301});  // too long for the cache
   for (const bool whole : {false, true}) {
-    const ByteBpe bpe(model.tokens, {}, {.whole_piece_first = whole});
+    const ByteBpe bpe = made(model.tokens, {}, {.whole_piece_first = whole});
     ByteBpeEncoder encoder(bpe, SplitPattern::gpt2);
     std::vector<TokenId> ids;
     encoder.encode("abc", ids);
@@ -117,9 +151,9 @@ TEST(ByteBpe, ATokenThatMergingDoesNotReach) {
 
 TEST(ByteBpe, BytesWithoutAToken) {
   const std::vector<ByteToken> tokens = {{"a", 0}, {"b", 1}, {"ab", 2}, {"?", 3}};
-  const std::vector<Merge> merges = {{0, 1, 2, 0}};
-  const ByteBpe dropping(tokens, merges, {});
-  const ByteBpe marking(tokens, merges, {.unknown = 3});
+  const std::vector<TokenMerge> merges = {{0, 1, 2}};
+  const ByteBpe dropping = made(tokens, merges);
+  const ByteBpe marking = made(tokens, merges, {.unknown = 3});
   std::vector<TokenId> dropped, marked;
   ByteBpeEncoder(dropping, SplitPattern::none).encode("axbx", dropped);
   ByteBpeEncoder(marking, SplitPattern::none).encode("axbx", marked);
@@ -130,28 +164,15 @@ TEST(ByteBpe, BytesWithoutAToken) {
 TEST(ByteBpe, ALongPieceTakesNoQuadraticTime) {
   std::mt19937 random(5);
   const Model model = random_model(random, 2, 100);
-  const ByteBpe bpe(model.tokens, model.merges, {});
+  const ByteBpe bpe = made(model.tokens, model.merges, {});
   ByteBpeEncoder encoder(bpe, SplitPattern::gpt2);
   for (const std::string& text : {std::string(1'000'000, 'a'), random_text(random, 2, 1'000'000)}) {
     std::vector<TokenId> ids;
     const auto start = std::chrono::steady_clock::now();
     encoder.encode(text, ids);
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
-    EXPECT_EQ(bpe.decode(ids), text);
+    EXPECT_EQ(decoded(bpe, ids), text);
   }
-}
-
-TEST(ByteBpe, RefusesWhatDoesNotFit) {
-  const std::vector<ByteToken> tokens = {{"a", 0}, {"b", 1}, {"ab", 2}};
-  EXPECT_THROW(ByteBpe(tokens, std::vector<Merge>{{0, 9, 2, 0}}, {}), Error);
-  EXPECT_THROW(ByteBpe(tokens, std::vector<Merge>{{1, 0, 2, 0}}, {}), Error);
-  EXPECT_THROW(ByteBpe({{"a", 0}, {"b", 0}}, {}, {}), Error);
-  EXPECT_THROW(ByteBpe({{"a", 0}, {"a", 1}}, {}, {}), Error);
-  EXPECT_THROW(ByteBpe({{"a", -1}}, {}, {}), Error);
-  EXPECT_THROW(ByteBpe({{"a", 2'000'000'000}}, {}, {}), Error);
-  const ByteBpe bpe(tokens, {}, {});
-  EXPECT_THROW(bpe.decode(std::vector<TokenId>{3}), Error);
-  EXPECT_THROW(bpe.decode(std::vector<TokenId>{-1}), Error);
 }
 
 }  // namespace

@@ -1,78 +1,28 @@
 #include "tokenizer/bpe/gpt2.h"
 
 #include <nlohmann/json.hpp>
-#include <unordered_map>
 
 #include "base/error.h"
 #include "base/file.h"
-#include "tokenizer/bpe/byte_alphabet.h"
-#include "tokenizer/bpe/byte_tokenizer.h"
+#include "tokenizer/hf/hf_tokenizer.h"
+#include "tokenizer/hf/model_tables.h"
 
 namespace bloomery {
-namespace {
 
-constexpr char kEndOfText[] = "<|endoftext|>";
-
-using Ids = std::unordered_map<std::string, TokenId>;  // by spelling
-
-Ids parse_vocabulary(std::string_view text, const std::string& name) {
-  const nlohmann::json file = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  check(!file.is_discarded(), name, " is not valid JSON");
-  check(file.is_object() && !file.empty(), name,
-        " is not a vocabulary: a JSON object that gives each token its id is expected");
-  Ids ids;
-  ids.reserve(file.size());
-  for (const auto& [piece, id] : file.items()) {
-    check(id.is_number_integer() && id.get<std::int64_t>() >= 0 &&
-              id.get<std::int64_t>() <= INT32_MAX,
-          name, ": the id of token '", piece, "' is ", id.dump(),
-          "; an integer from 0 is expected");
-    ids.emplace(piece, id.get<TokenId>());
-  }
-  return ids;
+void read_merges_txt(std::string_view text, const std::string& name, hf::ModelTables& tables) {
+  tables.merges_kind = hf::ModelTables::Kind::array;
+  tables.merges_name = name;
+  std::int64_t number = 0;
+  hf::each_line(text, [&](std::string_view line) {
+    ++number;
+    if (line.empty() || line.starts_with("#version")) return;
+    const std::size_t space = line.find(' ');
+    check(space != line.npos && space > 0 && space + 1 < line.size() &&
+              line.find(' ', space + 1) == line.npos,
+          name, ", line ", number, ": '", line, "' is not two tokens with a space between");
+    tables.merges.push_back({line.substr(0, space), line.substr(space + 1), number});
+  });
 }
-
-// The merges of the lines between the first, which is a version, and what follows the last newline,
-// which should be nothing: Megatron leaves out both, whatever they are.
-class MergesFile {
- public:
-  MergesFile(std::string_view rest, const std::string& name, const Ids& ids)
-      : name_(name), ids_(ids) {
-    for (std::int64_t line = 1;; ++line) {
-      const std::size_t end = rest.find('\n');
-      if (end == std::string_view::npos) break;
-      if (line > 1) add(rest.substr(0, end), line);
-      rest.remove_prefix(end + 1);
-    }
-  }
-  const std::vector<Merge>& merges() const { return merges_; }
-
- private:
-  void add(std::string_view text, std::int64_t line) {
-    if (text.ends_with('\r')) text.remove_suffix(1);
-    if (text.empty()) return;
-    const std::size_t space = text.find(' ');
-    check(space != std::string_view::npos && space > 0 && space + 1 < text.size() &&
-              text.find(' ', space + 1) == std::string_view::npos,
-          name_, ", line ", line, ": '", text, "' is not two tokens with a space between");
-    const std::string left(text.substr(0, space)), right(text.substr(space + 1));
-    merges_.push_back({id_of(left, line), id_of(right, line), id_of(left + right, line),
-                       static_cast<std::int32_t>(merges_.size())});
-  }
-
-  TokenId id_of(const std::string& piece, std::int64_t line) const {
-    const auto found = ids_.find(piece);
-    check(found != ids_.end(), name_, ", line ", line, ": the token '", piece,
-          "' is not in the vocabulary; the merges belong to another vocabulary");
-    return found->second;
-  }
-
-  const std::string& name_;
-  const Ids& ids_;
-  std::vector<Merge> merges_;
-};
-
-}  // namespace
 
 std::shared_ptr<const Tokenizer> load_gpt2(const std::filesystem::path& vocab_file,
                                            const std::filesystem::path& merge_file) {
@@ -82,34 +32,27 @@ std::shared_ptr<const Tokenizer> load_gpt2(const std::filesystem::path& vocab_fi
                     merge_file.string());
 }
 
-std::shared_ptr<const Tokenizer> parse_gpt2(std::string_view vocabulary_text,
-                                            const std::string& vocab_name, std::string_view merges,
-                                            const std::string& merge_name) {
-  const Ids ids = parse_vocabulary(vocabulary_text, vocab_name);
-  const MergesFile file(merges, merge_name, ids);
-  std::vector<ByteToken> vocabulary, extra;
-  for (const auto& [piece, id] : ids) {
-    std::optional<std::string> bytes = unspell_bytes(piece);
-    if (bytes && !bytes->empty()) {
-      vocabulary.push_back({std::move(*bytes), id});
-    } else {
-      extra.push_back({piece, id});
-    }
-  }
-  SpecialTokens special;
-  std::vector<ByteToken> in_text;
-  if (const auto eod = ids.find(kEndOfText); eod != ids.end()) {
-    special.eod = special.eos = special.bos = special.unk = eod->second;
-    in_text.push_back({kEndOfText, eod->second});
-  }
-  return std::make_shared<ByteTokenizer>(ByteTokenizerParts{
-      .model = ByteBpe(std::move(vocabulary), file.merges(), {.unknown = 0}),
-      .pattern = SplitPattern::gpt2,
-      .extra = std::move(extra),
-      .in_text = std::move(in_text),
-      .spelled = true,
-      .special = special,
-  });
+std::shared_ptr<const Tokenizer> parse_gpt2(std::string vocabulary, const std::string& vocab_name,
+                                            std::string merges, const std::string& merge_name) {
+  hf::ModelTables tables;
+  tables.unique_ids = true;
+  tables.unknown_byte = 0;
+  hf::read_vocab_json(std::move(vocabulary), vocab_name, tables);
+  check(!tables.vocab.empty(), vocab_name, " is not a vocabulary: its JSON object is empty");
+  // The first line is a version, and what follows the last newline should be nothing: Megatron
+  // leaves out both, whatever they are.
+  merges.resize(merges.rfind('\n') + 1);
+  const std::size_t first = merges.find('\n');
+  if (first != merges.npos) merges.replace(0, first, "#version");
+  read_merges_txt(tables.keep(std::move(merges)), merge_name, tables);
+  nlohmann::json settings = {
+      {"model", {{"type", "BPE"}}},
+      {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}}},
+      {"decoder", {{"type", "ByteLevel"}}}};
+  constexpr char kEnd[] = "<|endoftext|>";
+  hf::add_known({kEnd}, tables, settings["added_tokens"]);
+  return make_hf_tokenizer(settings, tables, vocab_name,
+                           {.bos = kEnd, .eos = kEnd, .unk = kEnd, .usual = false});
 }
 
 }  // namespace bloomery

@@ -1,66 +1,76 @@
-#include "tokenizer/bpe/merge.h"
-
 #include <gtest/gtest.h>
 
 #include <random>
 
 #include "base/error.h"
+#include "tokenizer/bpe/part_merger.h"
 
 namespace bloomery {
 namespace {
 
-// The definition: join the leftmost pair of the lowest rank until no pair merges.
-std::vector<TokenId> merged_by_definition(const MergeTable& table, std::vector<TokenId> parts) {
+using Parts = std::vector<std::uint32_t>;
+
+// The definition: join the leftmost pair of the lowest rank until no pair joins.
+Parts merged_by_definition(const MergeRules& rules, Parts parts) {
   for (;;) {
-    MergeTable::Found best{MergeTable::kNone, 0};
+    std::uint32_t best = MergeRules::kNone;
     std::size_t at = 0;
     for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
-      const MergeTable::Found found = table.find(parts[i], parts[i + 1]);
-      if (found.rank < best.rank) {
-        best = found;
-        at = i;
-      }
+      const std::uint32_t found = rules.find(parts[i], parts[i + 1]);
+      if (found == MergeRules::kNone) continue;
+      if (best != MergeRules::kNone && rules.rank(found) >= rules.rank(best)) continue;
+      best = found;
+      at = i;
     }
-    if (best.rank == MergeTable::kNone) return parts;
-    parts[at] = best.result;
+    if (best == MergeRules::kNone) return parts;
+    parts[at] = rules.result(best);
     parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(at) + 1);
   }
 }
 
-// Random merges over few letters, some of equal rank, so that long texts merge a lot.
-std::vector<Merge> random_merges(std::mt19937& random, int letters, int count) {
-  std::vector<Merge> merges;
-  for (int i = 0; i < count; ++i) {
-    const auto any = [&] { return static_cast<TokenId>(random() % (letters + i)); };
-    merges.push_back({any(), any(), letters + i, i / 2});
+// Random rules over few letters, with every other test some of equal rank, so that long texts merge
+// a lot. Parts lie on both sides of the table for small ones.
+MergeRules random_rules(std::mt19937& random, std::uint32_t letters, bool equal_ranks) {
+  std::vector<MergeRule> rules;
+  std::vector<std::uint32_t> ranks;
+  for (std::uint32_t i = 0; i < 40; ++i) {
+    const auto any = [&] {
+      const std::uint32_t part = static_cast<std::uint32_t>(random()) % (letters + i);
+      return part < letters ? part : part + 240;
+    };
+    rules.push_back({any(), any(), letters + i + 240});
+    ranks.push_back(i / 2);
   }
-  return merges;
+  return MergeRules(rules, equal_ranks ? ranks : std::vector<std::uint32_t>());
 }
 
-TEST(MergeTable, FollowsTheDefinitionOnShortAndLongTexts) {
+TEST(PartMerger, FollowsTheDefinitionOnShortAndLongTexts) {
   std::mt19937 random(1);
-  MergeScratch scratch;
-  for (int round = 0; round < 300; ++round) {
-    const int letters = 2 + static_cast<int>(random() % 4);
-    const MergeTable table(random_merges(random, letters, 40));
-    std::vector<TokenId> parts(random() % 400);
-    for (TokenId& part : parts) part = static_cast<TokenId>(random() % letters);
-    const std::vector<TokenId> expected = merged_by_definition(table, parts);
-    table.apply(parts, scratch);
+  PartMerger merger;
+  for (int round = 0; round < 400; ++round) {
+    const auto letters = 2 + static_cast<std::uint32_t>(random() % 4);
+    const MergeRules rules = random_rules(random, letters, round % 2 == 0);
+    Parts parts(random() % 400);
+    for (std::uint32_t& part : parts) part = static_cast<std::uint32_t>(random()) % letters;
+    const Parts expected = merged_by_definition(rules, parts);
+    parts.resize(merger.merge(rules, parts.data(), parts.size()));
     ASSERT_EQ(parts, expected);
   }
 }
 
-TEST(MergeTable, UnknownPairsDoNotMerge) {
-  const Merge merges[] = {{0, 1, 2, 0}};
-  const MergeTable table(merges);
-  EXPECT_EQ(table.find(0, 1).result, 2);
-  EXPECT_EQ(table.find(1, 0).rank, MergeTable::kNone);
+TEST(MergeRules, TheLastOfEqualPairsCounts) {
+  const MergeRules rules({{0, 1, 2}, {500, 1, 3}, {0, 1, 4}, {500, 1, 5}});
+  EXPECT_EQ(rules.result(rules.find(0, 1)), 4u);
+  EXPECT_EQ(rules.result(rules.find(500, 1)), 5u);
+  EXPECT_EQ(rules.find(1, 0), MergeRules::kNone);
+  EXPECT_EQ(rules.find(1, 500), MergeRules::kNone);
 }
 
-TEST(MergeTable, RefusesPiecesWhosePlacesDoNotFit) {
-  EXPECT_NO_THROW(check_num_parts(MergeTable::kMostParts));
-  EXPECT_THROW(check_num_parts(MergeTable::kMostParts + 1), Error);
+TEST(MergeRules, RefusesWhatDoesNotFit) {
+  EXPECT_NO_THROW(MergeRules({{0, 1, MergeRules::kMaxParts - 1}}));
+  EXPECT_THROW(MergeRules({{0, 1, MergeRules::kMaxParts}}), Error);
+  PartMerger merger;
+  EXPECT_THROW(merger.merge(MergeRules(), nullptr, PartMerger::kMostParts + 1), Error);
 }
 
 }  // namespace

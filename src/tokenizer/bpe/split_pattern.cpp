@@ -1,5 +1,6 @@
 #include "tokenizer/bpe/split_pattern.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "tokenizer/bpe/scanners.h"
@@ -65,6 +66,12 @@ std::optional<SplitPattern> pattern_named(std::string_view name) {
     if (known == name) return pattern;
   }
   return std::nullopt;
+}
+
+std::string name_of(SplitPattern pattern) {
+  const auto found =
+      std::ranges::find(kNames, pattern, &std::pair<std::string_view, SplitPattern>::second);
+  return std::string(found->first);
 }
 
 std::vector<std::string> pattern_names() {

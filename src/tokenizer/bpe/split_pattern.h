@@ -25,6 +25,7 @@ enum class SplitPattern {
 
 // "gpt2", "cl100k", ...: what --pattern takes.
 std::optional<SplitPattern> pattern_named(std::string_view name);
+std::string name_of(SplitPattern pattern);
 std::vector<std::string> pattern_names();
 
 // The pattern that this regular expression describes, in any of the spellings that are in use

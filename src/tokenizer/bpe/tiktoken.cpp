@@ -1,12 +1,14 @@
 #include "tokenizer/bpe/tiktoken.h"
 
 #include <charconv>
-#include <functional>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "tokenizer/base64.h"
-#include "tokenizer/bpe/byte_tokenizer.h"
+#include "tokenizer/bpe/split_pattern.h"
+#include "tokenizer/hf/hf_tokenizer.h"
+#include "tokenizer/hf/model_tables.h"
 
 namespace bloomery {
 namespace {
@@ -16,20 +18,20 @@ constexpr std::size_t kLongestToken = 1024;
 
 struct Known {
   std::size_t count;  // of ranks
-  SplitPattern pattern;
-  std::vector<ByteToken> special;
+  const char* pattern;
+  std::vector<std::pair<const char*, TokenId>> special;
 };
 
 const Known* known_by_count(std::size_t count) {
   static const Known kKnown[] = {
       {100256,
-       SplitPattern::cl100k,
+       "cl100k",
        {{"<|endoftext|>", 100257},
         {"<|fim_prefix|>", 100258},
         {"<|fim_middle|>", 100259},
         {"<|fim_suffix|>", 100260},
         {"<|endofprompt|>", 100276}}},
-      {199998, SplitPattern::o200k, {{"<|endoftext|>", 199999}, {"<|endofprompt|>", 200018}}},
+      {199998, "o200k", {{"<|endoftext|>", 199999}, {"<|endofprompt|>", 200018}}},
   };
   for (const Known& known : kKnown) {
     if (known.count == count) return &known;
@@ -37,64 +39,44 @@ const Known* known_by_count(std::size_t count) {
   return nullptr;
 }
 
-std::optional<ByteToken> parse_line(std::string_view line) {
+// The bytes of a line go to the end of `bytes`, its rank is what is returned; empty: no such line.
+std::string_view parse_line(std::string_view line, std::string& bytes) {
   const std::size_t space = line.find(' ');
-  if (space == std::string_view::npos) return std::nullopt;
-  std::optional<std::string> bytes = from_base64(line.substr(0, space));
-  const char* end = line.data() + line.size();
+  if (space == std::string_view::npos) return {};
+  const std::string_view digits = line.substr(space + 1);
   TokenId rank = 0;
-  const auto parsed = std::from_chars(line.data() + space + 1, end, rank);
-  if (!bytes || bytes->empty() || parsed.ec != std::errc() || parsed.ptr != end || rank < 0)
-    return std::nullopt;
-  return ByteToken{std::move(*bytes), rank};
+  const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
+  const std::size_t before = bytes.size();
+  const bool good = append_base64(line.substr(0, space), bytes) && bytes.size() > before &&
+                    parsed.ec == std::errc() && parsed.ptr == digits.data() + digits.size() &&
+                    rank >= 0;
+  return good ? digits : std::string_view();
 }
 
-// Calls add(line, number) for each line that is not empty.
-void each_line(std::string_view text, const std::function<void(std::string_view, int)>& add) {
-  for (int number = 1; !text.empty(); ++number) {
-    std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(line.size() + 1, text.size()));
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    if (!line.empty()) add(line, number);
-  }
-}
-
-std::vector<ByteToken> parse_ranks(std::string_view text, const std::string& name) {
-  std::vector<ByteToken> tokens;
-  each_line(text, [&](std::string_view line, int number) {
-    std::optional<ByteToken> token = parse_line(line);
-    check(token.has_value(), name, ", line ", number,
+hf::ModelTables parse_ranks(std::string text, const std::string& name) {
+  hf::ModelTables tables;
+  tables.vocab_kind = hf::ModelTables::Kind::object;
+  tables.raw_bytes = tables.unique_ids = tables.added_ids = true;
+  std::string& bytes = tables.kept.emplace_back();
+  bytes.reserve(text.size());  // so that it stays where it is
+  int number = 0;
+  hf::each_line(tables.keep(std::move(text)), [&](std::string_view line) {
+    ++number;
+    if (line.empty()) return;
+    const std::size_t before = bytes.size();
+    const std::string_view rank = parse_line(line, bytes);
+    check(!rank.empty(), name, ", line ", number,
           ": a token in base64, a space and its rank are expected");
-    check(token->bytes.size() <= kLongestToken, name, ", line ", number, ": a token of ",
-          token->bytes.size(), " bytes; at most ", kLongestToken, " are supported");
-    tokens.push_back(std::move(*token));
+    const std::size_t size = bytes.size() - before;
+    check(size <= kLongestToken, name, ", line ", number, ": a token of ", size, " bytes; at most ",
+          kLongestToken, " are supported");
+    tables.vocab.push_back({{bytes.data() + before, size}, rank});
   });
-  check(!tokens.empty(), name, " has no ranks");
-  return tokens;
+  check(!tables.vocab.empty(), name, " has no ranks");
+  return tables;
 }
 
-// tiktoken merges any two neighbours that together are a token, by that token's rank.
-std::vector<Merge> merges_of(const std::vector<ByteToken>& tokens) {
-  const ByteVocabulary vocabulary(tokens);
-  for (int byte = 0; byte < 256; ++byte) {
-    const char letter = static_cast<char>(byte);
-    check(vocabulary.find({&letter, 1}).has_value(), "the rank file has no token for the byte ",
-          byte, "; every byte must have one");
-  }
-  std::vector<Merge> merges;
-  for (const ByteToken& token : tokens) {
-    const std::string_view bytes = token.bytes;
-    for (std::size_t at = 1; at < bytes.size(); ++at) {
-      const std::optional<TokenId> left = vocabulary.find(bytes.substr(0, at));
-      if (!left) continue;
-      const std::optional<TokenId> right = vocabulary.find(bytes.substr(at));
-      if (right) merges.push_back({*left, *right, token.id, token.id});
-    }
-  }
-  return merges;
-}
-
-SplitPattern chosen_pattern(const std::string& file, const std::string& name, std::size_t count) {
+std::string chosen_pattern(const std::string& file, const std::string& name, std::size_t count) {
   std::string names;
   for (const std::string& known : pattern_names()) {
     names += (names.empty() ? "" : ", ") + known;
@@ -104,7 +86,7 @@ SplitPattern chosen_pattern(const std::string& file, const std::string& name, st
     if (!pattern) pattern = known_pattern(name, regex::Dialect::rust);
     check(pattern.has_value(), "--pattern '", name, "' is not known; give one of ", names,
           " or the regular expression of one of them");
-    return *pattern;
+    return name_of(*pattern);
   }
   const Known* known = known_by_count(count);
   check(known != nullptr, file, " has ", count,
@@ -121,25 +103,29 @@ std::shared_ptr<const Tokenizer> load_tiktoken(const std::filesystem::path& path
   return parse_tiktoken(read_file(path), path.string(), pattern);
 }
 
-std::shared_ptr<const Tokenizer> parse_tiktoken(std::string_view text, const std::string& name,
+std::shared_ptr<const Tokenizer> parse_tiktoken(std::string text, const std::string& name,
                                                 const std::string& pattern) {
-  std::vector<ByteToken> tokens = parse_ranks(text, name);
-  const std::size_t count = tokens.size();
-  const SplitPattern split = chosen_pattern(name, pattern, count);
-  const std::vector<Merge> merges = merges_of(tokens);
-  ByteTokenizerParts parts{
-      .model = ByteBpe(std::move(tokens), merges, {.whole_piece_first = true}),
-      .pattern = split,
-  };
+  const hf::ModelTables tables = parse_ranks(std::move(text), name);
+  const std::size_t count = tables.vocab.size();
+  nlohmann::json settings = {{"model", {{"type", "BPE"}, {"ignore_merges", true}}},
+                             {"pre_tokenizer",
+                              {{"type", "ByteLevel"},
+                               {"add_prefix_space", false},
+                               {"pattern", chosen_pattern(name, pattern, count)}}},
+                             {"decoder", {{"type", "ByteLevel"}}}};
+  SpecialTokenNames names{.usual = false};
   if (const Known* known = known_by_count(count)) {
-    parts.extra = parts.in_text = known->special;
-    parts.special.eod = parts.special.eos = known->special[0].id;
+    for (const auto& [content, id] : known->special) {
+      settings["added_tokens"].push_back({{"content", content}, {"id", id}, {"special", true}});
+    }
+    names.eos = known->special[0].first;
   }
-  return std::make_shared<ByteTokenizer>(std::move(parts));
+  return make_hf_tokenizer(settings, tables, name, names);
 }
 
 bool looks_like_tiktoken(std::string_view beginning) {
-  return parse_line(beginning.substr(0, beginning.find_first_of("\r\n"))).has_value();
+  std::string bytes;
+  return !parse_line(beginning.substr(0, beginning.find_first_of("\r\n")), bytes).empty();
 }
 
 }  // namespace bloomery

@@ -1,7 +1,6 @@
 #include "tokenizer/hf/added_tokens.h"
 
 #include <algorithm>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -41,66 +40,8 @@ AddedToken read_token(const nlohmann::json& object) {
 
 }  // namespace
 
-void AddedTokenMatcher::add(std::string_view pattern, std::size_t token) {
-  std::uint32_t node = 0;
-  for (const char c : pattern) {
-    const std::uint64_t key = static_cast<std::uint64_t>(node) << 8 | static_cast<unsigned char>(c);
-    const auto [edge, added] = edges_.try_emplace(key, static_cast<std::uint32_t>(nodes_.size()));
-    if (added) nodes_.push_back(kNothing);
-    node = edge->second;
-  }
-  if (nodes_[node] == kNothing) nodes_[node] = static_cast<std::uint32_t>(token);
-  const unsigned char first = byte_at(pattern, 0);
-  if (std::find(first_bytes_.begin(), first_bytes_.end(), first) == first_bytes_.end()) {
-    first_bytes_.push_back(first);
-  }
-  if (pattern.size() == 1) {
-    singles_.set(first);
-  } else {
-    begins_.set(static_cast<std::size_t>(first) << 8 | byte_at(pattern, 1));
-  }
-}
-
-std::size_t AddedTokenMatcher::next_candidate(std::string_view text, std::size_t from) const {
-  const auto may_begin = [&](std::size_t at) {
-    const unsigned char first = byte_at(text, at);
-    if (singles_[first]) return true;
-    return at + 1 < text.size() &&
-           begins_[static_cast<std::size_t>(first) << 8 | byte_at(text, at + 1)];
-  };
-  if (first_bytes_.size() == 1) {
-    while (from < text.size()) {
-      const void* found = std::memchr(text.data() + from, first_bytes_[0], text.size() - from);
-      if (found == nullptr) return text.size();
-      from = static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
-      if (may_begin(from)) return from;
-      ++from;
-    }
-    return text.size();
-  }
-  while (from < text.size() && !may_begin(from)) ++from;
-  return from;
-}
-
-AddedTokenMatcher::Found AddedTokenMatcher::find(std::string_view text, std::size_t from) const {
-  for (std::size_t at = next_candidate(text, from); at < text.size();
-       at = next_candidate(text, at + 1)) {
-    Found best{text.size(), text.size(), 0};
-    std::uint32_t node = 0;
-    for (std::size_t end = at; end < text.size();) {
-      const auto edge = edges_.find(static_cast<std::uint64_t>(node) << 8 | byte_at(text, end));
-      if (edge == edges_.end()) break;
-      node = edge->second;
-      ++end;
-      if (nodes_[node] != kNothing) best = {at, end, nodes_[node]};
-    }
-    if (best.begin == at) return best;
-  }
-  return {text.size(), text.size(), 0};
-}
-
 AddedTokens::AddedTokens(const nlohmann::json* array, const Vocabulary& vocabulary,
-                         const Normalizer* normalizer) {
+                         const Normalizer* normalizer, bool has_ids) {
   if (array == nullptr) return;
   check(array->is_array(), "added_tokens is not an array");
   auto next_id = static_cast<TokenId>(vocabulary.size());
@@ -112,7 +53,7 @@ AddedTokens::AddedTokens(const nlohmann::json* array, const Vocabulary& vocabula
       token.id = tokens_[known->second].id;
     } else {
       const std::optional<TokenId> of_model = vocabulary.find(token.content);
-      token.id = of_model ? *of_model : next_id++;
+      token.id = of_model ? *of_model : has_ids ? object.at("id").get<TokenId>() : next_id++;
     }
     token.pattern = token.content;
     if (token.normalized && normalizer != nullptr) {
@@ -136,9 +77,9 @@ AddedTokens::AddedTokens(const nlohmann::json* array, const Vocabulary& vocabula
 
 void AddedTokens::split(std::string_view text, bool normalized, bool parse_special,
                         std::vector<Part>& parts) const {
-  const AddedTokenMatcher& matcher = matchers_[normalized];
+  const TokenMatcher& matcher = matchers_[normalized];
   std::size_t done = 0;
-  AddedTokenMatcher::Found found{0, 0, 0};
+  TokenMatcher::Found found{0, 0, 0};
   while (!matcher.empty() && (found = matcher.find(text, found.end)).begin < text.size()) {
     const AddedToken& token = tokens_[found.token];
     if (token.special && !parse_special) continue;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <bitset>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -12,8 +11,9 @@
 #include <vector>
 
 #include "tokenizer/hf/normalizer.h"
-#include "tokenizer/hf/vocabulary.h"
+#include "tokenizer/token_matcher.h"
 #include "tokenizer/tokenizer.h"
+#include "tokenizer/vocabulary.h"
 
 namespace bloomery::hf {
 
@@ -28,38 +28,13 @@ struct AddedToken {
   bool special = false;
 };
 
-// Finds the tokens of a set in a text: the leftmost, and the longest of those.
-class AddedTokenMatcher {
- public:
-  // Of tokens with one pattern the first that was added is found.
-  void add(std::string_view pattern, std::size_t token);
-  bool empty() const { return nodes_.size() == 1; }
-
-  struct Found {
-    std::size_t begin, end, token;
-  };
-  // The first match at or after `from`; begin == text.size() when there is none.
-  Found find(std::string_view text, std::size_t from) const;
-
- private:
-  static constexpr std::uint32_t kNothing = ~std::uint32_t{0};
-  std::size_t next_candidate(std::string_view text, std::size_t from) const;
-
-  std::vector<std::uint32_t> nodes_{kNothing};  // the token that ends in each node of a trie
-  std::unordered_map<std::uint64_t, std::uint32_t> edges_;  // node and byte to node
-  // Which two bytes begin a pattern, and which single bytes are patterns: few places of a text
-  // pass this test.
-  std::bitset<256 * 256> begins_ = {};
-  std::bitset<256> singles_ = {};
-  std::vector<unsigned char> first_bytes_;
-};
-
 class AddedTokens {
  public:
   // From the array under "added_tokens". Ids are the model's for spellings that it has, and
-  // follow its vocabulary in the order of the array otherwise, whatever the file says.
+  // follow its vocabulary in the order of the array otherwise, whatever the file says, unless it
+  // `has_ids`.
   AddedTokens(const nlohmann::json* array, const Vocabulary& vocabulary,
-              const Normalizer* normalizer);
+              const Normalizer* normalizer, bool has_ids);
 
   // A stretch of text that is one added token, or lies between two.
   struct Part {
@@ -80,7 +55,7 @@ class AddedTokens {
   std::unordered_map<TokenId, std::size_t> by_id_;
   std::unordered_map<std::string, std::size_t> by_content_;
   TokenId end_id_ = 0;
-  std::array<AddedTokenMatcher, 2> matchers_;  // of the text as it is, of the normalised text
+  std::array<TokenMatcher, 2> matchers_;  // of the text as it is, of the normalised text
 };
 
 }  // namespace bloomery::hf

@@ -1,40 +1,40 @@
 #include "tokenizer/hf/char_classes.h"
 
-#include "tokenizer/hf/char_class_tables.h"
 #include "tokenizer/unicode/char_bits.h"
 #include "tokenizer/unicode/classes.h"
+#include "tokenizer/unicode/properties.h"
 
 namespace bloomery::hf {
 
 bool is_space(char32_t code) { return char_class(code) == CharClass::white_space; }
 
 bool is_numeric(char32_t code) {
-  static const CharBits set(kNumeric);
+  static const CharBits set("hf numbers");
   return set.contains(code);
 }
 
 bool is_word(char32_t code) {
-  static const CharBits set(kWordCharacters);
+  static const CharBits set("hf word");
   return set.contains(code);
 }
 
 bool is_punctuation(char32_t code) {
-  static const CharBits set(kPunctuation);
+  static const CharBits set("hf punctuation");
   return set.contains(code);
 }
 
 bool is_combining_mark(char32_t code) {
-  static const CharBits set(kCombiningMarks);
+  static const CharBits set("hf marks");
   return set.contains(code);
 }
 
 bool is_bert_accent(char32_t code) {
-  static const CharBits set(kBertNonspacing);
+  static const CharBits set("bert accents");
   return set.contains(code);
 }
 
 bool is_bert_control(char32_t code) {
-  static const CharBits set(kBertControls);
+  static const CharBits set("bert controls");
   return set.contains(code);
 }
 

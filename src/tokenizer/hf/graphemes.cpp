@@ -1,7 +1,7 @@
 #include "tokenizer/hf/graphemes.h"
 
-#include "tokenizer/hf/char_class_tables.h"
 #include "tokenizer/unicode/char_bits.h"
+#include "tokenizer/unicode/properties.h"
 #include "tokenizer/utf8.h"
 
 namespace bloomery::hf {
@@ -10,8 +10,9 @@ namespace {
 constexpr char32_t kJoiner = 0x200D;
 
 struct Classes {
-  CharBits controls{kGraphemeControls}, extends{kGraphemeExtends}, prepends{kGraphemePrepends},
-      consonants{kConjunctConsonants}, linkers{kConjunctLinkers}, pictographs{kPictographs};
+  CharBits controls{"grapheme controls"}, extends{"grapheme extends"},
+      prepends{"grapheme prepends"}, consonants{"conjunct consonants"}, linkers{"conjunct linkers"},
+      pictographs{"hf pictographs"};
 
   static const Classes& get() {
     static const Classes classes;

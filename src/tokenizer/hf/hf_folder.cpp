@@ -3,10 +3,13 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "tokenizer/bpe/gpt2.h"
 #include "tokenizer/hf/folder_notes.h"
 #include "tokenizer/hf/hf_tokenizer.h"
+#include "tokenizer/hf/model_tables.h"
 #include "tokenizer/sentencepiece/sentencepiece.h"
 #include "tokenizer/utf8.h"
+#include "tokenizer/wordpiece/wordpiece.h"
 
 namespace bloomery {
 namespace {
@@ -19,92 +22,60 @@ struct Notes {
   SpecialTokenNames names;
 };
 
-template <class Visit>
-void each_line(std::string_view text, const Visit& visit) {
-  while (!text.empty()) {
-    std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(line.size() + 1, text.size()));
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    visit(line);
-  }
-}
-
 std::string read_text(const fs::path& path) {
   std::string text = read_file(path);
   check(is_utf8(text), path.string(), " is not UTF-8");
   return text;
 }
 
-// Special tokens by the names that files of these kinds usually have, where the notes name none.
-void add_usual(std::initializer_list<const char*> names, const json& vocab, Notes& notes) {
-  for (const char* name : names) {
-    if (vocab.contains(name)) notes.added.push_back({{"content", name}, {"special", true}});
-  }
-}
-
 // vocab.json and merges.txt, as of GPT-2 and RoBERTa.
-json byte_level_json(const fs::path& folder, Notes& notes) {
-  json vocab = parse_tokenizer_json(read_text(folder / "vocab.json"), "vocab.json");
-  json merges = json::array();
-  each_line(read_text(folder / "merges.txt"), [&](std::string_view line) {
-    if (!line.empty() && !line.starts_with("#version")) merges.push_back(line);
-  });
-  add_usual({"<|endoftext|>", "<s>", "<pad>", "</s>", "<unk>", "<mask>"}, vocab, notes);
-  if (vocab.contains("<|endoftext|>") && !vocab.contains("<s>")) {  // GPT-2's, for everything
+json read_byte_level(const fs::path& folder, Notes& notes, hf::ModelTables& tables) {
+  hf::read_vocab_json(read_text(folder / "vocab.json"), "vocab.json", tables);
+  read_merges_txt(tables.keep(read_text(folder / "merges.txt")), "merges.txt", tables);
+  hf::add_known({"<|endoftext|>", "<s>", "<pad>", "</s>", "<unk>", "<mask>"}, tables, notes.added);
+  if (hf::has_token(tables, "<|endoftext|>") && !hf::has_token(tables, "<s>")) {
     for (std::string* name : {&notes.names.bos, &notes.names.eos, &notes.names.unk}) {
-      if (name->empty()) *name = "<|endoftext|>";
+      if (name->empty()) *name = "<|endoftext|>";  // GPT-2's, for everything
     }
   }
   const bool prefix = notes.config.value("add_prefix_space", json(false)) == json(true);
-  json root = {{"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", prefix}}},
-               {"decoder", {{"type", "ByteLevel"}}}};
-  root["model"]["type"] = "BPE";
-  root["model"]["vocab"] = std::move(vocab);  // an initializer would copy them
-  root["model"]["merges"] = std::move(merges);
-  return root;
+  return {{"model", {{"type", "BPE"}}},
+          {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", prefix}}},
+          {"decoder", {{"type", "ByteLevel"}}}};
 }
 
-// vocab.txt, as of BERT. Without a word about it, a vocabulary without capital letters is for
-// lowercased text.
-json word_piece_json(const fs::path& folder, Notes& notes) {
-  json vocab = json::object();
-  std::uint64_t count = 0;
-  each_line(read_text(folder / "vocab.txt"), [&](std::string_view line) { vocab[line] = count++; });
-  add_usual({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}, vocab, notes);
-  const auto setting = [&](const char* name, const json& otherwise) {
-    return notes.config.contains(name) ? notes.config[name] : otherwise;
+// vocab.txt, as of BERT.
+json read_word_piece(const fs::path& folder, Notes& notes, hf::ModelTables& tables) {
+  hf::each_line(tables.keep(read_text(folder / "vocab.txt")),
+                [&](std::string_view line) { tables.vocab.push_back({line}); });
+  json settings = word_piece_settings(tables);
+  json& normalizer = settings["normalizer"];
+  const auto take = [&](const char* setting, const char* field) {
+    if (notes.config.contains(setting)) normalizer[field] = notes.config[setting];
   };
-  json root = {{"normalizer",
-                {{"type", "BertNormalizer"},
-                 {"clean_text", true},
-                 {"handle_chinese_chars", setting("tokenize_chinese_chars", true)},
-                 {"strip_accents", setting("strip_accents", nullptr)},
-                 {"lowercase", setting("do_lower_case", !vocab.contains("A"))}}},
-               {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
-               {"decoder", {{"type", "WordPiece"}}}};
-  if (vocab.contains("[CLS]") && vocab.contains("[SEP]")) {
-    root["post_processor"] = {{"type", "BertProcessing"},
-                              {"cls", json::array({"[CLS]", vocab["[CLS]"]})},
-                              {"sep", json::array({"[SEP]", vocab["[SEP]"]})}};
-  }
-  root["model"]["type"] = "WordPiece";
-  root["model"]["vocab"] = std::move(vocab);  // an initializer would copy it
-  return root;
+  take("tokenize_chinese_chars", "handle_chinese_chars");
+  take("strip_accents", "strip_accents");
+  take("do_lower_case", "lowercase");
+  notes.added.insert(notes.added.end(), settings["added_tokens"].begin(),
+                     settings["added_tokens"].end());
+  settings.erase("added_tokens");
+  return settings;
 }
 
 std::shared_ptr<const Tokenizer> load_json(const fs::path& folder) {
   Notes notes;
   notes.names = hf::read_folder_notes(folder, notes.config, notes.added);
-  json root;
+  hf::ModelTables tables;
+  json settings;
   if (const fs::path file = folder / "tokenizer.json"; fs::exists(file)) {
-    root = parse_tokenizer_json(read_file(file), file.string());
+    settings = hf::read_tokenizer_json(read_file(file), file.string(), tables);
   } else if (fs::exists(folder / "merges.txt")) {
-    root = byte_level_json(folder, notes);
+    settings = read_byte_level(folder, notes, tables);
   } else {
-    root = word_piece_json(folder, notes);
+    settings = read_word_piece(folder, notes, tables);
   }
-  hf::add_tokens(notes.added, root);
-  return make_hf_tokenizer(root, folder.string(), notes.names);
+  hf::add_tokens(notes.added, settings);
+  return make_hf_tokenizer(settings, tables, folder.string(), notes.names);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "tokenizer/hf/bert_normalizer.h"
 #include "tokenizer/hf/json_fields.h"
+#include "tokenizer/hf/model_tables.h"
 #include "tokenizer/hf/pipeline.h"
 #include "tokenizer/utf8.h"
 
@@ -15,7 +16,6 @@ class HfTokenizer : public Tokenizer {
  public:
   HfTokenizer(hf::Pipeline pipeline, const SpecialTokenNames& names)
       : pipeline_(std::move(pipeline)) {
-    if (pipeline_.decoder != nullptr && pipeline_.decoder->is_byte_level()) list_bytes();
     name_special(names);
   }
 
@@ -24,13 +24,14 @@ class HfTokenizer : public Tokenizer {
   }
 
   std::string decode(std::span<const TokenId> ids) const override {
-    if (!offsets_.empty()) return decode_bytes(ids);
+    if (pipeline_.engine() != nullptr && pipeline_.decoder != nullptr &&
+        pipeline_.decoder->is_byte_level()) {
+      return decode_bytes(*pipeline_.engine(), ids);
+    }
     std::vector<std::string> tokens;
     tokens.reserve(ids.size());
     for (const TokenId id : ids) {
-      const std::string* token = spelling(id);
-      if (token == nullptr) fail_unknown(id);
-      tokens.push_back(*token);
+      tokens.emplace_back(spelling(id));
     }
     if (tokens.empty()) return {};
     if (pipeline_.decoder != nullptr) pipeline_.decoder->apply(tokens);
@@ -49,8 +50,7 @@ class HfTokenizer : public Tokenizer {
 
   std::string piece(TokenId id) const override {
     if (const hf::AddedToken* added = pipeline_.added->find(id)) return added->content;
-    const std::string* piece = pipeline_.model->vocabulary().piece(id);
-    return piece == nullptr ? std::string() : *piece;
+    return std::string(pipeline_.model->vocabulary().piece(id).value_or(""));
   }
 
   std::optional<TokenId> find(std::string_view piece) const override {
@@ -61,33 +61,21 @@ class HfTokenizer : public Tokenizer {
   const SpecialTokens& special() const override { return special_; }
 
  private:
-  // What the decoder gets for an id: the spelling under which the token is looked for. Null when
-  // no token has the id.
-  const std::string* spelling(TokenId id) const {
-    if (const hf::AddedToken* added = pipeline_.added->find(id)) return &added->pattern;
-    return pipeline_.model->vocabulary().piece(id);
+  // What the decoder gets for an id: the spelling under which the token is looked for.
+  std::string_view spelling(TokenId id) const {
+    if (const hf::AddedToken* added = pipeline_.added->find(id)) return added->pattern;
+    const auto piece = pipeline_.model->vocabulary().piece(id);
+    check(piece.has_value(), "token id ", id, " is not in the vocabulary of ", vocab_size(),
+          " tokens");
+    return *piece;
   }
 
-  [[noreturn]] void fail_unknown(TokenId id) const {
-    throw Error(concat("token id ", id, " is not in the vocabulary of ", vocab_size(), " tokens"));
-  }
-
-  void list_bytes() {
-    offsets_.push_back(0);
-    for (TokenId id = 0; id < vocab_size(); ++id) {
-      if (const std::string* token = spelling(id)) bytes_ += hf::byte_level_bytes(*token);
-      offsets_.push_back(bytes_.size());
-    }
-  }
-
-  std::string decode_bytes(std::span<const TokenId> ids) const {
+  std::string decode_bytes(const ByteBpe& engine, std::span<const TokenId> ids) const {
     std::string text;
     for (const TokenId id : ids) {
-      const auto at = static_cast<std::size_t>(id);
-      if (id < 0 || at + 1 >= offsets_.size()) fail_unknown(id);
-      const std::size_t size = offsets_[at + 1] - offsets_[at];
-      if (size == 0 && spelling(id) == nullptr) fail_unknown(id);
-      text.append(bytes_, offsets_[at], size);
+      const hf::AddedToken* added = pipeline_.added->find(id);
+      const auto bytes = added == nullptr ? engine.tokens().piece(id) : std::nullopt;
+      text += bytes ? *bytes : hf::byte_level_bytes(std::string(spelling(id)));
     }
     return is_utf8(text) ? text : repair_utf8(text);
   }
@@ -96,6 +84,7 @@ class HfTokenizer : public Tokenizer {
     const auto find_any = [&](const std::string& given,
                               std::initializer_list<const char*> usual) -> std::optional<TokenId> {
       if (!given.empty()) return find(given);
+      if (!names.usual) return std::nullopt;
       for (const char* name : usual) {
         if (const std::optional<TokenId> id = find(name)) return id;
       }
@@ -108,34 +97,12 @@ class HfTokenizer : public Tokenizer {
     special_.cls = find_any(names.cls, {"[CLS]"});
     special_.sep = find_any(names.sep, {"[SEP]"});
     special_.mask = find_any(names.mask, {"[MASK]", "<mask>"});
-    special_.eod = special_.eos ? special_.eos : special_.sep;
+    if (names.has_end) special_.eod = special_.eos ? special_.eos : special_.sep;
   }
 
   hf::Pipeline pipeline_;
   SpecialTokens special_;
-  std::string bytes_;  // of all tokens one after another, when the decoder only joins bytes
-  std::vector<std::size_t> offsets_;  // of each id in bytes_; empty when the decoder does more
 };
-
-// How deep arrays and objects stand in one another; strings are passed over.
-int nesting(std::string_view text) {
-  int depth = 0, deepest = 0;
-  bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      i += c == '\\' ? 1 : 0;
-      in_string = c != '"';
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '{' || c == '[') {
-      deepest = std::max(deepest, ++depth);
-    } else if (c == '}' || c == ']') {
-      --depth;
-    }
-  }
-  return deepest;
-}
 
 // BERT's options when normalizer and pre-tokenizer are both BERT's.
 std::optional<BertTextOptions> find_bert(const hf::Fields& fields) {
@@ -150,20 +117,20 @@ std::optional<BertTextOptions> find_bert(const hf::Fields& fields) {
   return hf::read_bert_options(cleaning);
 }
 
-hf::Pipeline read_pipeline(const nlohmann::json& root) {
+hf::Pipeline read_pipeline(const nlohmann::json& root, const hf::ModelTables& tables) {
   const hf::Fields fields(root, "tokenizer.json");
   hf::Pipeline pipeline;
   const nlohmann::json* model = fields.find("model");
   check(model != nullptr && model->is_object(),
         "not a tokenizer.json: it has no object 'model'. A vocab.json needs its merges too: "
         "--tokenizer-type GPT2BPETokenizer --vocab-file vocab.json --merge-file merges.txt");
-  pipeline.model = hf::read_model(*model);
   if (const nlohmann::json* object = fields.find("normalizer")) {
     pipeline.normalizer = hf::read_normalizer(*object);
   }
   if (const nlohmann::json* object = fields.find("pre_tokenizer")) {
     pipeline.pre_tokenizers = hf::read_pre_tokenizers(*object);
   }
+  pipeline.model = hf::read_model(*model, tables, pipeline.pre_tokenizers.leave_bytes);
   pipeline.bert = find_bert(fields);
   if (const nlohmann::json* object = fields.find("post_processor")) {
     pipeline.post_processor = hf::read_post_processor(*object);
@@ -171,37 +138,30 @@ hf::Pipeline read_pipeline(const nlohmann::json& root) {
   if (const nlohmann::json* object = fields.find("decoder")) {
     pipeline.decoder = hf::read_decoder(*object);
   }
-  pipeline.added = std::make_unique<hf::AddedTokens>(
-      fields.find("added_tokens"), pipeline.model->vocabulary(), pipeline.normalizer.get());
+  pipeline.added =
+      std::make_unique<hf::AddedTokens>(fields.find("added_tokens"), pipeline.model->vocabulary(),
+                                        pipeline.normalizer.get(), tables.added_ids);
   return pipeline;
 }
 
 }  // namespace
 
-nlohmann::json parse_tokenizer_json(std::string_view text, const std::string& name) {
-  // Components hold components; reading them takes stack.
-  constexpr int kDeepest = 100;
-  check(nesting(text) <= kDeepest, name, " nests its objects more than ", kDeepest, " deep");
-  try {
-    return nlohmann::json::parse(text);
-  } catch (const nlohmann::json::parse_error& error) {
-    throw Error(concat(name, " is not valid JSON: ", error.what()));
-  }
-}
-
-std::shared_ptr<const Tokenizer> make_hf_tokenizer(const nlohmann::json& root,
+std::shared_ptr<const Tokenizer> make_hf_tokenizer(const nlohmann::json& settings,
+                                                   const hf::ModelTables& tables,
                                                    const std::string& name,
                                                    const SpecialTokenNames& special) {
   try {
-    return std::make_shared<HfTokenizer>(read_pipeline(root), special);
+    return std::make_shared<HfTokenizer>(read_pipeline(settings, tables), special);
   } catch (const Error& error) {
     throw Error(concat(name, ": ", error.what()));
   }
 }
 
-std::shared_ptr<const Tokenizer> read_hf_tokenizer(std::string_view text, const std::string& name,
+std::shared_ptr<const Tokenizer> read_hf_tokenizer(std::string text, const std::string& name,
                                                    const SpecialTokenNames& special) {
-  return make_hf_tokenizer(parse_tokenizer_json(text, name), name, special);
+  hf::ModelTables tables;
+  const nlohmann::json settings = hf::read_tokenizer_json(std::move(text), name, tables);
+  return make_hf_tokenizer(settings, tables, name, special);
 }
 
 }  // namespace bloomery

@@ -14,16 +14,23 @@ namespace bloomery {
 
 // How the special tokens are called, where files beside the tokenizer.json say so.
 struct SpecialTokenNames {
-  std::string bos, eos, pad, unk, cls, sep, mask;
+  std::string bos = {}, eos = {}, pad = {}, unk = {}, cls = {}, sep = {}, mask = {};
+  bool usual = true;    // what has no name here may have one of the usual names
+  bool has_end = true;  // documents end with eos, or else sep
 };
 
+namespace hf {
+struct ModelTables;
+}
+
 // `text` is the file's contents and `name` what messages call it.
-std::shared_ptr<const Tokenizer> read_hf_tokenizer(std::string_view text, const std::string& name,
+std::shared_ptr<const Tokenizer> read_hf_tokenizer(std::string text, const std::string& name,
                                                    const SpecialTokenNames& special = {});
 
-// The two steps of it: an Error if the text is no JSON or too deep; a tokenizer of the contents.
-nlohmann::json parse_tokenizer_json(std::string_view text, const std::string& name);
-std::shared_ptr<const Tokenizer> make_hf_tokenizer(const nlohmann::json& root,
+// The pipeline of every kind of file: `settings` are a tokenizer.json without the tables of its
+// model.
+std::shared_ptr<const Tokenizer> make_hf_tokenizer(const nlohmann::json& settings,
+                                                   const hf::ModelTables& tables,
                                                    const std::string& name,
                                                    const SpecialTokenNames& special = {});
 

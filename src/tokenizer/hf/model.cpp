@@ -14,32 +14,21 @@ void ModelEncoder::encode_bytes(std::string_view piece, std::vector<TokenId>& id
   encode(spell_bytes(piece), ids);
 }
 
-void read_vocabulary(const nlohmann::json& object, Vocabulary& vocabulary) {
-  check(object.is_object(), "model.vocab is not an object of tokens and ids");
-  // Ids need not follow one another, but a table by id must not dwarf the file.
-  const std::size_t largest = object.size() * 16 + 65536;
-  for (const auto& [piece, id] : object.items()) {
-    check(id.is_number_unsigned() && id.get<std::uint64_t>() <= largest, "model.vocab: the id of '",
-          piece, "' is ", id.dump(), "; it must be a whole number up to ", largest);
-    vocabulary.add(piece, id.get<TokenId>());
-  }
-}
-
-std::unique_ptr<Model> read_model(const nlohmann::json& object) {
+std::unique_ptr<Model> read_model(const nlohmann::json& object, const ModelTables& tables,
+                                  bool of_bytes) {
   const Fields fields(object, "model");
   std::string type = fields.text_or("type", "");
   if (type.empty()) {
-    const nlohmann::json* vocab = fields.find("vocab");
     type = fields.find("merges") != nullptr                      ? "BPE"
-           : vocab != nullptr && vocab->is_array()               ? "Unigram"
+           : tables.vocab_kind == ModelTables::Kind::array       ? "Unigram"
            : fields.find("max_input_chars_per_word") != nullptr  ? "WordPiece"
            : fields.find("continuing_subword_prefix") != nullptr ? "WordPiece"
                                                                  : "WordLevel";
   }
-  if (type == "BPE") return std::make_unique<BpeModel>(fields);
-  if (type == "WordLevel") return read_word_level(fields);
-  if (type == "WordPiece") return read_word_piece(fields);
-  if (type == "Unigram") return read_unigram(fields);
+  if (type == "BPE") return read_bpe(fields, tables, of_bytes);
+  if (type == "WordLevel") return read_word_level(fields, tables);
+  if (type == "WordPiece") return read_word_piece(fields, tables);
+  if (type == "Unigram") return read_unigram(fields, tables);
   throw Error(concat("model of type '", type, "' is not known"));
 }
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tokenizer/hf/vocabulary.h"
+#include "tokenizer/hf/model_tables.h"
 #include "tokenizer/tokenizer.h"
 
 namespace bloomery::hf {
@@ -26,17 +26,12 @@ class Model {
   virtual ~Model() = default;
   // The encoder refers to this model, which must outlive it.
   virtual std::unique_ptr<ModelEncoder> make_encoder() const = 0;
-  const Vocabulary& vocabulary() const { return vocabulary_; }
-
- protected:
-  Vocabulary vocabulary_;
+  virtual const Vocabulary& vocabulary() const = 0;
 };
 
-// From the object under "model"; a type that is not known is an Error. Files of an old layout have
-// no type: then the fields tell.
-std::unique_ptr<Model> read_model(const nlohmann::json& object);
-
-// Reads {"token": id, ...}; ids are checked to be whole numbers that are not sparse.
-void read_vocabulary(const nlohmann::json& object, Vocabulary& vocabulary);
+// From the object under "model" and its tables; a type that is not known is an Error. Files of an
+// old layout have no type: then the fields tell. `of_bytes`: pre-tokenizers leave bytes.
+std::unique_ptr<Model> read_model(const nlohmann::json& object, const ModelTables& tables,
+                                  bool of_bytes);
 
 }  // namespace bloomery::hf

@@ -3,15 +3,18 @@
 namespace bloomery::hf {
 
 const ByteBpe* Pipeline::engine() const {
-  const auto* bpe = dynamic_cast<const BpeModel*>(model.get());
-  return bpe != nullptr && pre_tokenizers.byte_level ? bpe->bytes() : nullptr;
+  const auto* bpe = dynamic_cast<const ByteBpeModel*>(model.get());
+  return bpe != nullptr ? &bpe->engine() : nullptr;
 }
 
 PipelineEncoder::PipelineEncoder(const Pipeline& pipeline, const EncodeOptions& options)
-    : pipeline_(pipeline), options_(options), model_(pipeline.model->make_encoder()) {
-  if (const ByteBpe* engine = pipeline_.engine()) {
+    : pipeline_(pipeline), options_(options) {
+  const ByteBpe* engine = pipeline_.engine();
+  if (engine != nullptr && pipeline_.pre_tokenizers.byte_level) {
     engine_ =
         std::make_unique<ByteBpeEncoder>(*engine, pipeline_.pre_tokenizers.byte_level->pattern);
+  } else {
+    model_ = pipeline.model->make_encoder();
   }
   if (pipeline_.bert && !pipeline_.added->any(true)) {
     bert_words_ = std::make_unique<BertWordSplitter>(*pipeline_.bert);

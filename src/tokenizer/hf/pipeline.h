@@ -28,7 +28,7 @@ struct Pipeline {
   // Set when normalizer and pre-tokenizer are BERT's, which one pass over the text can do together.
   std::optional<BertTextOptions> bert;
 
-  // The byte-level engine that may take the place of pre-tokenizers and model; null: none.
+  // The engine of a model of bytes; null: another model.
   const ByteBpe* engine() const;
 };
 
@@ -45,8 +45,8 @@ class PipelineEncoder : public Encoder {
 
   const Pipeline& pipeline_;
   EncodeOptions options_;
-  std::unique_ptr<ModelEncoder> model_;
-  std::unique_ptr<ByteBpeEncoder> engine_;
+  std::unique_ptr<ByteBpeEncoder> engine_;  // scans and merges in one pass
+  std::unique_ptr<ModelEncoder> model_;     // null where the engine does all
   std::unique_ptr<BertWordSplitter> bert_words_;
   std::vector<AddedTokens::Part> parts_, normalized_parts_;
   Stretch stretch_;

@@ -148,11 +148,11 @@ class FixedLength : public PreTokenizer {
   std::int64_t length_;
 };
 
-// Bytes from here on; before that an optional space in front of each piece and GPT-2's pattern.
+// Bytes from here on; before that an optional space in front of each piece and a pattern.
 class ByteLevel : public PreTokenizer {
  public:
-  ByteLevel(bool add_prefix_space, bool use_regex)
-      : add_prefix_space_(add_prefix_space), use_regex_(use_regex) {}
+  ByteLevel(bool add_prefix_space, SplitPattern pattern)
+      : add_prefix_space_(add_prefix_space), pattern_(pattern) {}
 
   void apply(Pieces& pieces) const override {
     if (pieces.byte_level) pieces.spell_out();
@@ -162,17 +162,17 @@ class ByteLevel : public PreTokenizer {
         result += text;
       });
     }
-    if (use_regex_) split(pieces);
+    if (pattern_ != SplitPattern::none) split(pieces);
     pieces.byte_level = true;
   }
 
  private:
-  static void split(Pieces& pieces) {
+  void split(Pieces& pieces) const {
     std::vector<Piece> result;
     for (const Piece& piece : pieces.list) {
       const std::string_view text = pieces.at(piece);
       for (std::size_t at = 0; at < text.size();) {
-        const std::size_t end = piece_end(SplitPattern::gpt2, text, at);
+        const std::size_t end = piece_end(pattern_, text, at);
         result.push_back({piece.begin + at, piece.begin + end, piece.at_start && at == 0});
         at = end;
       }
@@ -180,8 +180,17 @@ class ByteLevel : public PreTokenizer {
     pieces.list = std::move(result);
   }
 
-  bool add_prefix_space_, use_regex_;
+  bool add_prefix_space_;
+  SplitPattern pattern_;
 };
+
+// GPT-2's, none, or the one that a tiktoken file is split by: those are read with its name here.
+SplitPattern byte_level_pattern(const Fields& fields) {
+  if (!fields.flag_or("use_regex", true)) return SplitPattern::none;
+  const std::optional<SplitPattern> pattern = pattern_named(fields.text_or("pattern", "gpt2"));
+  if (!pattern) fields.fail("pattern", "the name of a pattern");
+  return *pattern;
+}
 
 std::unique_ptr<PreTokenizer> read_split(const Fields& fields) {
   const nlohmann::json* pattern = fields.find("pattern");
@@ -200,11 +209,14 @@ void read_steps(const nlohmann::json& object, PreTokenizers& result) {
     for (const nlohmann::json& part : fields.array("pretokenizers")) read_steps(part, result);
   } else if (type == "ByteLevel") {
     steps.push_back(std::make_unique<ByteLevel>(fields.flag_or("add_prefix_space", true),
-                                                fields.flag_or("use_regex", true)));
+                                                byte_level_pattern(fields)));
+    result.leave_bytes = true;
   } else if (type == "Split") {
     steps.push_back(read_split(fields));
+    result.leave_bytes = false;
   } else if (type == "Metaspace") {
     steps.push_back(read_metaspace(fields));
+    result.leave_bytes = false;
   } else if (type == "BertPreTokenizer") {
     steps.push_back(std::make_unique<ClassSplit>(is_space, Behavior::removed));
     steps.push_back(std::make_unique<ClassSplit>(is_punctuation, Behavior::isolated));
@@ -246,8 +258,7 @@ std::optional<SplitPattern> whole_text_split(const Fields& fields) {
 std::optional<PreTokenizers::ByteLevelSplit> find_byte_level(const nlohmann::json& object) {
   const Fields fields(object, "pre_tokenizer");
   if (fields.type() == "ByteLevel") {
-    return {{fields.flag_or("use_regex", true) ? SplitPattern::gpt2 : SplitPattern::none,
-             fields.flag_or("add_prefix_space", true)}};
+    return {{byte_level_pattern(fields), fields.flag_or("add_prefix_space", true)}};
   }
   if (fields.type() != "Sequence" || fields.array("pretokenizers").size() != 2) return std::nullopt;
   const Fields split(fields.array("pretokenizers")[0], "pre_tokenizer");

@@ -19,6 +19,7 @@ class PreTokenizer {
 
 struct PreTokenizers {
   std::vector<std::unique_ptr<PreTokenizer>> steps;  // a Sequence is laid out flat
+  bool leave_bytes = false;                          // pieces end as bytes, not as their spelling
   // Set when the steps together are byte-level splitting by one known pattern: then an engine that
   // scans and merges in one pass may take their place.
   struct ByteLevelSplit {

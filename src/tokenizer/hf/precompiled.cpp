@@ -14,9 +14,11 @@ namespace {
 constexpr std::size_t kLongestCluster = 5;
 
 std::string charsmap_blob(const Fields& fields) {
-  std::optional<std::string> blob = from_base64(fields.text("precompiled_charsmap"));
-  if (!blob) fields.fail("precompiled_charsmap", "base64");
-  return *std::move(blob);
+  std::string blob;
+  if (!append_base64(fields.text("precompiled_charsmap"), blob)) {
+    fields.fail("precompiled_charsmap", "base64");
+  }
+  return blob;
 }
 
 class Precompiled : public Normalizer {

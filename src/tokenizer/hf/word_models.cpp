@@ -1,6 +1,6 @@
 #include "tokenizer/hf/word_models.h"
 
-#include <nlohmann/json.hpp>
+#include <charconv>
 
 #include "base/error.h"
 #include "tokenizer/unigram/model.h"
@@ -9,19 +9,14 @@
 namespace bloomery::hf {
 namespace {
 
-const nlohmann::json& vocab_of(const Fields& fields) {
-  const nlohmann::json* vocab = fields.find("vocab");
-  if (vocab == nullptr) fields.fail("vocab", "the tokens");
-  return *vocab;
-}
-
 class WordLevel : public Model {
  public:
-  explicit WordLevel(const Fields& fields) : unknown_name_(fields.text("unk_token")) {
-    read_vocabulary(vocab_of(fields), vocabulary_);
+  WordLevel(const Fields& fields, const ModelTables& tables)
+      : unknown_name_(fields.text("unk_token")), vocabulary_(read_vocabulary(tables)) {
     unknown_ = vocabulary_.find(unknown_name_);
   }
 
+  const Vocabulary& vocabulary() const override { return vocabulary_; }
   std::unique_ptr<ModelEncoder> make_encoder() const override {
     return std::make_unique<Encoder>(*this);
   }
@@ -43,21 +38,20 @@ class WordLevel : public Model {
   };
 
   std::string unknown_name_;
+  Vocabulary vocabulary_;
   std::optional<TokenId> unknown_;
 };
 
 class WordPiece : public Model {
  public:
-  explicit WordPiece(const Fields& fields) {
-    read_vocabulary(vocab_of(fields), vocabulary_);
+  WordPiece(const Fields& fields, const ModelTables& tables)
+      : vocabulary_(read_vocabulary(tables)) {
     const std::string unknown = fields.text_or("unk_token", "[UNK]");
     const std::optional<TokenId> id = vocabulary_.find(unknown);
     check(id.has_value(), "model.unk_token '", unknown, "' is not in model.vocab");
     std::vector<ByteTrie::Entry> entries;
     for (TokenId token = 0; token < vocabulary_.end_id(); ++token) {
-      const std::string* piece = vocabulary_.piece(token);
-      if (piece != nullptr && *vocabulary_.find(*piece) == token)
-        entries.push_back({*piece, token});
+      if (const auto piece = vocabulary_.piece(token)) entries.push_back({*piece, token});
     }
     model_ = std::make_unique<WordPieceModel>(
         entries,
@@ -67,6 +61,7 @@ class WordPiece : public Model {
                                     fields.number_or("max_input_chars_per_word", 100, INT32_MAX))});
   }
 
+  const Vocabulary& vocabulary() const override { return vocabulary_; }
   std::unique_ptr<ModelEncoder> make_encoder() const override {
     return std::make_unique<Encoder>(*model_);
   }
@@ -83,23 +78,26 @@ class WordPiece : public Model {
     const WordPieceModel& model_;
   };
 
+  Vocabulary vocabulary_;
   std::unique_ptr<WordPieceModel> model_;
 };
 
 class Unigram : public Model {
  public:
-  explicit Unigram(const Fields& fields) {
-    const nlohmann::json& vocab = vocab_of(fields);
-    check(vocab.is_array() && vocab.size() < INT32_MAX, "model.vocab is not an array of pieces");
+  Unigram(const Fields& fields, const ModelTables& tables) {
+    check(tables.vocab_kind == ModelTables::Kind::array && tables.vocab.size() < INT32_MAX,
+          "model.vocab is not an array of pieces");
     std::vector<UnigramPiece> pieces;
-    pieces.reserve(vocab.size());
-    for (const nlohmann::json& item : vocab) {
+    pieces.reserve(tables.vocab.size());
+    for (const auto& [piece, value] : tables.vocab) {
       const auto id = static_cast<TokenId>(pieces.size());
-      check(item.is_array() && item.size() == 2 && item[0].is_string() && item[1].is_number(),
-            "model.vocab[", id, "] is not a piece and its score");
-      const auto& text = item[0].get_ref<const std::string&>();
-      vocabulary_.add(text, id);
-      pieces.push_back({text, id, item[1].get<double>()});
+      double score = 0;
+      const char* const end = value.data() + value.size();
+      const auto read = std::from_chars(value.data(), end, score);
+      check(read.ec == std::errc() && read.ptr == end, "model.vocab[", id,
+            "] is not a piece and its score");
+      vocabulary_.add(piece, id);
+      pieces.push_back({piece, id, score});
     }
     std::optional<TokenId> unknown;
     if (fields.find("unk_id") != nullptr) {
@@ -110,6 +108,7 @@ class Unigram : public Model {
         std::make_unique<UnigramModel>(pieces, unknown, fields.flag_or("byte_fallback", false));
   }
 
+  const Vocabulary& vocabulary() const override { return vocabulary_; }
   std::unique_ptr<ModelEncoder> make_encoder() const override {
     return std::make_unique<Encoder>(*model_);
   }
@@ -127,21 +126,22 @@ class Unigram : public Model {
     UnigramModel::Scratch scratch_;
   };
 
+  Vocabulary vocabulary_;
   std::unique_ptr<UnigramModel> model_;
 };
 
 }  // namespace
 
-std::unique_ptr<Model> read_word_piece(const Fields& fields) {
-  return std::make_unique<WordPiece>(fields);
+std::unique_ptr<Model> read_word_piece(const Fields& fields, const ModelTables& tables) {
+  return std::make_unique<WordPiece>(fields, tables);
 }
 
-std::unique_ptr<Model> read_unigram(const Fields& fields) {
-  return std::make_unique<Unigram>(fields);
+std::unique_ptr<Model> read_unigram(const Fields& fields, const ModelTables& tables) {
+  return std::make_unique<Unigram>(fields, tables);
 }
 
-std::unique_ptr<Model> read_word_level(const Fields& fields) {
-  return std::make_unique<WordLevel>(fields);
+std::unique_ptr<Model> read_word_level(const Fields& fields, const ModelTables& tables) {
+  return std::make_unique<WordLevel>(fields, tables);
 }
 
 }  // namespace bloomery::hf

@@ -9,8 +9,8 @@
 
 namespace bloomery::hf {
 
-std::unique_ptr<Model> read_word_level(const Fields& fields);
-std::unique_ptr<Model> read_word_piece(const Fields& fields);
-std::unique_ptr<Model> read_unigram(const Fields& fields);
+std::unique_ptr<Model> read_word_level(const Fields& fields, const ModelTables& tables);
+std::unique_ptr<Model> read_word_piece(const Fields& fields, const ModelTables& tables);
+std::unique_ptr<Model> read_unigram(const Fields& fields, const ModelTables& tables);
 
 }  // namespace bloomery::hf

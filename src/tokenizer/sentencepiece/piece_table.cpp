@@ -12,7 +12,7 @@ PieceTable::PieceTable(const std::vector<SentencePieceEntry>& pieces) : pieces_(
     const PieceType type = pieces[i].type;
     const bool is_text =
         type == PieceType::normal || type == PieceType::user_defined || type == PieceType::unused;
-    (is_text ? text_ : reserved_).emplace(pieces[i].text, id);
+    (is_text ? text_ : reserved_).add(pieces[i].text, id);
     if (type == PieceType::unknown) unknown_ = id;
   }
   for (int byte = 0; byte < 256; ++byte) {
@@ -21,9 +21,8 @@ PieceTable::PieceTable(const std::vector<SentencePieceEntry>& pieces) : pieces_(
 }
 
 std::optional<TokenId> PieceTable::find(std::string_view text) const {
-  if (const auto found = reserved_.find(text); found != reserved_.end()) return found->second;
-  if (const auto found = text_.find(text); found != text_.end()) return found->second;
-  return std::nullopt;
+  const auto reserved = reserved_.find(text);
+  return reserved ? reserved : text_.find(text);
 }
 
 bool PieceTable::has(PieceType type) const {

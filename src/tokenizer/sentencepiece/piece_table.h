@@ -4,12 +4,12 @@
 #include <array>
 #include <optional>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "tokenizer/sentencepiece/model_file.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/trie.h"
+#include "tokenizer/vocabulary.h"
 
 namespace bloomery {
 
@@ -35,7 +35,7 @@ class PieceTable {
 
  private:
   const std::vector<SentencePieceEntry>& pieces_;
-  std::unordered_map<std::string_view, TokenId> reserved_, text_;
+  Vocabulary reserved_, text_;
   std::array<TokenId, 256> byte_ids_;  // unknown where the model has none
   TokenId unknown_ = 0;
 };

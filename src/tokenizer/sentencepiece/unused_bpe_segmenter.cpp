@@ -2,6 +2,7 @@
 // is taken apart again into the two parts that last met to form it, anywhere in the text. That
 // depends on the whole text, so that it is neither cut nor cached. Such models are rare.
 #include <queue>
+#include <unordered_map>
 
 #include "tokenizer/sentencepiece/segmenter.h"
 #include "tokenizer/utf8.h"

@@ -6,18 +6,14 @@
 #include <vector>
 
 #include "tokenizer/unicode/code_set.h"
-#include "tokenizer/unicode/run_text.h"
+#include "tokenizer/unicode/properties.h"
 
 namespace bloomery {
 
 class CharBits {
  public:
-  // `runs` (run_text.h) are of two classes: not in the set, in it.
-  explicit CharBits(const char* runs) : CharBits() {
-    read_runs(runs, [&](char32_t first, char32_t last, int is_in_set) {
-      if (is_in_set != 0) add({first, last});
-    });
-  }
+  // Of a set of property_tables.cpp.
+  explicit CharBits(const char* name) : CharBits(character_set(name).ranges()) {}
   explicit CharBits(std::span<const CodeRange> ranges) : CharBits() {
     for (const CodeRange& range : ranges) add(range);
   }

@@ -1,5 +1,6 @@
 #include "tokenizer/unicode/properties.h"
 
+#include <cassert>
 #include <string>
 
 #include "tokenizer/unicode/category_runs.h"
@@ -102,6 +103,18 @@ CodeSet categories_of(std::string_view names) {
   });
 }
 
+const CharacterSetData* set_named(std::string_view name) {
+  const CharacterSetData* data = kCharacterSets;
+  while (data->name != nullptr && data->name != name) ++data;
+  return data->name == nullptr ? nullptr : data;
+}
+
+CodeSet made(const CharacterSetData& data) {
+  const CodeSet usual = categories_of(data.categories);
+  const CodeSet differs = runs_of(data.differences, [](int number) { return number == 1; });
+  return (usual & ~differs) | (differs & ~usual);
+}
+
 CodeSet ranges(std::vector<CodeRange> list) { return CodeSet(std::move(list)); }
 
 CodeSet white_space() { return categories_of("zs zl zp") | ranges({{9, 13}, {0x85, 0x85}}); }
@@ -137,12 +150,16 @@ std::optional<CodeSet> property_named(std::string_view name) {
   for (const auto& [group, categories] : kGroups) {
     if (plain == group) return categories_of(categories);
   }
-  for (const PropertyRuns* known = kProperties; known->name != nullptr; ++known) {
-    if (plain == known->name) return runs_of(known->runs, [](int number) { return number == 1; });
-  }
+  if (const CharacterSetData* data = set_named(plain)) return made(*data);
   const int script = place_of(plain, kScriptNames);
   if (script >= 0) return runs_of(kScriptRuns, [&](int number) { return number == script; });
   return combined(plain);
+}
+
+CodeSet character_set(std::string_view name) {
+  const CharacterSetData* data = set_named(name);
+  assert(data != nullptr);
+  return made(*data);
 }
 
 CodeSet any_case(const CodeSet& set) {

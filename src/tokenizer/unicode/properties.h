@@ -14,6 +14,9 @@ namespace bloomery {
 // for a name that is not known.
 std::optional<CodeSet> property_named(std::string_view name);
 
+// A set of property_tables.cpp by its whole name, which must be one.
+CodeSet character_set(std::string_view name);
+
 // The set with all characters that differ from one of it in case alone.
 CodeSet any_case(const CodeSet& set);
 

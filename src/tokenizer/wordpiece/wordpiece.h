@@ -3,11 +3,16 @@
 
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 
 #include "tokenizer/tokenizer.h"
 
 namespace bloomery {
+
+namespace hf {
+struct ModelTables;
+}
 
 struct WordPieceOptions {
   // Without a value: a vocabulary that has the piece A is cased.
@@ -32,7 +37,10 @@ std::shared_ptr<const Tokenizer> load_wordpiece(const std::filesystem::path& voc
                                                 const WordPieceOptions& options = {});
 
 // The same from the contents of the file; `name` is for messages.
-std::shared_ptr<const Tokenizer> parse_wordpiece(std::string_view contents, std::string_view name,
+std::shared_ptr<const Tokenizer> parse_wordpiece(std::string contents, const std::string& name,
                                                  const WordPieceOptions& options = {});
+
+// What a tokenizer.json would say of such a vocabulary, whose lines are in the tables.
+nlohmann::json word_piece_settings(hf::ModelTables& tables);
 
 }  // namespace bloomery

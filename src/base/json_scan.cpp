@@ -1,4 +1,4 @@
-#include "data/input/json_scan.h"
+#include "base/json_scan.h"
 
 #include <bit>
 

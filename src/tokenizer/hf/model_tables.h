@@ -1,0 +1,73 @@
+// The tables of a model, vocabulary and merges, which are almost all of a tokenizer.json: read
+// straight from the text, without a tree of JSON. Files of other kinds fill them too.
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/tokenizer.h"
+#include "tokenizer/vocabulary.h"
+
+namespace bloomery::hf {
+
+struct ModelTables {
+  enum class Kind { absent, object, array, other };
+  struct Token {
+    std::string_view piece;
+    // As the file writes it: an id, or the score in a Unigram's array. Empty: tokens are numbered.
+    std::string_view value = {};
+  };
+  struct Merge {
+    std::string_view left, right;
+    std::int64_t line;  // of a merges.txt; in an array the place, from 0
+  };
+
+  Kind vocab_kind = Kind::absent, merges_kind = Kind::absent;
+  std::vector<Token> vocab;
+  std::vector<Merge> merges;
+  // What the views refer to: whole files, and texts with escapes as they are without them.
+  std::deque<std::string> kept;
+
+  // What files have that are no tokenizer.json.
+  std::string merges_name;              // of the file that has the merges line by line
+  bool raw_bytes = false;               // pieces are bytes, not their spelling, and ids are ranks
+  bool unique_ids = false;              // no id may belong to two tokens
+  bool added_ids = false;               // added tokens have the ids that the settings give them
+  std::optional<TokenId> unknown_byte;  // of a byte that is no token
+
+  // The text as a view that lives as long as the tables.
+  std::string_view keep(std::string text) { return kept.emplace_back(std::move(text)); }
+};
+
+// Parses a tokenizer.json; what lies under model.vocab and model.merges goes to the tables, and is
+// empty in what is returned. `name` is for messages.
+nlohmann::json read_tokenizer_json(std::string text, const std::string& name, ModelTables& tables);
+
+// Reads a vocab.json: {"token": id, ...}.
+void read_vocab_json(std::string text, const std::string& name, ModelTables& tables);
+
+// Calls visit(line) for each line, without its end.
+template <class Visit>
+void each_line(std::string_view text, const Visit& visit) {
+  while (!text.empty()) {
+    std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    visit(line);
+  }
+}
+
+bool has_token(const ModelTables& tables, std::string_view piece);
+// Adds the special tokens of a list that the vocabulary has to an array of added tokens.
+void add_known(std::initializer_list<const char*> names, const ModelTables& tables,
+               nlohmann::json& added);
+
+// The tokens of the tables, ids checked to be whole numbers that are not sparse.
+Vocabulary read_vocabulary(const ModelTables& tables);
+
+}  // namespace bloomery::hf
