@@ -351,8 +351,8 @@ const double* ResidentSteps::table(const RotaryTable& wanted) {
 // some has read all of the phase before, and for that every block had read those of the phase that
 // had the place.
 void ResidentSteps::connect_phases() {
-  std::vector<const void*> sums;  // of norms, which block 0 writes
-  const void* kept = nullptr;     // what the last norm left in every block
+  std::vector<const void*> written;  // by phases before
+  const void* kept = nullptr;        // what the last norm left in every block
   for (std::size_t i = 0; i < phases_.size(); ++i) {
     Phase& phase = phases_[i];
     Product& p = phase.product;
@@ -362,9 +362,8 @@ void ResidentSteps::connect_phases() {
       NormInput& norm = p.norm;
       input = norm.pending;
       norm.stream_is_kept = kept != nullptr && norm.stream == kept;
-      by_words &= norm.stream_is_kept || std::ranges::find(sums, norm.stream) == sums.end();
+      by_words &= norm.stream_is_kept || std::ranges::find(written, norm.stream) == written.end();
       kept = norm.pending != nullptr ? norm.sum : norm.stream;
-      sums.push_back(norm.sum);
     } else if (phase.is_product) {
       input = p.input == Product::Input::plain ? p.a : nullptr;
     }
@@ -378,6 +377,7 @@ void ResidentSteps::connect_phases() {
       phases_[i - 1].product.words = words;
       (phase.is_product ? p.input_words : phase.attention.words) = words;
     }
+    written.insert(written.end(), {p.d, p.gated, p.made, p.norm.sum, p.norm.y});
   }
 }
 
