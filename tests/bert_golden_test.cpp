@@ -65,7 +65,7 @@ struct Golden {
       const TaskKind& kind = find_task(head.kind == TaskHeadKind::regression        ? "STS-B"
                                        : head.kind == TaskHeadKind::multiple_choice ? "RACE"
                                                                                     : "MNLI");
-      return stored_batch(file, "batch.", task_fields(kind, config.at("length"), false),
+      return stored_batch(file, "batch.", task_fields(kind, config.at("length"), false, 0),
                           config.at("sequences").get<std::int64_t>() / kind.num_sequences(), 0);
     }
     const SampleFields fields =

@@ -4,6 +4,7 @@
 
 #include "data/samples/ict_dataset.h"
 #include "data/samples/padded_dataset.h"
+#include "data/tasks/question_sample.h"
 #include "golden_model.h"
 #include "harness/golden_errors.h"
 #include "models/family.h"
@@ -67,8 +68,10 @@ void check_against_torch(const std::string& model, DeviceKind device, DType dtyp
   for (Parameter* parameter : rank.model().parameters()) {
     load_stored(file, *parameter, rank.stream());
   }
-  const SampleFields fields =
-      padded_fields(ict_fields({.seq_length = config.at("length").get<std::int64_t>()}));
+  const auto length = config.at("length").get<std::int64_t>();
+  const std::int64_t contexts = config.value("contexts", 1);
+  const SampleFields fields = contexts > 1 ? question_fields(length, contexts)
+                                           : padded_fields(ict_fields({.seq_length = length}));
   const HostBatch host = stored_batch(file, "batch.", fields, config.at("sequences"), 0);
   const double loss = stored<double>(file, "loss").at(0);
   EXPECT_NEAR(rank.accumulate(std::span(&host, 1)), loss, tolerance * loss);
@@ -79,10 +82,17 @@ void check_against_torch(const std::string& model, DeviceKind device, DType dtyp
       rank.evaluate(1, [&](std::int64_t) { return upload(host, rank.stream()); });
   const std::vector<double> accuracies = stored<double>(file, "accuracies");
   ASSERT_EQ(told.size(), accuracies.size() + 1);
-  EXPECT_EQ(told[0].name, "loss");
+  EXPECT_EQ(told[0].name, contexts > 1 ? "lm loss" : "loss");
   for (std::size_t i = 0; i < accuracies.size(); ++i) {
-    EXPECT_EQ(told[i + 1].name, concat("top", config.at("topk")[i].get<int>(), "_acc"));
+    EXPECT_EQ(told[i + 1].name, contexts > 1
+                                    ? "correct_prediction_count"
+                                    : concat("top", config.at("topk")[i].get<int>(), "_acc"));
     EXPECT_NEAR(told[i + 1].value, accuracies[i], 1e-3);
+  }
+  if (contexts > 1) {
+    const std::vector<std::int32_t> ranks = stored<std::int32_t>(file, "ranks");
+    EXPECT_EQ(rank.answers(1, [&](std::int64_t) { return upload(host, rank.stream()); }),
+              std::vector<float>(ranks.begin(), ranks.end()));
   }
   check_vectors(file, rank, host, tolerance);
 }
@@ -103,7 +113,8 @@ TEST_P(IctGolden, EqualsTorchInFp32OnCuda) {
   check_against_torch(GetParam(), DeviceKind::cuda, DType::fp32, 1e-4, 1e-3);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, IctGolden, ::testing::Values("two_towers", "shared", "original"),
+INSTANTIATE_TEST_SUITE_P(Models, IctGolden,
+                         ::testing::Values("two_towers", "shared", "original", "questions"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

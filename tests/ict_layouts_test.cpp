@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "data/samples/sample_kind.h"
+#include "data/tasks/question_sample.h"
 #include "models/family.h"
 #include "models/ict.h"
 #include "train/batch_upload.h"
@@ -40,14 +41,15 @@ struct Runs {
   ParityRun adam, sgd;
 };
 
-// Two micro-batches of a step, of 8 pairs each in all.
-Runs train(RankOptions options) {
+// Two micro-batches of a step, of 8 pairs each in all, or of 8 samples of `fields`.
+Runs train(RankOptions options, const SampleFields& fields) {
   const int ranks = options.layout.degrees.data;
   ParityWork work{.micro_batches = 2 * ranks,
                   .sequences = 8 / ranks,
                   .length = 16,
                   .vocabulary = 93,
                   .steps = 3,
+                  .fields = fields,
                   .tensors = false};
   Runs runs;
   runs.adam = run_steps(options, work);
@@ -76,10 +78,10 @@ ParityRun without_zero_gradients(ParityRun run) {
   return run;
 }
 
-void check_layouts(bool shared) {
+void check_layouts(bool shared, const SampleFields& fields = {}) {
   using Method = RecomputeOptions::Method;
   const RankOptions options = retriever(shared);
-  const Runs reference = train(options);
+  const Runs reference = train(options, fields);
   const ParityRun expected = without_zero_gradients(reference.sgd);
   struct Case {
     const char* layout;
@@ -92,7 +94,7 @@ void check_layouts(bool shared) {
     divided.layout = parse_layout(each.layout);
     divided.recompute.method = each.recompute;
     SCOPED_TRACE(each.layout);
-    const Runs runs = train(divided);
+    const Runs runs = train(divided, fields);
     EXPECT_EQ(first_outside(compare(without_zero_gradients(runs.sgd), expected), 1e-5), "");
     EXPECT_EQ(first_outside(compare(runs.adam, reference.adam), 1e-5), "");
   }
@@ -101,6 +103,12 @@ void check_layouts(bool shared) {
 TEST(IctLayouts, TwoTowersTrainLikeOneRank) { check_layouts(false); }
 
 TEST(IctLayouts, ASharedTowerTrainsLikeOneRank) { check_layouts(true); }
+
+// Questions with three passages each, of which half are missing by chance, be it the one to find.
+TEST(IctLayouts, QuestionsTrainLikeOneRank) {
+  check_layouts(false, question_fields(16, 3));
+  check_layouts(true, question_fields(16, 3));
+}
 
 // The masks of a query and of its context would be the same where places are, if nothing told the
 // towers apart: then a shared tower would find texts by what was dropped.

@@ -194,18 +194,17 @@ int tasks_main_command(const Arguments& arguments, std::ostream& out) {
   const std::vector<std::string> trained = task_names();
   check(!task.empty() || wants_help(arguments),
         "--task is required: MNLI, RACE, WIKITEXT103, ...; bloomery help tasks_main has all");
-  check(task != "RET-FINETUNE-NQ",
-        "--task RET-FINETUNE-NQ is not there yet: retrievers are trained by pretrain_ict alone");
   if (!task.empty() && std::ranges::find(trained, task) == trained.end()) {
     return evaluate(arguments, out);
   }
   PretrainOptions options = task_defaults(arguments);
   options.instruct.enabled = task.empty();  // help shows the same options
   Request request("tasks_main", std::move(options));
-  return train_command(request, arguments, out,
-                       "Tunes a BERT for a task (--task, --train-data, --valid-data, "
-                       "--pretrained-checkpoint, --epochs), or evaluates, with the flags of "
-                       "Megatron's tasks/main.py.");
+  return train_command(
+      request, arguments, out,
+      "Tunes a BERT or a retriever for a task (--task, --train-data, "
+      "--valid-data, --pretrained-checkpoint, --epochs), or evaluates, with the flags of "
+      "Megatron's tasks/main.py.");
 }
 
 int pretrain_bert_command(const Arguments& arguments, std::ostream& out) {
@@ -231,7 +230,7 @@ int finetune_command(const Arguments& arguments, std::ostream& out) {
   return train_command(
       request, arguments, out,
       "Tunes the model in --load on instruction data (--data-path FILES), or a BERT "
-      "for a task (--task NAME --train-data FILES --valid-data FILES). All "
+      "or a retriever for a task (--task NAME --train-data FILES --valid-data FILES). All "
       "options of pretrain apply.");
 }
 

@@ -53,15 +53,15 @@ struct Batch {
   // int32: tokens whose logits are wanted; null: all.
   Tensor output_rows;
 
-  // What the encoder of a model reads, of as many sequences; null: it has none. The keys of its
-  // output that a token of this batch may see are given like key_begin and key_end.
+  // What the encoder of a model reads, of as many or some times as many sequences; null: none.
+  // Keys of its output that a token of this batch may see are given like key_begin and key_end.
   std::shared_ptr<const Batch> encoder;
   Tensor encoder_key_begin, encoder_key_end;  // int32 [tokens]
 
   // Of the samples of a task, each of which is one sequence or, as a choice, several neighbours.
   Tensor classes;         // int32 [samples]: the right class, or sequence; null: none
   Tensor scores;          // fp32 [samples]: what a regression should give; null: none
-  Tensor sample_weights;  // fp32 [samples], of their losses; null: all ones
+  Tensor sample_weights;  // fp32 [samples], of their losses, or 0 for an absent text; null: all 1
 
   std::int64_t num_tokens() const { return num_sequences * length; }
   // Of the sequences of which parts are here.

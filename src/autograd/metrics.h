@@ -32,6 +32,7 @@ class Metrics {
   Tensor answer_logps;    // accumulation dtype [sequences], of pairs of texts (Batch::reference)
   Tensor segment_logits;  // [sequences, 2], of a binary head where the batch has no labels
   Tensor class_logits;    // accumulation dtype [samples, classes], of a task's head
+  Tensor context_ranks;   // int32 [sequences]: how many contexts beat a query's own, -1: none is
 
  private:
   std::vector<Entry> entries_;

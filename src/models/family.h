@@ -88,6 +88,10 @@ struct Family {
   std::span<const MegatronTensor> megatron = {};  // empty: Megatron has no such model
 };
 
+// What a model of the family of `here` would be, of the same sizes and kinds as a stored one of the
+// family that it starts from.
+ModelOptions as_family(ModelOptions stored, const ModelOptions& here);
+
 // In the order of help; the first is the default.
 std::vector<const Family*> families();
 // An Error names the nearest when there is none.

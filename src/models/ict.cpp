@@ -99,7 +99,9 @@ class QueryBlock final : public TowerBlock {
   }
 };
 
-// Reports "loss" and "topK_acc", as Megatron names them.
+// Reports what Megatron does, under its names: of pairs "loss" and "topK_acc", of a batch that says
+// which contexts are present "lm loss" and "correct_prediction_count", and without a tape the ranks
+// of this micro-batch.
 class QueryEnd final : public TowerBlock {
  public:
   QueryEnd(std::shared_ptr<const Block> block, const ModelOptions& o)
@@ -119,15 +121,39 @@ class QueryEnd final : public TowerBlock {
       end.encoder = std::move(contexts);
       return end;
     }
-    RetrievalLoss found = retrieval_loss(context, end.stream, contexts, scale_, topk_);
-    context.metrics->report("loss", std::move(found.loss));
-    for (std::size_t i = 0; i < names_.size(); ++i) {
-      context.metrics->report_beside(names_[i], std::move(found.accuracies[i]), 100);
+    const Tensor& present = context.batch.encoder->sample_weights;
+    RetrievalLoss found = retrieval_loss(context, end.stream, contexts, present, scale_);
+    if (present) {
+      report_tuning(context, end.stream, contexts, std::move(found));
+    } else {
+      report_pairs(context, std::move(found));
     }
     return {};
   }
 
  private:
+  void report_pairs(Context& context, RetrievalLoss found) const {
+    const DType dtype = found.loss.dtype();
+    context.metrics->report("loss", std::move(found.loss));
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      context.metrics->report_beside(
+          names_[i], found_among(context.stream, found.ranks, topk_[i], FoundAs::share, dtype),
+          100);
+    }
+  }
+  void report_tuning(Context& context, const Value& queries, const Value& contexts,
+                     RetrievalLoss found) const {
+    const DType dtype = found.loss.dtype();
+    context.metrics->report("lm loss", std::move(found.loss));
+    context.metrics->report_beside(
+        "correct_prediction_count",
+        found_among(context.stream, found.ranks, 1, FoundAs::number, dtype), 1);
+    if (context.tape == nullptr) {
+      context.metrics->context_ranks =
+          retrieval_ranks(context, queries, contexts, context.batch.encoder->sample_weights);
+    }
+  }
+
   std::vector<std::int64_t> topk_;
   std::vector<std::string> names_;
   double scale_;

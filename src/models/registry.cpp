@@ -29,6 +29,16 @@ std::vector<const Family*> families() {
   return registry().families;
 }
 
+ModelOptions as_family(ModelOptions stored, const ModelOptions& here) {
+  stored.family = here.family;
+  stored.extra = here.extra;
+  stored.segments.binary_head = here.segments.binary_head;
+  stored.head_activation = here.head_activation;
+  stored.task = here.task;
+  stored.vocabulary.untied = here.vocabulary.untied;
+  return stored;
+}
+
 const Family& find_family(std::string_view name) {
   std::vector<std::string> names;
   for (const Family* family : families()) {

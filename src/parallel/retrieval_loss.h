@@ -1,26 +1,35 @@
-// The loss of a retriever: among the contexts of a whole batch each query is to find its own, which
-// has its number. The batch is that of all data-parallel ranks together.
+// The loss of a retriever: among the contexts of a whole batch each query is to find its own. There
+// are as many for each query, one after another, of which the first is its own. The batch is that
+// of all data-parallel ranks together.
 #pragma once
-
-#include <span>
-#include <vector>
 
 #include "autograd/context.h"
 
 namespace bloomery {
 
 struct RetrievalLoss {
-  Tensor loss;                     // accumulation dtype [1], the same on all ranks
-  std::vector<Tensor> accuracies;  // the same: of each of `topk` the share of queries in reach
+  Tensor loss;   // accumulation dtype [1], the same on all ranks
+  Tensor ranks;  // int32 [queries of all ranks]: how many contexts beat a query's own; -1: it is
+                 // not there
 };
 
-// queries, contexts: [sequences held here, width]; scores are their products times `scale`. The
-// accuracies are those of queries whose own context is among the k best, for each k of `topk`.
+// queries: [sequences held here, width], contexts the same or several times as many; scores are
+// their products times `scale`. Contexts that are not `present` (Batch::sample_weights of
+// the contexts here) do not count, nor do queries whose own is not.
 //
 // With a tape the gradients are computed in this forward pass, for an upstream gradient of
 // batch.grad_scale, times the number of ranks: who averages gradients over them gets those of the
 // loss of the whole batch. So the op must not stand inside a recomputed segment.
 RetrievalLoss retrieval_loss(Context& context, const Value& queries, const Value& contexts,
-                             double scale, std::span<const std::int64_t> topk);
+                             const Tensor& present, double scale);
+
+// The ranks among the contexts of this rank alone, [queries held here].
+Tensor retrieval_ranks(Context& context, const Value& queries, const Value& contexts,
+                       const Tensor& present);
+
+// Of such ranks: the share of queries whose own context is among the `most` best, or their number;
+// accumulation dtype [1].
+enum class FoundAs { share, number };
+Tensor found_among(Stream& stream, const Tensor& ranks, std::int64_t most, FoundAs as, DType dtype);
 
 }  // namespace bloomery

@@ -135,7 +135,9 @@ Batch BatchUpload::enqueue(const HostBatch& host) const {
   }
   batch.samples = uploaded_samples(stream_, host, batch.num_sequences);
   if (encoder) {
-    encoder->samples = batch.samples;
+    encoder->samples = encoder->num_sequences == batch.num_sequences
+                           ? batch.samples
+                           : uploaded_samples(stream_, host, encoder->num_sequences);
     batch.encoder = encoder;
   }
   return batch;

@@ -86,17 +86,6 @@ void require_same(const ModelOptions& here, const ModelOptions& stored,
   check(wrong.empty(), folder.string(), " holds another model than the flags ask for:", wrong);
 }
 
-// What a model of this family would be, of the same sizes and kinds as a stored one of another.
-ModelOptions as_family(ModelOptions stored, const ModelOptions& here) {
-  stored.family = here.family;
-  stored.extra = here.extra;
-  stored.segments.binary_head = here.segments.binary_head;
-  stored.head_activation = here.head_activation;
-  stored.task = here.task;
-  stored.vocabulary.untied = here.vocabulary.untied;
-  return stored;
-}
-
 // What the source has; the rest, a head or a pooler, stays as it was drawn. A tensor of another
 // shape is that of another head.
 std::vector<std::string> load_without_head(Stream& stream, ParameterStore& store,

@@ -112,8 +112,9 @@ class Rank {
   // Mean losses without gradients and dropout, over the ranks too. Waits for the device.
   Losses evaluate(std::int64_t num_micro_batches, const BatchSource& batch);
 
-  // The outputs of a task's head for this rank's samples, one after another, without gradients and
-  // dropout; empty where the head is on another stage. Waits for the device.
+  // The outputs of a task's head for this rank's samples, or of a retriever the ranks of their
+  // contexts (Metrics::context_ranks), one after another, without gradients and dropout; empty
+  // where the head is on another stage. Waits for the device.
   std::vector<float> answers(std::int64_t num_micro_batches, const BatchSource& batch);
 
   // Of pairs: how likely the answers of this rank's micro-batches are, without dropout, each with

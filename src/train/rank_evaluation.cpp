@@ -49,6 +49,10 @@ std::vector<float> Rank::answers(std::int64_t num_micro_batches, const BatchSour
       const std::vector<float> more = metrics.class_logits.to_host<float>(*stream_);
       all.insert(all.end(), more.begin(), more.end());
     }
+    if (metrics.context_ranks) {
+      const std::vector<std::int32_t> more = metrics.context_ranks.to_host<std::int32_t>(*stream_);
+      all.insert(all.end(), more.begin(), more.end());
+    }
   });
   stream_->synchronize();
   return all;

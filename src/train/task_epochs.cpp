@@ -10,34 +10,13 @@
 
 #include "base/file.h"
 #include "checkpoint/folder.h"
+#include "models/ict.h"
 
 namespace bloomery {
 namespace {
 
 using Json = nlohmann::ordered_json;
 constexpr const char* kEpochs = "epochs.json";
-
-Json json_of(const TaskKind& kind, const TaskScores& scores) {
-  if (kind.answer == TaskAnswer::number) {
-    return {{"pearson", scores.pearson}, {"spearman", scores.spearman}};
-  }
-  Json json = {{"correct", scores.correct}, {"total", scores.total}};
-  if (kind.metric == TaskMetric::f1) {
-    json["f1"] = scores.f1;
-  } else if (kind.metric == TaskMetric::matthews) {
-    json["mcc"] = scores.matthews;
-  }
-  return json;
-}
-
-TaskScores scores_of(const Json& set) {
-  return {.correct = set.value("correct", std::int64_t{0}),
-          .total = set.value("total", std::int64_t{0}),
-          .f1 = set.value("f1", 0.0),
-          .matthews = set.value("mcc", 0.0),
-          .pearson = set.value("pearson", 0.0),
-          .spearman = set.value("spearman", 0.0)};
-}
 
 }  // namespace
 
@@ -72,16 +51,19 @@ std::string TaskEpochs::beginning_line(std::int64_t iteration) const {
 
 void TaskEpochs::evaluate(std::int64_t epoch, const Progress& progress, const FeedOptions& feed,
                           const std::function<void()>& pause) {
-  log_.line("calculating metrics ...");
+  const TaskKind& kind = data_.kind();
+  log_.line(metrics_line(kind));
   Epoch result{.number = epoch, .iteration = progress.iteration};
   TaskSamples all_samples;
   std::vector<TaskOutputs> all_answers;
   for (const TaskData::Set& set : data_.sets()) {
     const auto start = std::chrono::steady_clock::now();
     const std::vector<TaskOutputs> told = answers(set, feed, pause);
-    result.sets.push_back({set.name, judge(data_.kind(), *set.samples, told)});
+    result.sets.push_back({set.name, judged(*set.samples, told)});
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-    say(epoch, result.sets.back(), elapsed.count());
+    for (const std::string& line : score_lines(kind, epoch, result.sets.back(), elapsed.count())) {
+      log_.line(line);
+    }
     if (epoch == kNoTraining) {
       write_answers(set, told);
     }
@@ -90,46 +72,43 @@ void TaskEpochs::evaluate(std::int64_t epoch, const Progress& progress, const Fe
       all_answers.insert(all_answers.end(), told.begin(), told.end());
     }
   }
-  const TaskScores all = judge(data_.kind(), all_samples, all_answers);
-  log_.line(fmt::format(" >> |epoch: {}| overall: correct / total = {} / {} = {:.4f} %", epoch,
-                        all.correct, all.total, all.accuracy() * 100));
-  result.score = all.best_by(data_.kind().metric);
+  const TaskScores all = judged(all_samples, all_answers);
+  if (const std::string line = overall_line(kind, epoch, all); !line.empty()) {
+    log_.line(line);
+  }
+  result.score = all.best_by(kind.metric);
   if (epoch != kNoTraining) {
     log_.scalar("task score", result.score, progress);
     epochs_.push_back(std::move(result));
   }
 }
 
-void TaskEpochs::say(std::int64_t epoch, const SetScores& set, double seconds) const {
-  const TaskScores& s = set.scores;
-  const auto line = [&](const std::string& metric) {
-    log_.line(fmt::format(" > |epoch: {}| metrics for {}: {} elapsed time (sec): {:.3f}", epoch,
-                          set.name, metric, seconds));
-  };
-  const TaskMetric metric = data_.kind().metric;
-  if (metric == TaskMetric::correlation) {
-    return line(fmt::format("pearson = {} spearmanr = {} corr = {}", python_float(s.pearson),
-                            python_float(s.spearman), python_float(s.correlation())));
-  }
-  line(
-      fmt::format("correct / total = {} / {} = {:.4f} %,", s.correct, s.total, s.accuracy() * 100));
-  if (metric == TaskMetric::matthews) {
-    line(fmt::format("mcc = {} ,", python_float(s.matthews)));
-  } else if (metric == TaskMetric::f1) {
-    line(fmt::format("f1 = {} ,", python_float(s.f1)));
-  }
+TaskScores TaskEpochs::judged(const TaskSamples& samples,
+                              const std::vector<TaskOutputs>& outputs) const {
+  return data_.kind().answer == TaskAnswer::passage
+             ? judge_ranks(outputs, plan_.model.own<IctOptions>().topk)
+             : judge(data_.kind(), samples, outputs);
+}
+
+std::int64_t TaskEpochs::micro_batch() const {
+  return options_.task.evaluation_micro_batch.value_or(plan_.micro_batch);
+}
+
+std::int64_t TaskEpochs::batch() const {
+  return plan_.batch.global() / plan_.micro_batch * micro_batch();
 }
 
 std::vector<TaskOutputs> TaskEpochs::answers(const TaskData::Set& set, const FeedOptions& feed,
                                              const std::function<void()>& pause) {
-  const std::int64_t global = plan_.batch.global();
-  const TrainingData data(options_.data, {nullptr, data_.of_set(set, global), nullptr});
-  BatchFeed batches(data, Split::valid, feed, rank_.stream());
+  const TrainingData data(options_.data, {nullptr, data_.of_set(set, batch()), nullptr});
+  FeedOptions own = feed;
+  own.micro_batch = micro_batch();
+  BatchFeed batches(data, Split::valid, own, rank_.stream());
   const auto samples = static_cast<std::int64_t>(set.samples->size());
   std::vector<float> mine;
-  for (std::int64_t begin = 0; begin < samples; begin += global) {
+  for (std::int64_t begin = 0; begin < samples; begin += batch()) {
     pause();
-    const std::vector<float> more = rank_.answers(global / (plan_.micro_batch * plan_.data_ranks),
+    const std::vector<float> more = rank_.answers(batch() / (micro_batch() * plan_.data_ranks),
                                                   [&](std::int64_t) { return batches.next(); });
     mine.insert(mine.end(), more.begin(), more.end());
   }
@@ -146,9 +125,9 @@ std::vector<TaskOutputs> TaskEpochs::gathered(const std::vector<float>& mine,
     message.insert(message.end(), mine.begin(), mine.end());
   }
   const auto all = rank_.mesh().host().gather_numbers("answers", message);
-  const std::int64_t micro = plan_.micro_batch, block = micro * plan_.data_ranks;
-  const std::int64_t batches = (num_samples + plan_.batch.global() - 1) / plan_.batch.global();
-  const std::int64_t held = batches * plan_.batch.global() / plan_.data_ranks;  // by each
+  const std::int64_t micro = micro_batch(), block = micro * plan_.data_ranks;
+  const std::int64_t batches = (num_samples + batch() - 1) / batch();
+  const std::int64_t held = batches * batch() / plan_.data_ranks;  // by each
   std::vector<TaskOutputs> outputs(static_cast<std::size_t>(num_samples));
   for (const std::vector<double>& part : all) {
     if (part.empty()) {
@@ -177,7 +156,9 @@ void TaskEpochs::write_answers(const TaskData::Set& set,
   std::string text = "index\tprediction\n";
   for (std::size_t i = 0; i < answers.size(); ++i) {
     const auto told = static_cast<std::size_t>(chosen(answers[i]));
-    const std::string answer = kind.answer == TaskAnswer::number ? fmt::format("{}", answers[i][0])
+    const bool number =
+        kind.answer == TaskAnswer::number || kind.answer == TaskAnswer::passage;  // a rank
+    const std::string answer = number ? fmt::format("{}", answers[i][0])
                                : kind.answer == TaskAnswer::choice
                                    ? std::string(1, static_cast<char>('A' + told))
                                    : std::string(kind.labels[told]);
@@ -199,7 +180,7 @@ std::string TaskEpochs::to_json() const {
   for (const Epoch& epoch : epochs_) {
     Json sets = Json::object();
     for (const SetScores& set : epoch.sets) {
-      sets[set.name] = json_of(data_.kind(), set.scores);
+      sets[set.name] = Json::parse(scores_json(data_.kind(), set.scores));
     }
     all.push_back({{"epoch", epoch.number},
                    {"iteration", epoch.iteration},
@@ -251,7 +232,7 @@ void TaskEpochs::read_epochs(std::int64_t until) {
                   .iteration = each.at("iteration"),
                   .score = score.is_number() ? score.get<double>() : -INFINITY};
       for (const auto& [name, set] : each.at("sets").items()) {
-        epoch.sets.push_back({name, scores_of(set)});
+        epoch.sets.push_back({name, read_scores(set.dump())});
       }
       if (epoch.iteration <= until) {
         epochs_.push_back(std::move(epoch));

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "data/tasks/task_data.h"
-#include "data/tasks/task_metrics.h"
 #include "train/run_checkpoints.h"
 #include "train/run_log.h"
+#include "train/task_lines.h"
 #include "train/training_data.h"
 
 namespace bloomery {
@@ -39,10 +39,6 @@ class TaskEpochs {
   void mark_best() const;
 
  private:
-  struct SetScores {
-    std::string name;
-    TaskScores scores;
-  };
   struct Epoch {
     std::int64_t number = 0, iteration = 0;
     double score = 0;
@@ -51,7 +47,9 @@ class TaskEpochs {
   std::vector<TaskOutputs> answers(const TaskData::Set& set, const FeedOptions& feed,
                                    const std::function<void()>& pause);
   std::vector<TaskOutputs> gathered(const std::vector<float>& mine, std::int64_t num_samples) const;
-  void say(std::int64_t epoch, const SetScores& set, double seconds) const;
+  TaskScores judged(const TaskSamples& samples, const std::vector<TaskOutputs>& outputs) const;
+  std::int64_t micro_batch() const;  // of evaluations
+  std::int64_t batch() const;        // of all ranks
   void write_answers(const TaskData::Set& set, const std::vector<TaskOutputs>& answers) const;
   void read_epochs(std::int64_t until);
   void write_epochs() const;

@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "base/number_text.h"
+#include "checkpoint/stored_model.h"
 #include "data/instruct/instruct_data.h"
 #include "train/initial_model.h"
 #include "train/reference_values.h"
@@ -66,9 +67,17 @@ void Trainer::begin_anew() {
         (std::filesystem::path(folder) / "latest_checkpointed_iteration.txt").string()));
   }
   if (const std::string& start = options_.checkpoint.start; !start.empty()) {
-    const std::vector<std::string> notes = load_start(
-        rank_->stream(), rank_->store(), rank_->options().model, rank_->options().seed, start);
-    for (const std::string& note : notes) log_.warning(note);
+    const ModelOptions& model = rank_->options().model;
+    const bool whole = inputs_.task != nullptr && !model.task.any() &&
+                       stored_model(start).value().model.family == model.family;
+    if (whole) {  // a retriever that goes on with questions
+      load_model(rank_->stream(), rank_->store(), model, start);
+    } else {
+      for (const std::string& note :
+           load_start(rank_->stream(), rank_->store(), model, rank_->options().seed, start)) {
+        log_.warning(note);
+      }
+    }
     log_.line(concat(" the weights start from those of the model ", start));
   }
 }

@@ -2,7 +2,7 @@
 """Makes tests/golden/ict_*.safetensors: small retrievers computed by PyTorch in fp64.
 
 Each file holds the weights, one batch of padded queries and contexts, their vectors, the loss, the shares of queries that
-are found, and all gradients. Needs torch and safetensors. Usage: tools/golden/ict.py [OUTPUT_FOLDER]"""
+are found, and all gradients; with several contexts of each query, some of which are missing, how many queries are found and at which ranks. Needs torch and safetensors. Usage: tools/golden/ict.py [OUTPUT_FOLDER]"""
 import json
 import math
 import os
@@ -20,6 +20,7 @@ CONFIGURATIONS = {
     "two_towers": dict(projection=12),
     "shared": dict(shared=True, scaled=True, layers=1),
     "original": dict(after_norm=True, activation="none", layers=1, projection=9, scaled=True),
+    "questions": dict(projection=9, layers=1, scaled=True, contexts=3),
 }
 
 
@@ -58,6 +59,7 @@ def main():
     folder = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(__file__), "../../tests/golden")
     for number, (name, changes) in enumerate(CONFIGURATIONS.items()):
         c = {**BASE, **changes}
+        contexts = c.get("contexts", 1)
         generator = torch.Generator().manual_seed(3000 + number)
         towers = ["shared.", "shared."] if c["shared"] else ["query.", "context."]
         weights = {}
@@ -67,18 +69,30 @@ def main():
         b, s = c["sequences"], c["length"]
         file, vectors = {}, []
         for tower, prefix in zip(towers, ("", "encoder.")):
-            lengths = torch.randint(2, s + 1, (b,), generator=generator)
+            rows = b * contexts if prefix else b
+            lengths = torch.randint(2, s + 1, (rows,), generator=generator)
             lengths[0] = s
-            tokens = torch.randint(c["vocabulary"], (b, s), generator=generator) * (torch.arange(s)[None] < lengths[:, None])
+            tokens = torch.randint(c["vocabulary"], (rows, s), generator=generator) * (torch.arange(s)[None] < lengths[:, None])
             file[f"batch.{prefix}tokens"] = tokens.int()
             file[f"batch.{prefix}key_end"] = lengths[:, None].expand(-1, s).int().contiguous()
             vectors.append(embed(c, weights, tower, tokens, lengths))
-        file["batch.encoder_key_end"] = file["batch.encoder.key_end"].clone()
         scores = vectors[0] @ vectors[1].T / (math.sqrt(c["hidden"]) if c["scaled"] else 1)
-        loss = F.cross_entropy(scores, torch.arange(b))
+        if contexts == 1:
+            file["batch.encoder_key_end"] = file["batch.encoder.key_end"].clone()
+            loss = F.cross_entropy(scores, torch.arange(b))
+            best = scores.topk(b).indices
+            accuracies = [100 * sum(int(i in best[i, :k]) for i in range(b)) / b for k in c["topk"]]
+        else:
+            present = torch.ones(b * contexts)
+            present[[4, 5, 9, 11]] = 0  # two negatives; the context of query 3, and its second negative
+            own = torch.arange(b) * contexts
+            counted = present[own] > 0
+            scores = scores.masked_fill(present[None] == 0, -math.inf)
+            loss = F.cross_entropy(scores[counted], own[counted])
+            ranks = [int((row > row[i]).sum()) if there else -1 for row, i, there in zip(scores, own, counted)]
+            accuracies = [float(ranks.count(0))]
+            file.update({"batch.encoder.sample_weights": present, "ranks": torch.tensor(ranks).int()})
         loss.backward()
-        best = scores.topk(b).indices
-        accuracies = [100 * sum(int(i in best[i, :k]) for i in range(b)) / b for k in c["topk"]]
         file.update({"weight." + n: w.detach().float() for n, w in weights.items()})
         file.update({"grad." + n: w.grad for n, w in weights.items()})
         file.update(queries=vectors[0].detach().contiguous(), contexts=vectors[1].detach().contiguous(),

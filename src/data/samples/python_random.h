@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <vector>
 
 #include "data/samples/mersenne_twister.h"
 
@@ -22,6 +23,8 @@ class PythonRandom {
     } while (drawn >= count);
     return drawn;
   }
+  // So many different numbers below `count`, as sample(range(count), wanted).
+  std::vector<std::uint32_t> sample(std::uint32_t count, std::uint32_t wanted);
   // Uniform in [0, 1) with 53 bits.
   double random() {
     const std::uint32_t high = words_.next() >> 5, low = words_.next() >> 6;

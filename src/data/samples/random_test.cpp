@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/md5.h"
 #include "data/samples/numpy_random.h"
+#include "data/samples/python_random.h"
 #include "data/samples/torch_random.h"
 #include "harness/shared_data.h"
 
@@ -31,6 +32,18 @@ std::vector<T> shuffled(NumpyRandom& random, std::int64_t count) {
   std::iota(values.begin(), values.end(), T{0});
   random.shuffle(std::span(values));
   return values;
+}
+
+// By random.sample of CPython 3.11.
+TEST(PythonRandom, PicksWhatPythonPicks) {
+  EXPECT_EQ(PythonRandom(1234).sample(100, 7),
+            (std::vector<std::uint32_t>{99, 56, 14, 0, 11, 74, 4}));
+  EXPECT_EQ(PythonRandom(1234).sample(10, 4), (std::vector<std::uint32_t>{7, 1, 0, 9}));
+  EXPECT_EQ(PythonRandom(7).sample(30, 3), (std::vector<std::uint32_t>{10, 4, 12}));
+  const std::vector<std::uint32_t> many = PythonRandom(42).sample(1000, 300);
+  EXPECT_EQ(std::vector<std::uint32_t>(many.begin(), many.begin() + 4),
+            (std::vector<std::uint32_t>{654, 114, 25, 759}));
+  EXPECT_EQ(std::accumulate(many.begin(), many.end(), 0U), 152991U);
 }
 
 TEST(NumpyRandom, DrawsWhatNumpyDraws) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "data/samples/torch_random.h"
 #include "data/tasks/task_text.h"
 
 namespace bloomery {
@@ -52,10 +53,23 @@ TaskSamples samples_of(const std::vector<RacePassage>& passages, Encoder& encode
   return samples;
 }
 
+// The samples of these numbers, in their order.
+TaskSamples picked(TaskSamples samples, const std::vector<std::uint32_t>& numbers) {
+  TaskSamples chosen;
+  for (const std::uint32_t number : numbers) {
+    chosen.push_back(std::move(samples[number]));
+  }
+  return chosen;
+}
+
 }  // namespace
 
 TaskData::TaskData(const Options& options, const Tokenizer& tokenizer)
     : options_(options), kind_(&options.task.kind()), special_(task_tokens(tokenizer)) {
+  if (kind_->answer == TaskAnswer::passage) {
+    read_questions(tokenizer);
+    return;
+  }
   bool labelled = true;
   auto training = std::make_shared<TaskSamples>();
   for (const std::string& path :
@@ -70,6 +84,60 @@ TaskData::TaskData(const Options& options, const Tokenizer& tokenizer)
     set.samples = std::make_shared<const TaskSamples>(read(path, tokenizer, set.labelled));
     sets_.push_back(std::move(set));
   }
+}
+
+TaskSamples TaskData::questions_of(const std::vector<std::string>& paths, const KeptNegatives& kept,
+                                   Encoder& encoder, PythonRandom& random) {
+  TaskSamples samples;
+  for (const std::string& path : paths) {
+    const std::int64_t left_out = read_natural_questions(path, [&](const NaturalQuestion& each) {
+      samples.push_back(question_sample(each, kept, options_.length, encoder));
+      samples.back().uid = std::ssize(samples) - 1;
+    });
+    if (left_out > 0) {
+      report_.push_back(concat(path, ": ", left_out,
+                               " questions have no passage that answers them, and are left out"));
+    }
+  }
+  const double rate = options_.task.questions.sample_rate;
+  if (rate < 1) {
+    const auto count = static_cast<std::uint32_t>(samples.size());
+    const auto wanted = static_cast<std::uint32_t>(static_cast<double>(count) * rate);
+    check(wanted > 0, "--sample-rate ", rate, " leaves none of ", count, " questions");
+    return picked(std::move(samples), random.sample(count, wanted));
+  }
+  return samples;
+}
+
+void TaskData::read_questions(const Tokenizer& tokenizer) {
+  const std::unique_ptr<Encoder> encoder = tokenizer.make_encoder({.parse_special = false});
+  PythonRandom random(static_cast<std::uint64_t>(options_.seed));
+  const QuestionOptions& o = options_.task.questions;
+  training_ = std::make_shared<const TaskSamples>(
+      options_.epochs == 0 ? TaskSamples()
+                           : questions_of(options_.task.train_data,
+                                          KeptNegatives::to_draw(o.negatives()), *encoder, random));
+  if (options_.task.valid_data.empty()) {
+    return;
+  }
+  const std::string& path = options_.task.valid_data.front();
+  TaskSamples all = questions_of(options_.task.valid_data,
+                                 KeptNegatives::first_of(o.rank_among_other, o.rank_among_hard),
+                                 *encoder, random);
+  const std::vector<std::uint32_t> order = torch_randperm(std::ssize(all), 0);
+  sets_.push_back({.name = set_name(*kind_, path),
+                   .path = path,
+                   .samples = std::make_shared<const TaskSamples>(picked(std::move(all), order))});
+}
+
+std::int64_t TaskData::validation_negatives() const {
+  std::size_t most = 0;
+  for (const Set& set : sets_) {
+    for (const TaskSample& sample : *set.samples) {
+      most = std::max(most, all_negatives(sample).size());
+    }
+  }
+  return static_cast<std::int64_t>(most);
 }
 
 TaskSamples TaskData::read(const std::string& path, const Tokenizer& tokenizer, bool& labelled) {
@@ -102,7 +170,12 @@ std::int64_t TaskData::steps_per_epoch() const {
 }
 
 TaskDataset::Options TaskData::options_of(const std::string& name) const {
-  return {.kind = kind_, .length = options_.length, .special = special_, .name = name};
+  const bool questions = kind_->answer == TaskAnswer::passage;
+  return {.kind = kind_,
+          .length = options_.length,
+          .special = special_,
+          .name = name,
+          .negatives = questions ? validation_negatives() : 0};
 }
 
 std::unique_ptr<Dataset> TaskData::training() const {
@@ -110,7 +183,14 @@ std::unique_ptr<Dataset> TaskData::training() const {
   for (const std::string& path : options_.task.train_data) {
     name += " " + path;
   }
-  return std::make_unique<TaskDataset>(training_, options_of(name),
+  const QuestionOptions& questions = options_.task.questions;
+  if (kind_->answer == TaskAnswer::passage) {
+    name += concat(", negatives ", questions.negatives(), ", rate ", questions.sample_rate);
+  }
+  TaskDataset::Options options = options_of(name);
+  options.negatives = questions.negatives();
+  options.draws = true;
+  return std::make_unique<TaskDataset>(training_, options,
                                        TaskOrder{.shuffle = true,
                                                  .keep_last = options_.task.keep_last,
                                                  .seed = options_.seed,

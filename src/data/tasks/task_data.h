@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "data/tasks/task_dataset.h"
+#include "data/samples/python_random.h"
+#include "data/tasks/question_sample.h"
 
 namespace bloomery {
 
@@ -43,7 +44,12 @@ class TaskData {
 
  private:
   TaskSamples read(const std::string& path, const Tokenizer& tokenizer, bool& labelled);
+  // Questions are one set, whatever the files, in the order in which Megatron evaluates them.
+  void read_questions(const Tokenizer& tokenizer);
+  TaskSamples questions_of(const std::vector<std::string>& paths, const KeptNegatives& kept,
+                           Encoder& encoder, PythonRandom& random);
   TaskDataset::Options options_of(const std::string& name) const;
+  std::int64_t validation_negatives() const;  // of a question, at most
 
   Options options_;
   const TaskKind* kind_;

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "data/samples/torch_random.h"
+#include "data/tasks/question_sample.h"
 
 namespace bloomery {
 
@@ -47,7 +48,11 @@ std::int64_t lay_out(const TaskTexts& texts, const TaskTokens& special,
   return static_cast<std::int64_t>(used);
 }
 
-SampleFields task_fields(const TaskKind& kind, std::int64_t length, bool weights) {
+SampleFields task_fields(const TaskKind& kind, std::int64_t length, bool weights,
+                         std::int64_t negatives) {
+  if (kind.answer == TaskAnswer::passage) {
+    return question_fields(length, 1 + negatives);
+  }
   const Shape shape =
       kind.num_sequences() > 1 ? Shape{kind.num_sequences(), length} : Shape{length};
   SampleFields fields = {{"tokens", DType::int32, shape},
@@ -70,21 +75,45 @@ TaskDataset::TaskDataset(std::shared_ptr<const TaskSamples> samples, const Optio
       options_(options),
       order_(order),
       per_pass_(order.batches_per_pass(std::ssize(*samples_)) * order.batch),
-      fields_(task_fields(*options.kind, options.length, order.keep_last && order.shuffle)) {
+      fields_(task_fields(*options.kind, options.length, order.keep_last && order.shuffle,
+                          options.negatives)) {
   for (std::int64_t pass = 0; order_.shuffle && pass < order_.passes; ++pass) {
     orders_.push_back(
         torch_randperm(std::ssize(*samples_), static_cast<std::uint64_t>(order_.seed + pass)));
   }
 }
 
-void TaskDataset::read(std::int64_t k, const Sample& out) const {
+TaskDataset::Place TaskDataset::place_of(std::int64_t k) const {
   check(k >= 0 && k < size(), "sample ", k, " of ", size());
-  const auto count = static_cast<std::int64_t>(std::ssize(*samples_));
   const std::int64_t pass = k / per_pass_, place = k % per_pass_;
-  const auto number = static_cast<std::size_t>(place % count);
-  const std::size_t chosen =
-      order_.shuffle ? orders_[static_cast<std::size_t>(pass)][number] : number;
-  const TaskSample& sample = (*samples_)[chosen];
+  const auto number = static_cast<std::size_t>(place % std::ssize(*samples_));
+  return {pass, place, order_.shuffle ? orders_[static_cast<std::size_t>(pass)][number] : number};
+}
+
+void TaskDataset::read(std::int64_t k, const Sample& out) const {
+  const Place place = place_of(k);
+  if (options_.kind->answer == TaskAnswer::passage) {
+    read_question(place, out);
+  } else {
+    read_texts(place, out);
+  }
+}
+
+// Who stands for a sample that lacks is absent: nobody looks for it, or finds it.
+void TaskDataset::read_question(const Place& place, const Sample& out) const {
+  const TaskSample& sample = (*samples_)[place.sample];
+  const auto draw = static_cast<std::uint64_t>(place.pass * std::ssize(*samples_)) + place.sample;
+  const RandomKey key = random_key(static_cast<std::uint64_t>(order_.seed), "negatives");
+  lay_out_question(sample,
+                   options_.draws ? drawn_negatives(sample, options_.negatives, key, draw)
+                                  : all_negatives(sample),
+                   options_.special, place.place >= std::ssize(*samples_), out);
+}
+
+void TaskDataset::read_texts(const Place& at, const Sample& out) const {
+  const auto count = static_cast<std::int64_t>(std::ssize(*samples_));
+  const std::int64_t place = at.place;
+  const TaskSample& sample = (*samples_)[at.sample];
   const auto length = static_cast<std::size_t>(options_.length);
   const auto tokens = out.array<std::int32_t>("tokens");
   const auto types = out.array<std::int32_t>("token_types");

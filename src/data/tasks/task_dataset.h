@@ -19,7 +19,8 @@ struct TaskTexts {
 };
 
 struct TaskSample {
-  std::vector<TaskTexts> sequences;  // several: choices
+  std::vector<TaskTexts> sequences;  // several: choices, or a question and passages
+  std::int64_t hard = 0;             // of these passages: see question_sample.h
   std::int64_t uid = 0;
   std::int32_t label = 0;
   float score = 0;
@@ -38,8 +39,10 @@ std::int64_t lay_out(const TaskTexts& texts, const TaskTokens& special,
                      std::span<std::int32_t> tokens, std::span<std::int32_t> types);
 
 // tokens, token_types and key_end of [length], or of choices [choices, length]; classes or scores;
-// with `weights` also sample_weights.
-SampleFields task_fields(const TaskKind& kind, std::int64_t length, bool weights);
+// with `weights` also sample_weights. Of questions those of question_sample.h, with so many
+// negatives.
+SampleFields task_fields(const TaskKind& kind, std::int64_t length, bool weights,
+                         std::int64_t negatives);
 
 // Which sample is where. Every pass goes through the samples in an order of its own
 // (torch.randperm after manual_seed(seed + pass)), or as they are, `batch` at a time. What is left
@@ -61,6 +64,8 @@ class TaskDataset : public Dataset {
     std::int64_t length = 0;
     TaskTokens special;
     std::string name;
+    std::int64_t negatives = 0;  // of a question
+    bool draws = false;          // them by chance, anew in each pass, by the order's seed
   };
   TaskDataset(std::shared_ptr<const TaskSamples> samples, const Options& options,
               const TaskOrder& order);
@@ -71,6 +76,15 @@ class TaskDataset : public Dataset {
   const std::string& description() const override { return options_.name; }
 
  private:
+  // Where sample k is: the sample's number, and its place in which pass.
+  struct Place {
+    std::int64_t pass, place;
+    std::size_t sample;
+  };
+  Place place_of(std::int64_t k) const;
+  void read_question(const Place& place, const Sample& out) const;
+  void read_texts(const Place& place, const Sample& out) const;
+
   std::shared_ptr<const TaskSamples> samples_;
   Options options_;
   TaskOrder order_;

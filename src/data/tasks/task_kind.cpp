@@ -22,6 +22,7 @@ constexpr TaskKind kTasks[] = {
     {"MRPC", TaskAnswer::classes, TaskMetric::f1, kBinary},
     {"STS-B", TaskAnswer::number, TaskMetric::correlation},
     {"RACE", TaskAnswer::choice, TaskMetric::accuracy},
+    {"RET-FINETUNE-NQ", TaskAnswer::passage, TaskMetric::rank},
 };
 
 }  // namespace
@@ -49,6 +50,10 @@ const TaskKind& find_task(std::string_view name) {
 }
 
 std::string set_name(const TaskKind& task, std::string path) {
+  if (task.answer == TaskAnswer::passage) {
+    path.erase(0, path.rfind('/') + 1);
+    return path.substr(0, path.find('.'));
+  }
   if (const std::size_t at = path.rfind(task.name); at != path.npos) {
     path.erase(0, at + task.name.size());
   }

@@ -1,5 +1,5 @@
-// The tasks that a BERT is tuned for, by name: what is asked of a sample, and how answers are
-// judged.
+// The tasks that a BERT, or a retriever of two, is tuned for, by name: what is asked of a sample,
+// and how answers are judged.
 #pragma once
 
 #include <span>
@@ -12,7 +12,8 @@ namespace bloomery {
 enum class TaskAnswer {
   classes,  // one of `labels`
   number,
-  choice,  // one of the sequences of a sample
+  choice,   // one of the sequences of a sample
+  passage,  // one of all those of a batch, which a retriever finds
 };
 
 // By which epochs are compared, and which is printed beside the share of right answers.
@@ -21,6 +22,7 @@ enum class TaskMetric {
   f1,           // of the second class
   matthews,     // correlation of two classes
   correlation,  // the mean of Pearson's and Spearman's
+  rank,         // of the passage to be found: how many are thought better, on average
 };
 
 struct TaskKind {
@@ -32,6 +34,8 @@ struct TaskKind {
   // Sequences of a sample.
   int num_sequences() const { return answer == TaskAnswer::choice ? kChoices : 1; }
   static constexpr int kChoices = 4;
+  // Of the models that are tuned for it.
+  std::string_view family() const { return answer == TaskAnswer::passage ? "ict" : "bert"; }
 };
 
 std::vector<std::string> task_names();
@@ -39,7 +43,8 @@ std::vector<std::string> task_names();
 const TaskKind& find_task(std::string_view name);
 
 // What Megatron calls the set that a path names: what follows the task's name, without the ending,
-// with dashes. "GLUE/MNLI/dev_matched.tsv" is "dev-matched".
+// with dashes. "GLUE/MNLI/dev_matched.tsv" is "dev-matched". Of questions the file's name up to its
+// first dot.
 std::string set_name(const TaskKind& task, std::string path);
 
 }  // namespace bloomery

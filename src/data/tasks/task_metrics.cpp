@@ -69,6 +69,8 @@ double TaskScores::best_by(TaskMetric metric) const {
     score = matthews;
   } else if (metric == TaskMetric::correlation) {
     score = correlation();
+  } else if (metric == TaskMetric::rank) {
+    score = -rank;
   }
   return std::isnan(score) ? -std::numeric_limits<double>::infinity() : score;
 }
@@ -97,6 +99,20 @@ TaskScores judge(const TaskKind& kind, const TaskSamples& samples,
   scores.total = static_cast<std::int64_t>(samples.size());
   scores.f1 = confusion.f1();
   scores.matthews = confusion.matthews();
+  return scores;
+}
+
+TaskScores judge_ranks(std::span<const TaskOutputs> outputs, std::span<const std::int64_t> topk) {
+  TaskScores scores{.total = static_cast<std::int64_t>(outputs.size())};
+  const auto all = static_cast<double>(outputs.size());
+  for (const TaskOutputs& rank : outputs) {
+    scores.rank += rank.at(0) / all;
+  }
+  for (const std::int64_t most : topk) {
+    const auto found = std::ranges::count_if(
+        outputs, [&](const TaskOutputs& rank) { return rank.at(0) < static_cast<float>(most); });
+    scores.found.push_back({most, 100 * static_cast<double>(found) / all});
+  }
   return scores;
 }
 

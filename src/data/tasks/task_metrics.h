@@ -16,6 +16,12 @@ struct TaskScores {
   std::int64_t correct = 0, total = 0;  // of classes and choices
   double f1 = 0, matthews = 0;          // of two classes
   double pearson = 0, spearman = 0;     // of numbers
+  double rank = 0;                      // of passages: how many are thought better, on average
+  struct Found {
+    std::int64_t most;
+    double percent;
+  };
+  std::vector<Found> found;  // of questions whose passage is among so many best
   double correlation() const { return (pearson + spearman) / 2; }
   double accuracy() const {
     return total > 0 ? static_cast<double>(correct) / static_cast<double>(total) : 0;
@@ -30,6 +36,9 @@ std::int32_t chosen(const TaskOutputs& outputs);
 // `outputs` are those of the samples, in order.
 TaskScores judge(const TaskKind& kind, const TaskSamples& samples,
                  std::span<const TaskOutputs> outputs);
+
+// Of questions: `outputs` are the ranks of their passages, from 0 on.
+TaskScores judge_ranks(std::span<const TaskOutputs> outputs, std::span<const std::int64_t> topk);
 
 // Of two columns of equally many numbers, by scipy's definitions; of ranks equal numbers share
 // theirs. NaN where a column is constant.

@@ -22,52 +22,77 @@ __device__ __forceinline__ float block_max(float value, float* scratch) {
 }
 
 __global__ void __launch_bounds__(kThreads)
-    retrieval_rows(float* scores, std::int64_t count, float scale, float* losses,
-                   std::int32_t* ranks, bool gradient, float factor, const float* grad_scale) {
+    retrieval_rows(float* scores, std::int64_t rows, std::int64_t count, float scale,
+                   const float* present, float* losses, std::int32_t* ranks, float* told,
+                   bool gradient, float factor, const float* grad_scale) {
   __shared__ float scratch[kThreads / kWarpSize];
   __shared__ int counts[kThreads / kWarpSize];
-  const std::int64_t row = blockIdx.x;
+  const std::int64_t row = blockIdx.x, each = count / rows, own = row * each;
+  const auto is_present = [=](std::int64_t c) { return present == nullptr || present[c] != 0; };
   float* const x = scores + row * count;
-  const float own = x[row];
+  if (threadIdx.x == 0 && told != nullptr) {
+    told[row] = is_present(own) ? 1.0f : 0.0f;
+  }
+  if (!is_present(own)) {
+    for (std::int64_t c = threadIdx.x; gradient && c < count; c += kThreads) {
+      x[c] = 0;
+    }
+    if (threadIdx.x == 0) {
+      losses[row] = 0;
+      ranks[row] = -1;
+    }
+    return;
+  }
+  const float score = x[own];
   float largest = -INFINITY;
   int better = 0;
   for (std::int64_t c = threadIdx.x; c < count; c += kThreads) {
-    const float score = x[c];
-    largest = fmaxf(largest, score);
-    better += c < row ? !(score < own) : c > row && !(score <= own);
+    if (is_present(c)) {
+      largest = fmaxf(largest, x[c]);
+      better += c < own ? !(x[c] < score) : c > own && !(x[c] <= score);
+    }
   }
   const float max = block_max(largest, scratch);
   const int rank = block_sum(better, counts);
+  const auto share = [=](std::int64_t c) {
+    return is_present(c) ? expf(scale * (x[c] - max)) : 0.0f;
+  };
   float part = 0;
   for (std::int64_t c = threadIdx.x; c < count; c += kThreads) {
-    part += expf(scale * (x[c] - max));
+    part += share(c);
   }
   const float sum = block_sum(part, scratch);
   if (threadIdx.x == 0) {
-    losses[row] = logf(sum) + scale * (max - own);
+    losses[row] = logf(sum) + scale * (max - score);
     ranks[row] = rank;
   }
   if (!gradient) {
     return;
   }
-  const float upstream =
-      scale * factor * (grad_scale != nullptr ? *grad_scale : 1.0f) / static_cast<float>(count);
+  int counted = 0;
+  for (std::int64_t r = threadIdx.x; r < rows; r += kThreads) {
+    counted += is_present(r * each);
+  }
+  const float upstream = scale * factor * (grad_scale != nullptr ? *grad_scale : 1.0f) /
+                         static_cast<float>(block_sum(counted, counts));
   for (std::int64_t c = threadIdx.x; c < count; c += kThreads) {
-    x[c] = (expf(scale * (x[c] - max)) / sum - (c == row ? 1.0f : 0.0f)) * upstream;
+    x[c] = (share(c) / sum - (c == own ? 1.0f : 0.0f)) * upstream;
   }
 }
 
 __global__ void __launch_bounds__(kThreads)
     retrieval_share(const std::int32_t* ranks, std::int64_t count, std::int64_t most,
-                    float* share) {
+                    bool as_number, float* share) {
   __shared__ int counts[kThreads / kWarpSize];
-  int found = 0;
+  int found = 0, told = 0;
   for (std::int64_t i = threadIdx.x; i < count; i += kThreads) {
-    found += ranks[i] < most;
+    told += ranks[i] >= 0;
+    found += ranks[i] >= 0 && ranks[i] < most;
   }
-  const int all = block_sum(found, counts);
+  const int all = block_sum(told, counts);
+  const int among = block_sum(found, counts);
   if (threadIdx.x == 0) {
-    *share = static_cast<float>(all) / static_cast<float>(count);
+    *share = static_cast<float>(among) / static_cast<float>(as_number || all == 0 ? 1 : all);
   }
 }
 
@@ -79,14 +104,16 @@ void run(OnCuda, Stream& stream, const RetrievalRows& k) {
     return;
   }
   retrieval_rows<<<static_cast<unsigned int>(rows), kThreads, 0, cuda_stream(stream)>>>(
-      k.scores.as<float>(), rows, k.scale, k.losses.as<float>(), k.ranks.as<std::int32_t>(),
-      k.gradient, k.factor, k.grad_scale ? k.grad_scale.as<float>() : nullptr);
+      k.scores.as<float>(), rows, k.scores.shape[1], k.scale,
+      k.present ? k.present.as<float>() : nullptr, k.losses.as<float>(), k.ranks.as<std::int32_t>(),
+      k.counted ? k.counted.as<float>() : nullptr, k.gradient, k.factor,
+      k.grad_scale ? k.grad_scale.as<float>() : nullptr);
   check_launch("retrieval_rows");
 }
 
 void run(OnCuda, Stream& stream, const RetrievalShare& k) {
   retrieval_share<<<1, kThreads, 0, cuda_stream(stream)>>>(
-      k.ranks.as<std::int32_t>(), k.ranks.numel(), k.most, k.share.as<float>());
+      k.ranks.as<std::int32_t>(), k.ranks.numel(), k.most, k.count, k.share.as<float>());
   check_launch("retrieval_share");
 }
 

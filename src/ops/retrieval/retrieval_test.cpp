@@ -44,6 +44,36 @@ TEST_P(RetrievalKernels, NeverFindWhatIsNoNumber) {
             (std::vector<std::int32_t>{1, 1}));
 }
 
+TEST_P(RetrievalKernels, LeaveOutWhatIsNotPresent) {
+  Machine machine(GetParam());
+  Stream& stream = machine.stream;
+  // Three rows with two columns each; the second row's own is missing, as is the last column.
+  const Tensor x = Tensor::from_host<float>(
+      stream, {1, 2, 9, 1, 0, 9, 5, 5, 5, 5, 5, 5, 0, 0, 7, 3, 3, 8}, {3, 6});
+  const Tensor present = Tensor::from_host<float>(stream, {1, 1, 0, 1, 1, 0}, {6});
+  const Tensor losses = Tensor::empty(stream, DType::fp32, {3});
+  const Tensor counted = Tensor::empty(stream, DType::fp32, {3});
+  const Tensor ranks = Tensor::empty(stream, DType::int32, {3});
+  launch(stream, RetrievalRows{.scores = x,
+                               .present = present,
+                               .losses = losses,
+                               .ranks = ranks,
+                               .counted = counted,
+                               .gradient = true,
+                               .factor = 2});
+  EXPECT_EQ(ranks.to_host<std::int32_t>(stream), (std::vector<std::int32_t>{1, -1, 1}));
+  EXPECT_EQ(counted.to_host<float>(stream), (std::vector<float>{1, 0, 1}));
+  const double sum = 2 * std::exp(1) + std::exp(2) + 1;
+  EXPECT_NEAR(losses.to_host<float>(stream)[0], std::log(sum) - 1, 1e-6);
+  EXPECT_EQ(losses.to_host<float>(stream)[1], 0);
+  const std::vector<float> grad = x.to_host<float>(stream);  // of two rows' mean, times 2
+  EXPECT_NEAR(grad[0], std::exp(1) / sum - 1, 1e-6);
+  EXPECT_NEAR(grad[1], std::exp(2) / sum, 1e-6);
+  for (const int left_out : {2, 5, 6, 7, 8, 11, 14, 17}) {
+    EXPECT_EQ(grad[static_cast<std::size_t>(left_out)], 0) << left_out;
+  }
+}
+
 TEST_P(RetrievalKernels, ShareOfRanks) {
   Machine machine(GetParam());
   Stream& stream = machine.stream;

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "config/option_table.h"
 #include "train/options/pretrain_options.h"
 
@@ -38,10 +40,14 @@ std::string named_task(const std::vector<std::string>& arguments) {
 }
 
 PretrainOptions task_defaults(const std::vector<std::string>& arguments) {
-  std::vector<std::string> all = {concat("--", kFamily), "bert"};
+  const std::string task = named_task(arguments);
+  const std::vector<std::string> known = task_names();
+  const bool is_known = std::ranges::find(known, task) != known.end();
+  std::vector<std::string> all = {concat("--", kFamily),
+                                  std::string(is_known ? find_task(task).family() : "bert")};
   all.insert(all.end(), arguments.begin(), arguments.end());
   PretrainOptions options = pretrain_defaults(all);
-  options.task.name = named_task(arguments);
+  options.task.name = task;
   options.checkpoint.use_checkpoint_args = true;
   return options;
 }

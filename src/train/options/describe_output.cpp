@@ -119,7 +119,7 @@ void describe(OptionTable& table, PretrainOptions& options) {
   if (options.instruct.enabled || options.task.enabled()) {
     describe(table, options.instruct);
     describe(table, options.task);
-    table.add("pretrained-checkpoint", options.checkpoint.start,
+    table.add("pretrained-checkpoint", options.checkpoint.pretrained,
               "With --task: the model to start from, in any form that is read, where --load has no "
               "checkpoint of this run.");
     describe_preference(table, options.preference);

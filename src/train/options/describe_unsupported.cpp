@@ -92,7 +92,10 @@ constexpr std::array kWithoutEffect = {
                   "titles-data-path query-in-block-prob use-one-sent-docs "
                   "retriever-report-topk-accuracies retriever-score-scaling",
                   "it means something to retrievers alone (pretrain_ict)"},
-    WithoutEffect{"retriever-seq-length sample-rate evidence-data-path embedding-path "
+    WithoutEffect{"retriever-seq-length sample-rate",
+                  "it is for finetune --task RET-FINETUNE-NQ; `retrieve` and `evaluate` have a "
+                  "length of their own"},
+    WithoutEffect{"evidence-data-path embedding-path "
                   "indexer-batch-size indexer-log-interval ict-load",
                   "it is no part of training; `retrieve` and `evaluate` have their like"},
     WithoutEffect{"ict-head-size block-data-path",

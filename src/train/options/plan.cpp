@@ -142,7 +142,8 @@ SampleOptions sample_options(const PretrainOptions& options) {
 
 SampleFields sample_fields(const PretrainOptions& options) {
   if (options.task.enabled()) {
-    return task_fields(options.task.kind(), options.data.seq_length, options.task.keep_last);
+    return task_fields(options.task.kind(), options.data.seq_length, options.task.keep_last,
+                       options.task.questions.negatives());
   }
   return options.instruct.enabled
              ? instruct_fields(options.data.seq_length, options.instruct.arrangement())

@@ -151,8 +151,9 @@ struct PrecisionOptions {
 
 struct CheckpointFlags {
   std::string save, load;
-  std::string start;    // a model to start from: of another family, or for a task; empty: none
-  std::string adapter;  // of PEFT's, that the adapter starts as; empty: none
+  std::string start;       // a model to start from: of another family, or for a task; empty: none
+  std::string pretrained;  // of --pretrained-checkpoint: what `start` becomes
+  std::string adapter;     // of PEFT's, that the adapter starts as; empty: none
   std::optional<std::int64_t> save_interval;
   bool no_save_optim = false, no_save_rng = false, no_load_optim = false, no_load_rng = false;
   bool finetune = false, exit_on_missing = false;

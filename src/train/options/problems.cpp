@@ -12,14 +12,18 @@
 namespace bloomery {
 namespace {
 
+bool has_questions(const PretrainOptions& o) {
+  return o.task.enabled() && o.task.kind().answer == TaskAnswer::passage;
+}
+
 void check_network(const PretrainOptions& o, Findings& f) {
   const ModelOptions& m = o.model;
   f.require(m.num_layers > 0 && m.hidden_size > 0 && m.attention.num_heads > 0,
             "give --num-layers, --hidden-size and --num-attention-heads, or --model-size NAME");
   f.require(!m.positions.has_table() || m.positions.max_length == 0 ||
                 m.positions.max_length >= o.data.seq_length,
-            "--max-position-embeddings ", m.positions.max_length, " is less than --seq-length ",
-            o.data.seq_length);
+            "--max-position-embeddings ", m.positions.max_length, " is less than ",
+            has_questions(o) ? "--retriever-seq-length " : "--seq-length ", o.data.seq_length);
   f.require(o.task.enabled() || !m.task.any(),
             "--task-head is set by finetune --task NAME; without a task nothing would be learnt");
   f.require(!m.residual.fp32 || o.precision.dtype != DType::fp32,
@@ -300,7 +304,8 @@ void check_length(const PretrainOptions& o, Findings& f) {
 
 void check_task(const PretrainOptions& o, Findings& f) {
   const double epochs = o.instruct.epochs.value_or(0);
-  f.require(o.model.family == "bert", "--task is for BERT, not for ", o.model.family);
+  f.require(o.model.family == o.task.kind().family(), "--task ", o.task.name, " is for models of ",
+            "the family ", o.task.kind().family(), ", not ", o.model.family);
   f.require(epochs == std::floor(epochs) && epochs <= 1e6, "--epochs ", epochs,
             ": a task is trained on for whole epochs");
   f.require(epochs == 0 || !o.task.train_data.empty(),
@@ -316,6 +321,10 @@ void check_task(const PretrainOptions& o, Findings& f) {
             "--lora: the head of a task would not learn; leave one of them out");
   f.require(!o.instruct.packing, "--packing is for records of instructions");
   f.require(!o.distillation.asked(), "--kd and --mos are not for tasks");
+  f.require(!has_questions(o) || !o.task.keep_last ||
+                global_batch_size(o) == o.batch.micro * o.parallel.data_ranks(),
+            "--keep-last: questions of a batch that is incomplete must be those of one micro-batch "
+            "of each rank; leave out --global-batch-size");
 }
 
 // Counts of samples and tokens must be exact in a double, which also keeps products of them in

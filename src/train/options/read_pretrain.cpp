@@ -123,6 +123,9 @@ void apply_load_tag(CheckpointFlags& o) {
 
 // In place of the head that a model has.
 void set_task_head(const TaskKind& task, ModelOptions& model) {
+  if (task.answer == TaskAnswer::passage) {
+    return;  // vectors of texts are compared as they are
+  }
   model.task.kind = task.answer == TaskAnswer::choice   ? TaskHeadKind::multiple_choice
                     : task.answer == TaskAnswer::number ? TaskHeadKind::regression
                                                         : TaskHeadKind::classification;
@@ -150,6 +153,9 @@ void take_stored_model(OptionTable& table, PretrainOptions& o, Notes& notes) {
   }
   if (o.task.enabled()) {
     set_task_head(o.task.kind(), stored->model);
+    if (stored->model.family == find_family(o.model.family).starts_from) {
+      stored->model = as_family(stored->model, o.model);
+    }
   }
   const auto has_own = [](const std::string& family) {
     return find_family(family).describe != nullptr;
@@ -182,9 +188,38 @@ void apply_finetune(PretrainOptions& o) {
   }
 }
 
+// The texts of a retriever's tuning have a length of their own.
+void apply_questions(const OptionTable& table, PretrainOptions& o, Notes& notes) {
+  if (o.task.kind().answer != TaskAnswer::passage) {
+    for (const std::string& flag : question_option_names()) {
+      if (table.given(flag)) {
+        notes.push_back(concat("--", flag, " has no effect: it is for --task RET-FINETUNE-NQ"));
+      }
+    }
+    return;
+  }
+  const QuestionOptions& questions = o.task.questions;
+  o.data.seq_length = questions.length;
+  if (table.given("seq-length")) {
+    notes.push_back("--seq-length has no effect: --retriever-seq-length says how long texts are");
+  }
+  if (questions.with_negatives != (questions.hard_negatives > 0)) {
+    notes.push_back(questions.with_negatives
+                        ? "--train-with-neg has no effect without --train-hard-neg N"
+                        : "--train-hard-neg has no effect without --train-with-neg");
+  }
+}
+
 // --load is the run itself, which goes on where it is there; any other model is one to start from.
 void apply_task(const OptionTable& table, PretrainOptions& o, Notes& notes) {
   CheckpointFlags& flags = o.checkpoint;
+  if (!flags.pretrained.empty()) {
+    if (!flags.start.empty()) {
+      notes.push_back(
+          "--bert-load has no effect: the weights are those of --pretrained-checkpoint");
+    }
+    flags.start = flags.pretrained;
+  }
   const auto real = [](const std::string& path) { return std::filesystem::weakly_canonical(path); };
   if (flags.start.empty() && !flags.load.empty() &&
       (flags.save.empty() || real(flags.load) != real(flags.save))) {
@@ -201,6 +236,7 @@ void apply_task(const OptionTable& table, PretrainOptions& o, Notes& notes) {
   o.instruct.epochs = o.instruct.epochs.value_or(3);
   o.length = {.iterations = 1};  // until the samples are counted
   o.evaluation.skip_train = *o.instruct.epochs == 0;
+  apply_questions(table, o, notes);
 }
 
 // What TRL's trainer has as defaults: a low rate, and no dropout, whatever the model was made with.
@@ -395,7 +431,10 @@ std::vector<std::string> read_pretrain(OptionTable& table, PretrainOptions& opti
     }
     const std::int64_t places = options.model.positions.max_length;
     const bool tuned = options.instruct.enabled || options.task.enabled();
-    if (tuned && !table.given("seq-length") && places > 0) {
+    const bool questions =
+        options.task.enabled() && options.task.kind().answer == TaskAnswer::passage;
+    const char* const length = questions ? "retriever-seq-length" : "seq-length";
+    if (tuned && !table.given(length) && places > 0) {
       options.data.seq_length = std::min(options.data.seq_length, places);
     }
   } catch (const Error& error) {

@@ -84,8 +84,9 @@ std::vector<HostBatch> step_batches(const ParityWork& work, std::string_view dat
   SampleOptions samples;
   samples.data.seq_length = work.length;
   samples.sentences.decoder_seq_length = work.length * 3 / 4;
-  const SampleFields fields = work.pairs ? instruct_fields(work.length, Arrangement::pairs)
-                                         : find_sample_kind(dataset).fields(samples);
+  const SampleFields fields = !work.fields.empty() ? work.fields
+                              : work.pairs ? instruct_fields(work.length, Arrangement::pairs)
+                                           : find_sample_kind(dataset).fields(samples);
   std::vector<HostBatch> batches;
   for (std::int64_t m = mesh.coordinate(Axis::data); m < work.micro_batches;
        m += mesh.degree(Axis::data)) {

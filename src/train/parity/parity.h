@@ -19,7 +19,8 @@ struct ParityWork {
   std::int64_t length = 16;
   std::int64_t vocabulary = 64;
   int steps = 1;
-  bool pairs = false;   // samples are pairs of texts (RankOptions::preference)
+  SampleFields fields = {};  // of a sample; empty: those of the model's family
+  bool pairs = false;        // samples are pairs of texts (RankOptions::preference)
   bool tensors = true;  // compare gradients and weights of every step, not losses and norms alone
 };
 
