@@ -53,7 +53,8 @@ class EngineListener {
  public:
   virtual ~EngineListener() = default;
   virtual bool wanted() const = 0;  // false: the engine drops the request soon
-  // All tokens of the prompt, if asked for; the first has no probability.
+  // All tokens of the prompt, if asked for, to keep; the first has no probability.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param)
   virtual void on_prompt(std::vector<ScoredToken>) {}
   // `text`: what the token makes certain (StopText), perhaps nothing.
   virtual void on_token(std::int64_t sample, const ScoredToken& token, const std::string& text) = 0;

@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-struct Notes {
+struct Notes {  // NOLINT(bugprone-exception-escape): JSON's move, which throws nothing
   json config, added;
   SpecialTokenNames names;
 };
