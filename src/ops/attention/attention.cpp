@@ -1,5 +1,7 @@
 #include "ops/arithmetic/arithmetic.h"
+#include "ops/attention/attention_backends.h"
 #include "ops/attention/attention_call.h"
+#include "ops/attention/attention_settings.h"
 
 namespace bloomery {
 namespace {
@@ -53,6 +55,17 @@ class Overwritable {
   Tensor buffer_;
 };
 
+// What the kernel that a GPU would run takes for itself, so that a plan of memory has it. Null
+// elsewhere.
+Tensor planned_scratch(Stream& stream, const AttentionProblem& p) {
+  Device& device = stream.device();
+  const std::int64_t bytes = attention_cuda::cudnn_backward_bytes(p);
+  const bool planned = stream.abstract() && device.rules() == DeviceKind::cuda &&
+                       attention_cuda::cudnn_applies_backward(p) &&
+                       bytes <= device.service<AttentionSettings>().max_workspace_bytes;
+  return planned ? Tensor::empty(stream, DType::uint8, {bytes}) : Tensor();
+}
+
 // What backward keeps of the bias of a call.
 struct BiasRecord {
   RelativeBias bias;
@@ -67,6 +80,7 @@ void backward(Tape& tape, const AttentionProblem& p, const Value& q, const Value
   if (bias.bias && !bias.bias.table->frozen) {
     bias.grad = Tensor::empty(tape.stream(), bias.by_distance.dtype(), bias.by_distance.shape());
   }
+  const Tensor planned = planned_scratch(tape.stream(), p);
   launch(tape.stream(), AttentionBackward{.problem = p,
                                           .q = heads.q,
                                           .k = heads.k,

@@ -9,6 +9,22 @@ namespace bloomery::attention_cuda {
 // cuDNN, if this build has it. False: this build or this cuDNN cannot do the problem, and nothing
 // was launched.
 bool cudnn_available();
+// Problems that it is asked to do.
+inline bool cudnn_applies(const AttentionProblem& p) {
+  return (p.dtype == DType::bf16 || p.dtype == DType::fp16) && p.dropout_threshold == 0 &&
+         p.key_begin == nullptr && p.key_end == nullptr && p.bias == nullptr &&
+         p.head_dim % 8 == 0 && p.head_dim <= 128 && p.num_sequences > 0 && p.query_length > 0 &&
+         p.key_length > 0 && (!p.causal || p.query_length == p.key_length);
+}
+// Before 9.16 it has no backward for lengths between the tile sizes.
+inline bool cudnn_applies_backward(const AttentionProblem& p) {
+  constexpr std::int64_t kLengthUnit = 64;
+  return cudnn_applies(p) && p.query_length % kLengthUnit == 0 && p.key_length % kLengthUnit == 0;
+}
+// What its deterministic backward takes for itself.
+inline std::int64_t cudnn_backward_bytes(const AttentionProblem& p) {
+  return 2 * p.num_sequences * p.num_heads * p.query_length * p.key_length;
+}
 bool cudnn_run(Stream& stream, const AttentionForward& k);
 bool cudnn_run(Stream& stream, const AttentionBackward& k);
 

@@ -65,8 +65,7 @@ const char* backend_name(AttentionBackend backend) {
 // What cuDNN is used for; see attention_cudnn.cpp.
 bool cudnn_forward(const AttentionCase& c) {
   return c.dropout == 0 && c.bias_reach == 0 && c.ranges == KeyRanges::none &&
-         c.head_dim % 8 == 0 && c.head_dim <= 128 &&
-         (!c.causal || c.query_length == c.key_length) && (c.num_heads == c.num_groups || c.cross);
+         c.head_dim % 8 == 0 && c.head_dim <= 128 && (!c.causal || c.query_length == c.key_length);
 }
 bool cudnn_backward(const AttentionCase& c) {
   return cudnn_forward(c) && c.query_length % 64 == 0 && c.key_length % 64 == 0;

@@ -1,5 +1,6 @@
-// Attention by cuDNN, on the strided Q, K, V buffers as they are. Plans are built once per problem
-// and kept on the device, including the knowledge that a problem has none.
+// Attention by cuDNN, on the strided Q, K, V buffers as they are, but for query heads of groups
+// that stand apart. Plans are built once per problem and kept on the device, including the
+// knowledge that a problem has none.
 #include <cudnn_frontend.h>
 
 #include <array>
@@ -11,6 +12,7 @@
 #include <unordered_map>
 
 #include "device/cuda_check.h"
+#include "ops/arithmetic/copy_columns.h"
 #include "ops/attention/attention_backends.h"
 #include "ops/attention/attention_settings.h"
 #include "ops/attention/cudnn_library.h"
@@ -103,12 +105,65 @@ bool aligned(const HeadView& view) {
          view.group_stride % 8 == 0;
 }
 
-bool applies(const AttentionProblem& p) {
-  return (p.dtype == DType::bf16 || p.dtype == DType::fp16) && p.dropout_threshold == 0 &&
-         p.key_begin == nullptr && p.key_end == nullptr && p.bias == nullptr &&
-         p.head_dim % 8 == 0 && p.head_dim <= 128 && p.num_sequences > 0 && p.query_length > 0 &&
-         p.key_length > 0 && (!p.causal || p.query_length == p.key_length);
+// [tokens, heads, head_dim].
+HeadView dense_heads(const AttentionProblem& p) {
+  return {.token_stride = p.num_heads * p.head_dim,
+          .group_stride = p.heads_per_group() * p.head_dim};
 }
+
+// Query heads, or their gradients, as cuDNN can be told of them. Where the keys and values of each
+// group stand between groups of several heads there are no strides for them: then it gets a dense
+// copy, which costs a pass over the queries; cuDNN's kernels gain more.
+class Queries {
+ public:
+  Queries(const AttentionProblem& problem, const HeadView& where)
+      : problem_(problem),
+        where_(where),
+        apart_(!head_stride(where, problem.heads_per_group(), problem.head_dim) &&
+               where.token_stride == problem.num_groups * where.group_stride),
+        view_(apart_ ? dense_heads(problem) : where) {}
+
+  const HeadView& view() const { return view_; }
+  // Where cuDNN reads them, after this in the stream.
+  void* gathered(Stream& stream) {
+    void* const data = place(stream);
+    if (apart_) {
+      move(stream, {where_.data, problem_.dtype}, where_.group_stride, copy_, view_.group_stride);
+    }
+    return data;
+  }
+  // Where it writes them, to be followed by spread().
+  void* place(Stream& stream) {
+    if (apart_) {
+      copy_ = Tensor::empty(stream, problem_.dtype,
+                            {problem_.num_sequences * problem_.query_length, view_.token_stride});
+    }
+    return apart_ ? copy_.data() : where_.data;
+  }
+  void spread(Stream& stream) const {
+    if (apart_) {
+      move(stream, copy_, view_.group_stride, {where_.data, problem_.dtype}, where_.group_stride);
+    }
+  }
+
+ private:
+  void move(Stream& stream, const View& from, std::int64_t from_width, const View& to,
+            std::int64_t to_width) const {
+    launch(stream,
+           CopyColumns{.x = from,
+                       .y = to,
+                       .rows = problem_.num_sequences * problem_.query_length * problem_.num_groups,
+                       .columns = problem_.heads_per_group() * problem_.head_dim,
+                       .x_width = from_width,
+                       .y_width = to_width});
+  }
+
+  const AttentionProblem& problem_;
+  HeadView where_;
+  bool apart_;
+  HeadView view_;
+  Tensor copy_;
+};
 
 class GraphBuilder {
  public:
@@ -136,11 +191,8 @@ class GraphBuilder {
   }
   void lse_output(const GraphTensor& tensor) { lse_attributes(tensor->set_output(true)); }
 
-  // The output of attention and its gradient: [tokens, heads, head_dim], dense.
-  HeadView dense() const {
-    return {.token_stride = problem_.num_heads * problem_.head_dim,
-            .group_stride = problem_.heads_per_group() * problem_.head_dim};
-  }
+  // The output of attention and its gradient.
+  HeadView dense() const { return dense_heads(problem_); }
 
  private:
   std::vector<std::int64_t> dims(bool queries) const {
@@ -236,8 +288,11 @@ bool dense_aligned(const void* data) { return reinterpret_cast<std::uintptr_t>(d
 
 bool cudnn_available() { return cudnn_found(); }
 
-bool cudnn_run(Stream& stream, const AttentionForward& k) {
-  if (!cudnn_found() || !applies(k.problem) || !describable(k.problem, {k.q, k.k, k.v}) ||
+bool cudnn_run(Stream& stream, const AttentionForward& given) {
+  AttentionForward k = given;
+  Queries queries(given.problem, given.q);
+  k.q = queries.view();
+  if (!cudnn_found() || !cudnn_applies(k.problem) || !describable(k.problem, {k.q, k.k, k.v}) ||
       !dense_aligned(k.out.data)) {
     return false;
   }
@@ -250,17 +305,21 @@ bool cudnn_run(Stream& stream, const AttentionForward& k) {
       plan.workspace_bytes > device.service<AttentionSettings>().max_workspace_bytes) {
     return false;
   }
-  library.execute(
-      stream, plan,
-      {{kQ, k.q.data}, {kK, k.k.data}, {kV, k.v.data}, {kOut, k.out.data}, {kLse, k.lse.data}});
+  library.execute(stream, plan,
+                  {{kQ, queries.gathered(stream)},
+                   {kK, k.k.data},
+                   {kV, k.v.data},
+                   {kOut, k.out.data},
+                   {kLse, k.lse.data}});
   return true;
 }
 
-bool cudnn_run(Stream& stream, const AttentionBackward& k) {
-  // cuDNN before 9.16 has no backward for lengths between the tile sizes.
-  constexpr std::int64_t kLengthUnit = 64;
-  if (!cudnn_found() || !applies(k.problem) || k.problem.query_length % kLengthUnit != 0 ||
-      k.problem.key_length % kLengthUnit != 0 ||
+bool cudnn_run(Stream& stream, const AttentionBackward& given) {
+  AttentionBackward k = given;
+  Queries queries(given.problem, given.q), grad_queries(given.problem, given.grad_q);
+  k.q = queries.view();
+  k.grad_q = grad_queries.view();
+  if (!cudnn_found() || !cudnn_applies_backward(k.problem) ||
       !describable(k.problem, {k.q, k.k, k.v, k.grad_k, k.grad_v}) ||
       !describable(k.problem, {k.grad_q}) || !dense_aligned(k.out.data) ||
       !dense_aligned(k.grad_out.data)) {
@@ -277,15 +336,16 @@ bool cudnn_run(Stream& stream, const AttentionBackward& k) {
     return false;
   }
   library.execute(stream, plan,
-                  {{kQ, k.q.data},
+                  {{kQ, queries.gathered(stream)},
                    {kK, k.k.data},
                    {kV, k.v.data},
                    {kOut, const_cast<void*>(k.out.data)},
                    {kLse, const_cast<void*>(k.lse.data)},
                    {kGradOut, const_cast<void*>(k.grad_out.data)},
-                   {kGradQ, k.grad_q.data},
+                   {kGradQ, grad_queries.place(stream)},
                    {kGradK, k.grad_k.data},
                    {kGradV, k.grad_v.data}});
+  grad_queries.spread(stream);
   return true;
 }
 

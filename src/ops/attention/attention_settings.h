@@ -38,8 +38,7 @@ struct AttentionSettings {
   bool deterministic = true;
   // The flash kernels for sm_80 on every GPU, so that they can be tested on newer ones.
   bool only_sm80 = false;
-  // A cuDNN plan that asks for more is passed over (the deterministic backward needs
-  // 2 * sequences * heads * query_length * key_length bytes).
+  // A cuDNN plan that asks for more is passed over (cudnn_backward_bytes).
   std::int64_t max_workspace_bytes = std::int64_t{8} << 30;
 };
 
