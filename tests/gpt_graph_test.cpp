@@ -129,10 +129,8 @@ class Runner {
 
   std::vector<Tensor> weights() {
     const FlatShard& shard = rank_.optimizer().shards()[0];
-    std::vector<Tensor> all = {shard.master, shard.moment1, shard.moment2};
-    if (shard.value) {
-      all.push_back(shard.value);
-    }
+    std::vector<Tensor> all = {shard.master, shard.rest, shard.value, shard.moment1, shard.moment2};
+    std::erase_if(all, [](const Tensor& each) { return !each; });
     return all;
   }
 

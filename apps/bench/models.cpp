@@ -33,8 +33,8 @@ ModelOptions llama_like(const std::string& family, const Sizes& sizes, std::int6
 
 }  // namespace
 
-// Sizes above 345M are Megatron's. Where states of 16 bytes a parameter leave little room, steps
-// have several micro-batches.
+// Sizes above 345M are Megatron's. Where 16 bytes a parameter leave little room, steps have several
+// micro-batches.
 const std::vector<BenchModel>& bench_models() {
   static const std::vector<BenchModel> models = {
       {"10M", gpt({6, 384, 6, 512}), {64, 1024}, {16, 256}},

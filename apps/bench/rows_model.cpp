@@ -256,12 +256,15 @@ std::vector<BenchRow> optimizer_rows(const BenchShapes& shapes) {
       {"adamw", std::to_string(count),
        [=](BenchSetup& setup) {
          const Tensor grad = setup.in(DType::fp32, flat);
-         const Tensor master = setup.updated(DType::fp32, flat);
+         const bool halves = setup.dtype == DType::bf16;
+         const Tensor master = halves ? Tensor{} : setup.updated(DType::fp32, flat);
+         const Tensor rest = halves ? setup.updated(DType::uint8, {kRestBytes * count}) : Tensor{};
          const Tensor moment1 = setup.updated(DType::fp32, flat);
          const Tensor moment2 = setup.updated(DType::fp32, flat);
          const Tensor flags = setup.out(DType::uint8, {num_units(count)});
-         const bool narrow = setup.dtype != DType::fp32;
-         const Tensor value = narrow ? setup.out(flat) : Tensor{};
+         const Tensor value = halves                       ? setup.updated(DType::bf16, flat)
+                              : setup.dtype != DType::fp32 ? setup.out(flat)
+                                                           : Tensor{};
          const Tensor scalars =
              setup.keep(Tensor::empty(setup.stream, DType::uint8, {sizeof(UpdateScalars)}));
          const UpdateScalars chosen{.step_size = 1e-4};
@@ -271,11 +274,12 @@ std::vector<BenchRow> optimizer_rows(const BenchShapes& shapes) {
                           AdamUpdate{.buffers = {.grad = grad,
                                                  .master = master,
                                                  .value = value,
+                                                 .rest = rest,
                                                  .moment1 = moment1,
                                                  .moment2 = moment2,
                                                  .unit_flags = flags},
                                      .scalars = static_cast<const UpdateScalars*>(scalars.data())},
-                          {grad, master, value, moment1, moment2, flags, scalars});
+                          {grad, master, value, rest, moment1, moment2, flags, scalars});
        }},
       {"gradient norm", std::to_string(count),
        [=](BenchSetup& setup) {

@@ -53,7 +53,9 @@ double bytes_moved(const EmbeddingBackward& k) {
 double bytes_moved(const SquaredNormPartials& k) { return bytes_of(k.grad); }
 double bytes_moved(const AdamUpdate& k) {
   const UpdateBuffers& b = k.buffers;
-  return bytes_of(b.grad, b.value) + 2 * bytes_of(b.master, b.moment1, b.moment2);
+  const double weights =
+      b.rest ? 2 * bytes_of(b.value, b.rest) : bytes_of(b.value) + 2 * bytes_of(b.master);
+  return bytes_of(b.grad) + weights + 2 * bytes_of(b.moment1, b.moment2);
 }
 // Whoever makes the numbers could write them in 8 bits.
 double bytes_moved(const Quantize& k) { return bytes_of(k.rows, k.transposed); }

@@ -12,14 +12,13 @@ constexpr std::size_t kAlignment = 64;
 
 void SnapshotStage::add(const std::string& tensor, DType dtype, const Box& box, const void* data) {
   const SnapshotPiece piece{.tensor = tensor, .dtype = dtype, .box = box};
-  sources_.push_back({.piece = piece, .from = data, .make = {}, .offset = bytes_});
+  sources_.push_back({.piece = piece, .from = data, .copy = {}, .offset = bytes_});
   bytes_ += round_up(piece.bytes(), kAlignment);
 }
 
-void SnapshotStage::add_made(const std::string& tensor, DType dtype, const Box& box,
-                             std::function<Tensor()> make) {
+void SnapshotStage::add_made(const std::string& tensor, DType dtype, const Box& box, Copy copy) {
   add(tensor, dtype, box, nullptr);
-  sources_.back().make = std::move(make);
+  sources_.back().copy = std::move(copy);
 }
 
 void SnapshotStage::add_range(const std::string& tensor, DType dtype, const Box& box,
@@ -47,8 +46,11 @@ Snapshot SnapshotStage::take(const RunState& state) {
   for (const Source& source : sources_) {
     SnapshotPiece piece = source.piece;
     std::byte* to = static_cast<std::byte*>(host->data()) + source.offset;
-    const Tensor made = source.make ? source.make() : Tensor();
-    stream_.copy(to, made ? made.data() : source.from, piece.bytes());
+    if (source.copy) {
+      source.copy(to);
+    } else {
+      stream_.copy(to, source.from, piece.bytes());
+    }
     piece.data = to;
     piece.owner = host;
     snapshot.pieces.push_back(std::move(piece));

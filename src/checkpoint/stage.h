@@ -21,9 +21,10 @@ class SnapshotStage {
   void add_range(const std::string& tensor, DType dtype, const Box& box, std::int64_t first,
                  std::int64_t count, const void* data);
 
-  // A part that is made for every take() and let go when it is copied.
-  void add_made(const std::string& tensor, DType dtype, const Box& box,
-                std::function<Tensor()> make);
+  // A part that lies nowhere as it is saved: for every take() `copy` gives its way to host memory
+  // to the stream.
+  using Copy = std::function<void(void* to)>;
+  void add_made(const std::string& tensor, DType dtype, const Box& box, Copy copy);
 
   // Gets the host memory now. Pinned memory takes its time, which the first take() then saves.
   void reserve();
@@ -35,8 +36,8 @@ class SnapshotStage {
   struct Source {
     SnapshotPiece piece;  // without data
     const void* from = nullptr;
-    std::function<Tensor()> make;  // instead of it
-    std::size_t offset = 0;        // in the host memory
+    Copy copy;               // instead of it
+    std::size_t offset = 0;  // in the host memory
   };
   std::shared_ptr<PinnedMemory> memory();
 

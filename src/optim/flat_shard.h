@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tensor/tensor.h"
+#include "optim/master_weights.h"
 
 namespace bloomery {
 
@@ -21,9 +21,11 @@ struct FlatShard {
   // bf16 or fp16, written after each step; null: master is the value. On the host's side, of any
   // dtype: where the device has its values.
   Tensor value;
-  Tensor master;  // fp32 (fp64 for oracles)
-  Tensor grad;  // dtype of master, or bf16; sum over micro-batches and ranks, times the loss scale
-  Tensor moment1;     // dtype of master; null: the optimizer makes it, zero
+  Tensor master;  // fp32 (fp64 for oracles); null: value and rest are the halves of the weights
+  Tensor rest;    // of values in bf16, instead of master
+  // Dtype of the weights, or bf16; sum over micro-batches and ranks, times the loss scale.
+  Tensor grad;
+  Tensor moment1;     // dtype of the weights; null: the optimizer makes it, zero
   Tensor moment2;     // Adam only; likewise
   Tensor unit_flags;  // uint8 [num_units(elements)], see ops/optimizer/units.h
 
@@ -34,6 +36,18 @@ struct FlatShard {
   std::vector<HostPart> host_parts;  // the shard in pieces, in order
   bool value_on_host = false;        // `value` lies there too
   StateFiles* files = nullptr;       // not null: master weights and moments lie in them instead
+
+  std::int64_t numel() const { return grad.numel(); }
+  MasterWeights weights() const {
+    return rest ? MasterWeights{.value = value, .rest = rest} : MasterWeights{.whole = master};
+  }
 };
+
+// One of a shard's tensors, for who looks at them one by one.
+using ShardTensor = Tensor (*)(const FlatShard&, Stream&);
+inline Tensor weights_of(const FlatShard& shard, Stream& stream) {
+  return shard.weights().numbers(stream);
+}
+inline Tensor gradient_of(const FlatShard& shard, Stream&) { return shard.grad; }
 
 }  // namespace bloomery

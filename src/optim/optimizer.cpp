@@ -18,36 +18,55 @@ bool starts_at_unit(const Tensor& tensor) {
 
 void check_part(const FlatShard& shard, const Tensor& part, const char* what,
                 std::optional<DType> other = {}) {
-  check((part.dtype() == shard.master.dtype() || part.dtype() == other) &&
-            part.numel() == shard.master.numel(),
-        "optimizer: ", what, " is ", part.dtype(), part.shape(), " but the master weights are ",
-        shard.master.dtype(), shard.master.shape());
+  const MasterWeights weights = shard.weights();
+  check(
+      (part.dtype() == weights.dtype() || part.dtype() == other) && part.numel() == weights.numel(),
+      "optimizer: ", what, " is ", part.dtype(), part.shape(), " but the master weights are ",
+      weights.dtype(), Shape{weights.numel()});
   check(starts_at_unit(part), "optimizer: ", what, " must start at a multiple of 16 bytes");
 }
 
-void check_shard(const FlatShard& shard) {
+void check_value(const FlatShard& shard) {
+  const DType dtype = shard.weights().dtype();
+  check(dtype == DType::fp32 &&
+            (shard.value.dtype() == DType::bf16 || shard.value.dtype() == DType::fp16),
+        "optimizer: no ", shard.value.dtype(), " copy of ", dtype,
+        " weights; values are bf16 or fp16 with fp32 master weights, or are the master weights");
+  const std::int64_t count = shard.weights().numel();
+  check(shard.value.numel() == count && starts_at_unit(shard.value), "optimizer: value ",
+        shard.value.shape(), " does not fit master weights ", Shape{count},
+        " or does not start at a multiple of 16 bytes");
+}
+
+void check_weights(const FlatShard& shard) {
+  if (shard.rest) {
+    check(!shard.master && shard.host == nullptr && shard.value &&
+              shard.value.dtype() == DType::bf16 &&
+              shard.rest.numel() == kRestBytes * shard.value.numel() && starts_at_unit(shard.rest),
+          "optimizer: halves of master weights are bf16 values and ", kRestBytes,
+          " bytes of each, on the device");
+    return;
+  }
   const DType dtype = shard.master.dtype();
   check(shard.master && (dtype == DType::fp32 || dtype == DType::fp64),
         "optimizer: master weights must be fp32, not ", dtype);
   check_part(shard, shard.master, "master");
+}
+
+void check_shard(const FlatShard& shard) {
+  check_weights(shard);
   check_part(shard, shard.grad, "the gradient",
              shard.value ? std::optional(DType::bf16) : std::nullopt);
-  check(shard.unit_flags.dtype() == DType::uint8 &&
-            shard.unit_flags.numel() == num_units(shard.master.numel()),
-        "optimizer: ", shard.master.numel(), " elements need ", num_units(shard.master.numel()),
-        " unit flags of one byte, not ", shard.unit_flags.dtype(), shard.unit_flags.shape());
+  const std::int64_t units = num_units(shard.numel());
+  check(shard.unit_flags.dtype() == DType::uint8 && shard.unit_flags.numel() == units,
+        "optimizer: ", shard.numel(), " elements need ", units, " unit flags of one byte, not ",
+        shard.unit_flags.dtype(), shard.unit_flags.shape());
   if (shard.host != nullptr) {
-    check(shard.host_flags.numel() == shard.unit_flags.numel() && !shard.host_parts.empty(),
+    check(shard.host_flags.numel() == units && !shard.host_parts.empty(),
           "optimizer: a shard on the host has no flags or no parts there");
   }
-  if (shard.value && (shard.host == nullptr || shard.value.dtype() != dtype)) {
-    check(dtype == DType::fp32 &&
-              (shard.value.dtype() == DType::bf16 || shard.value.dtype() == DType::fp16),
-          "optimizer: no ", shard.value.dtype(), " copy of ", dtype,
-          " weights; values are bf16 or fp16 with fp32 master weights, or are the master weights");
-    check(shard.value.numel() == shard.master.numel() && starts_at_unit(shard.value),
-          "optimizer: value ", shard.value.shape(), " does not fit master weights ",
-          shard.master.shape(), " or does not start at a multiple of 16 bytes");
+  if (shard.value && (shard.host == nullptr || shard.value.dtype() != shard.weights().dtype())) {
+    check_value(shard);
   }
 }
 
@@ -111,7 +130,7 @@ Optimizer::Optimizer(Stream& stream, const OptimizerOptions& options, std::vecto
   for (FlatShard& shard : shards_) {
     check_shard(shard);
     add_moments(shard);
-    num_partials += num_norm_partials(shard.master.numel());
+    num_partials += num_norm_partials(shard.numel());
   }
   partials_ = Tensor::empty(stream, DType::fp64, {num_partials});
   squared_norm_ = Tensor::zeros(stream, DType::fp64, {1});
@@ -130,8 +149,8 @@ Optimizer::Optimizer(Stream& stream, const OptimizerOptions& options, std::vecto
 
 void Optimizer::add_moments(FlatShard& shard) const {
   Stream& stream = shard.host != nullptr ? *shard.host : *stream_;
-  const DType dtype = shard.master.dtype();
-  const std::int64_t count = shard.master.numel();
+  const DType dtype = shard.weights().dtype();
+  const std::int64_t count = shard.numel();
   const auto add = [&](Tensor& moment, const char* what) {
     if (!moment) {
       moment = shard.files != nullptr ? shard.files->zeros(dtype, count)
@@ -186,6 +205,7 @@ void Optimizer::update(std::int64_t samples) {
                     {.grad = shard.grad,
                      .master = shard.master,
                      .value = shard.value,
+                     .rest = shard.rest,
                      .moment1 = shard.moment1,
                      .moment2 = shard.moment2,
                      .unit_flags = shard.unit_flags},

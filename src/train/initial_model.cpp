@@ -40,7 +40,9 @@ std::vector<std::byte> bytes_of(const Tensor& whole, const Box& part, std::int64
 // The part of `whole` that is held here.
 void put_part(Stream& stream, const Part& part, const Tensor& whole) {
   const std::vector<std::byte> bytes = bytes_of(whole, part.box, part.first, part.count);
-  put(stream, whole.dtype(), bytes, part.weights.range(0, {part.count}));
+  const Tensor room = part.weights.room(stream);
+  put(stream, whole.dtype(), bytes, room);
+  part.weights.set(stream, room);
   stream.synchronize();  // the host bytes end here
 }
 
@@ -67,6 +69,7 @@ void put_quantized(Stream& stream, const Values& values) {
 // `values(parameter)` is the whole tensor, or null: it stays as it is.
 template <class Values>
 void put_all(Stream& stream, ParameterStore& store, const Values& values) {
+  store.settle();
   for (const Part& part : store.parts()) {
     if (const Tensor whole = part.is_padding ? Tensor() : values(*part.parameter)) {
       put_part(stream, part, whole);

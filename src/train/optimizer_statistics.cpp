@@ -6,13 +6,13 @@
 namespace bloomery {
 namespace {
 
-// Elements of the parts of parameters that no rank before this one has. `tensor` says which of a
+// Elements of the parts of parameters that no rank before this one has. `which` says which of a
 // shard's tensors.
 template <class Body>
-void for_each_counted(Rank& rank, const Tensor FlatShard::*tensor, const Body& body) {
+void for_each_counted(Rank& rank, ShardTensor which, const Body& body) {
   std::vector<std::vector<float>> shards;
   for (const FlatShard& shard : rank.optimizer().shards()) {
-    shards.push_back((shard.*tensor).to_host<float>(rank.stream()));
+    shards.push_back(which(shard, rank.stream()).to_host<float>(rank.stream()));
   }
   for (const ParameterStore::Part& part : rank.store().parts()) {
     if (part.shard && part.is_first_holder) {
@@ -35,21 +35,21 @@ double over_ranks(Rank& rank, double mine, Reduce reduce) {
 
 double parameter_norm(Rank& rank) {
   double sum = 0;
-  for_each_counted(rank, &FlatShard::master, [&sum](double x) { sum += x * x; });
+  for_each_counted(rank, weights_of, [&sum](double x) { sum += x * x; });
   return std::sqrt(over_ranks(rank, sum, Reduce::sum));
 }
 
 double gradient_zeros(Rank& rank) {
   double count = 0;
-  for_each_counted(rank, &FlatShard::grad, [&count](double x) { count += x == 0; });
+  for_each_counted(rank, gradient_of, [&count](double x) { count += x == 0; });
   return over_ranks(rank, count, Reduce::sum);
 }
 
 std::vector<std::pair<std::string, double>> optimizer_statistics(Rank& rank) {
   std::vector<std::pair<std::string, double>> all;
-  const auto add = [&](const std::string& name, const Tensor FlatShard::*tensor, bool square_root) {
+  const auto add = [&](const std::string& name, ShardTensor which, bool square_root) {
     double squares = 0, sum = 0, largest = 0;
-    for_each_counted(rank, tensor, [&](double x) {
+    for_each_counted(rank, which, [&](double x) {
       const double size = square_root ? std::sqrt(x) : std::abs(x);
       squares += size * size;
       sum += size;
@@ -63,11 +63,13 @@ std::vector<std::pair<std::string, double>> optimizer_statistics(Rank& rank) {
     put("_abs_max", over_ranks(rank, largest, Reduce::max));
   };
   if (rank.optimizer().shards().front().moment2) {
-    add("variance", &FlatShard::moment2, false);
-    add("variance_sqrt", &FlatShard::moment2, true);
+    const auto moment2 = [](const FlatShard& shard, Stream&) { return shard.moment2; };
+    add("variance", moment2, false);
+    add("variance_sqrt", moment2, true);
   }
-  add("momentum", &FlatShard::moment1, false);
-  add("weight", &FlatShard::master, false);
+  add(
+      "momentum", [](const FlatShard& shard, Stream&) { return shard.moment1; }, false);
+  add("weight", weights_of, false);
   return all;
 }
 

@@ -103,13 +103,16 @@ int Rank::put_weights_on_grids() {
     return 0;
   }
   store_->settle();
+  std::vector<ParameterStore::Part> parts = store_->parts();
+  std::erase_if(parts, [](const ParameterStore::Part& part) { return part.is_padding; });
   std::vector<GridLayers::Numbers> numbers;
-  for (const ParameterStore::Part& part : store_->parts()) {
-    if (!part.is_padding) {
-      numbers.push_back({part.parameter, part.weights, part.first});
-    }
+  for (const ParameterStore::Part& part : parts) {
+    numbers.push_back({part.parameter, part.weights.numbers(*stream_), part.first});
   }
   const int bits = grid_layers_->put_on_grids(numbers, completed_steps_, options_.dtype);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    parts[i].weights.set(*stream_, numbers[i].numbers);
+  }
   store_->take_over_master();
   stream_->synchronize();
   return bits;

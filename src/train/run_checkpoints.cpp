@@ -55,14 +55,14 @@ class PartLoader {
  public:
   PartLoader(Stream& stream, const CheckpointReader& reader) : stream_(stream), reader_(reader) {}
 
-  void add(const std::string& name, const Part& part, const Tensor& to) {
+  void add(const std::string& name, const Part& part, const MasterWeights& to) {
     const DType dtype = reader_.tensor(name).dtype;
     for (std::int64_t first = 0; first < part.count; first += kElements) {
       const std::int64_t count = std::min(kElements, part.count - first);
       std::int64_t at = first;
       for (const Box& box : boxes_of_range(part.box, part.first + first, count)) {
         const std::int64_t size = box.extent.numel();
-        waiting_.push_back({name, box, dtype, to.range(at, {size}), bytes_});
+        waiting_.push_back({name, box, dtype, to.range(at, size), bytes_});
         bytes_ += static_cast<std::size_t>(size) * size_of(dtype);
         at += size;
       }
@@ -80,7 +80,9 @@ class PartLoader {
     }
     reader_.read(requests, stream_.device().pool());
     for (const Waiting& each : waiting_) {
-      put(stream_, each.dtype, bytes_of(each), each.to);
+      const Tensor room = each.to.room(stream_);
+      put(stream_, each.dtype, bytes_of(each), room);
+      each.to.set(stream_, room);
     }
     stream_.synchronize();
     waiting_.clear();
@@ -94,7 +96,7 @@ class PartLoader {
     std::string name;
     Box box;
     DType dtype;
-    Tensor to;
+    MasterWeights to;
     std::size_t at;  // in the buffer
   };
   std::span<std::byte> bytes_of(const Waiting& each) {
@@ -232,9 +234,9 @@ void load_part(PartLoader& loader, Rank& rank, const Part& part, bool optimizer)
   if (optimizer && part.shard) {
     const FlatShard& shard = rank.optimizer().shards()[*part.shard];
     const Shape shape{part.count};
-    loader.add(exp_avg_name(name), part, shard.moment1.range(part.at, shape));
+    loader.add(exp_avg_name(name), part, {.whole = shard.moment1.range(part.at, shape)});
     if (shard.moment2) {
-      loader.add(exp_avg_sq_name(name), part, shard.moment2.range(part.at, shape));
+      loader.add(exp_avg_sq_name(name), part, {.whole = shard.moment2.range(part.at, shape)});
     }
   }
 }
@@ -275,8 +277,10 @@ void load_padding(PartLoader& loader, Rank& rank, const CheckpointReader& reader
 void add_quantized(SnapshotStage& stage, Rank& rank) {
   for (const Parameter* weight : quantized_weights(rank)) {
     if (rank.mesh().index(weight->grad_axes) == 0) {
-      stage.add_made(weight->name, rank.options().dtype, weight->box,
-                     [&rank, weight] { return value_of(rank.stream(), *weight); });
+      stage.add_made(weight->name, rank.options().dtype, weight->box, [&rank, weight](void* to) {
+        const Tensor value = value_of(rank.stream(), *weight);
+        rank.stream().copy(to, value.data(), value.bytes());
+      });
     }
   }
 }
@@ -294,6 +298,7 @@ std::string choices_text(Rank& rank) {
 LoadedProgress load_checkpoint(Rank& rank, const CheckpointReader& reader, LoadScope scope) {
   const bool optimizer = scope == LoadScope::everything;
   check_fits(rank, reader, optimizer);
+  rank.store().settle();
   std::vector<Part> parts = learning_parts(rank);
   if (lacks_adapter(rank, reader)) {
     std::erase_if(parts, [](const Part& p) { return is_adapter_parameter(p.parameter->name); });
@@ -361,7 +366,7 @@ void RunCheckpoints::add_parameters() {
       stage_.add_range(name, tensor.dtype(), part.box, part.first, part.count, tensor.data());
     };
     const std::string name = stored_name(part);
-    add(name, part.weights);
+    add_weights(name, part);
     if (!flags_.no_save_optim && part.shard) {
       const FlatShard& shard = rank_.optimizer().shards()[*part.shard];
       const Shape shape{part.count};
@@ -370,6 +375,17 @@ void RunCheckpoints::add_parameters() {
         add(exp_avg_sq_name(name), shard.moment2.range(part.at, shape));
       }
     }
+  }
+}
+
+void RunCheckpoints::add_weights(const std::string& name, const Part& part) {
+  std::int64_t at = 0;
+  for (const Box& box : boxes_of_range(part.box, part.first, part.count)) {
+    const MasterWeights weights = part.weights.range(at, box.extent.numel());
+    stage_.add_made(name, weights.dtype(), box, [stream = &rank_.stream(), weights](void* to) {
+      weights.copy_to(*stream, to);
+    });
+    at += box.extent.numel();
   }
 }
 

@@ -71,6 +71,7 @@ class RunCheckpoints {
 
  private:
   void add_parameters();
+  void add_weights(const std::string& name, const ParameterStore::Part& part);
   RunState state(const Progress& progress) const;
 
   Rank& rank_;

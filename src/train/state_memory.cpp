@@ -10,6 +10,8 @@ StateMemory expected_state(Rank& rank) {
   const auto value = static_cast<std::int64_t>(size_of(dtype));
   const auto grad = rank.options().replicas.grad_dtype == DType::bf16 ? value : exact;
   const int moments = rank.options().optimizer.kind == OptimizerKind::sgd ? 1 : 2;
+  // Beside the value: what its rounding left, or the whole weight.
+  const std::int64_t master = dtype == DType::bf16 ? kRestBytes : value < exact ? exact : 0;
   const Sharding& sharded = rank.store().sharded();
   StateMemory bytes;
   std::set<const Parameter*> counted;  // a tied weight is listed by two chunks
@@ -31,7 +33,7 @@ StateMemory expected_state(Rank& rank) {
     bytes.parameters += value * held(sharded.values);
     if (!parameter->frozen) {
       bytes.gradients += grad * held(sharded.gradients);
-      bytes.optimizer += exact * (moments + (value < exact ? 1 : 0)) * held(sharded.optimizer);
+      bytes.optimizer += (exact * moments + master) * held(sharded.optimizer);
     }
   }
   const OffloadOptions& offload = rank.options().offload;  // what the device is rid of

@@ -101,7 +101,7 @@ struct Blocks {
       const Tensor numbers = to_device(
           machine.stream, DType::fp32,
           std::vector<double>(static_cast<std::size_t>(part.count), number + num_updates));
-      machine.stream.copy(part.weights.data(), numbers.data(), numbers.bytes());
+      part.weights.set(machine.stream, numbers);
       machine.stream.synchronize();
     }
     store->publish();

@@ -7,6 +7,19 @@
 #include "ops/optimizer/units.h"
 
 namespace bloomery {
+namespace {
+
+// As an update rounds.
+template <class Value>
+Value rounded_weight(Accumulator<Value> weight) {
+  if constexpr (std::is_same_v<Value, bfloat16>) {
+    return std::bit_cast<bfloat16>(split_weight(weight).value);
+  } else {
+    return Value(weight);
+  }
+}
+
+}  // namespace
 
 ParameterStore::ParameterStore(Stream& stream, Mesh& mesh, const std::vector<ParameterList>& blocks,
                                const StoreOptions& options)
@@ -62,8 +75,10 @@ void ParameterStore::allocate(const std::vector<ParameterList>& blocks) {
   values_ = Tensor::zeros(home, options_.dtype, {sharded_.values ? shards : all});
   const DType grads = options_.grad_dtype == DType::bf16 ? DType::bf16 : sums;
   grads_ = Tensor::zeros(*stream_, grads, {sharded_.gradients ? trained_shards : trained});
-  if (has_master_copy() && num_on_host_ < trained_shards) {
-    master_ = Tensor::zeros(*stream_, sums, {trained_shards - num_on_host_});
+  if (const std::int64_t here = trained_shards - num_on_host_; has_master_copy() && here > 0) {
+    master_ = options_.dtype == DType::bf16
+                  ? Tensor::zeros(*stream_, DType::uint8, {kRestBytes * here})
+                  : Tensor::zeros(*stream_, sums, {here});
   }
   if (num_on_host_ > 0 && has_master_copy(ranges_.front())) {
     host_master_ = options_.files != nullptr ? options_.files->zeros(sums, num_on_host_)
@@ -189,8 +204,7 @@ void ParameterStore::initialize_place(const Bucket& bucket, const Place& place, 
   const auto count = static_cast<std::size_t>(place.count);
   initial_numbers(*place.parameter, seed, pool, std::span(numbers, count));
   pool.for_ranges(place.count, 1 << 16, [=](std::int64_t begin, std::int64_t end) {
-    std::transform(numbers + begin, numbers + end, rounded + begin,
-                   [](Accumulator<Value> number) { return Value(number); });
+    std::transform(numbers + begin, numbers + end, rounded + begin, &rounded_weight<Value>);
   });
   if (place.parameter->value) {
     stream_->copy(place.parameter->value.data(), rounded, place.parameter->value.bytes());
@@ -204,18 +218,30 @@ void ParameterStore::initialize_place(const Bucket& bucket, const Place& place, 
       const Tensor value = value_shard(bucket).range(begin - shard_begin, shape);
       stream_->copy(value.data(), rounded + (begin - place.first), value.bytes());
     }
-    for (const Range& range : ranges_) {  // none of frozen parameters
-      const std::int64_t at = bucket.shard_first + begin - shard_begin;
-      const std::int64_t first = std::max(at, range.shard);
-      const std::int64_t last = std::min(at + shape[0], range.shard + range.count);
-      if (has_master_copy(range) && first < last) {
-        const Tensor master = master_of(range, first - range.shard, last - first);
-        stream_->copy(master.data(), numbers + (begin - place.first) + (first - at),
-                      master.bytes());
-      }
-    }
+    initialize_master<Value>(bucket, place, numbers);
   }
   stream_->synchronize();  // the host memory serves the next place
+}
+
+// Of what this rank's shard has of a place; `numbers` are of all of it.
+template <class Value>
+void ParameterStore::initialize_master(const Bucket& bucket, const Place& place,
+                                       const Accumulator<Value>* numbers) {
+  // The place begins there, as elements of the shards are counted.
+  const std::int64_t origin = bucket.shard_first + place.first - bucket.shard_begin();
+  const std::int64_t begin = std::max(origin, bucket.shard_first);
+  const std::int64_t end = std::min(origin + place.count, bucket.shard_first + bucket.shard_size());
+  for (const Range& range : ranges_) {  // none of frozen parameters
+    const std::int64_t first = std::max(begin, range.shard);
+    const std::int64_t last = std::min(end, range.shard + range.count);
+    if (!has_master_copy(range) || first >= last) {
+      continue;
+    }
+    const MasterWeights master = master_of(range, first - range.shard, last - first);
+    const Tensor room = master.room(*stream_);
+    stream_->copy(room.data(), numbers + (first - origin), room.bytes());
+    master.set(*stream_, room);
+  }
 }
 
 void ParameterStore::initialize(std::uint64_t seed) {
@@ -325,7 +351,7 @@ void ParameterStore::publish() {
 void ParameterStore::take_over_master() {
   settle();
   for (const FlatShard& shard : shards()) {
-    if (shard.value) {
+    if (shard.value && !shard.rest) {
       round_master(shard);
     }
   }

@@ -1,7 +1,8 @@
-// The memory behind a rank's parameters: values, gradients and fp32 master weights in flat buffers,
-// cut into buckets (buckets.h). Three facts say what of them is sharded over the ranks that hold
-// the same parameters; nothing else distinguishes the stages of ZeRO. With one shard everything is
-// one contiguous range, which the optimizer updates at once.
+// The memory behind a rank's parameters: values, gradients and fp32 master weights in flat buffers
+// (of bf16 values what their rounding left, optim/master_weights.h), cut into buckets (buckets.h).
+// Three facts say what of them is sharded over the ranks that hold the same parameters; nothing
+// else distinguishes the stages of ZeRO. With one shard everything is one contiguous range, which
+// the optimizer updates at once.
 //
 // Gradients. Contributions are counted here, per parameter and micro-batch, so it does not matter
 // which tape they come from. A complete bucket is handed out once per step, or, where gradients are
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "comm/mesh.h"
+#include "optim/master_weights.h"
 #include "optim/optimizer.h"
 #include "zero/block_values.h"
 #include "zero/ties.h"
@@ -77,7 +79,8 @@ class ParameterStore final : public ParameterAccess {
   // After an update of the shards: starts gathers of the values that are whole, in the order in
   // which the next forward pass wants them.
   void publish();
-  // After master weights were set: rounds them and publishes.
+  // After master weights were set: rounds them and publishes. Those that share their memory with
+  // values may be set when settle() was called.
   void take_over_master();
 
   // A training step of so many micro-batches begins: the next contributions overwrite.
@@ -118,7 +121,7 @@ class ParameterStore final : public ParameterAccess {
     bool is_padding = false;
     Box box;  // of the rows that `first` counts in
     std::int64_t first = 0, count = 0;
-    Tensor weights;
+    MasterWeights weights;
     std::optional<std::size_t> shard;  // none: frozen
     std::int64_t at = 0;
     // Of several ranks with the same part one says yes: it counts in norms and is saved.
@@ -155,7 +158,8 @@ class ParameterStore final : public ParameterAccess {
   bool is_first_holder(const Parameter& parameter) const;
   bool has_master_copy() const;
   bool has_master_copy(const Range& range) const;
-  Tensor master_of(const Range& range, std::int64_t first, std::int64_t count) const;
+  bool has_halves(const Range& range) const;
+  MasterWeights master_of(const Range& range, std::int64_t first, std::int64_t count) const;
   void choose_host_share(std::int64_t trained_shards);
   std::vector<Range> merged_ranges() const;
   std::vector<HostPart> host_parts(const Range& range) const;
@@ -171,6 +175,9 @@ class ParameterStore final : public ParameterAccess {
   template <class Value>
   void initialize_place(const Bucket& bucket, const Place& place, std::uint64_t seed,
                         Accumulator<Value>* numbers, Value* rounded);
+  template <class Value>
+  void initialize_master(const Bucket& bucket, const Place& place,
+                         const Accumulator<Value>* numbers);
 
   Stream* stream_;
   Mesh* mesh_;
@@ -180,7 +187,9 @@ class ParameterStore final : public ParameterAccess {
   std::vector<BucketState> states_;
   std::unordered_map<const Parameter*, std::size_t> bucket_of_;
   std::int64_t num_micro_batches_ = 0;
-  Tensor values_, grads_, master_, unit_flags_;  // each of everything, or of this rank's shards
+  // Each of everything, or of this rank's shards. What is beside the values of the master weights:
+  // all of them, or the rest of each.
+  Tensor values_, grads_, master_, unit_flags_;
   // The first elements of the shards: how many lie on the host, and what there is of them. Where
   // nothing does master_ begins at the first element, else behind these.
   std::int64_t num_on_host_ = 0;

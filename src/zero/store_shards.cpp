@@ -18,12 +18,23 @@ bool ParameterStore::has_master_copy(const Range& range) const {
          (range.on_host && (!options_.values_on_host || options_.files != nullptr));
 }
 
-Tensor ParameterStore::master_of(const Range& range, std::int64_t first, std::int64_t count) const {
-  if (!has_master_copy(range)) {
-    return values_.range(range.value + first, {count});
+// On the host updates read no values: those are on the device.
+bool ParameterStore::has_halves(const Range& range) const {
+  return options_.dtype == DType::bf16 && !range.on_host;
+}
+
+MasterWeights ParameterStore::master_of(const Range& range, std::int64_t first,
+                                        std::int64_t count) const {
+  const std::int64_t at = range.shard - num_on_host_ + first;  // of master_
+  if (has_halves(range)) {
+    return {.value = values_.range(range.value + first, {count}),
+            .rest = master_.range(at * kRestBytes, {count * kRestBytes})};
   }
-  return range.on_host ? host_master_.range(range.shard + first, {count})
-                       : master_.range(range.shard - num_on_host_ + first, {count});
+  if (!has_master_copy(range)) {
+    return {.whole = values_.range(range.value + first, {count})};
+  }
+  return {.whole = range.on_host ? host_master_.range(range.shard + first, {count})
+                                 : master_.range(at, {count})};
 }
 
 // Ranges are cut where the sum of squares of gradients is cut anyway: so no share changes its bits.
@@ -78,7 +89,9 @@ std::vector<FlatShard> ParameterStore::shards() const {
     const Shape shape{range.count};
     FlatShard& shard = all.emplace_back();
     shard.value = has_master_copy(range) ? values_.range(range.value, shape) : Tensor();
-    shard.master = master_of(range, 0, range.count);
+    const MasterWeights weights = master_of(range, 0, range.count);
+    shard.master = weights.whole;
+    shard.rest = weights.rest;
     shard.grad = grads_.range(range.grad, shape);
     shard.unit_flags = unit_flags_.range(range.shard / kUnitSize, {num_units(range.count)});
     if (range.on_host) {
@@ -134,7 +147,7 @@ void ParameterStore::add_part(std::vector<Part>& parts, const Bucket& bucket, st
   if (bucket.kind.frozen) {
     part.first = begin - first;
     part.count = end - begin;
-    part.weights = value_shard(bucket).range(begin - shard_begin, {part.count});
+    part.weights.whole = value_shard(bucket).range(begin - shard_begin, {part.count});
     parts.push_back(std::move(part));
     return;
   }
@@ -168,9 +181,17 @@ std::vector<ParameterStore::Part> ParameterStore::parts() const {
   return all;
 }
 
+// Values in bf16 are what an update would make of the weights, not the rounding of casts.
 void ParameterStore::round_master(const FlatShard& shard) {
+  const auto round_to = [&](Stream& stream, const Tensor& value) {
+    if (value.dtype() == DType::bf16) {
+      launch(stream, SplitWeights{.x = shard.master, .value = value, .rest = {}});
+    } else {
+      launch(stream, ScaleAdd{.x = shard.master, .y = value});
+    }
+  };
   if (shard.host == nullptr) {
-    launch(*stream_, ScaleAdd{.x = shard.master, .y = shard.value});
+    round_to(*stream_, shard.value);
     return;
   }
   Tensor rounded = shard.value_on_host ? shard.value : shard.master;
@@ -178,7 +199,7 @@ void ParameterStore::round_master(const FlatShard& shard) {
     rounded = Tensor::empty(*shard.host, shard.value.dtype(), shard.value.shape());
   }
   if (rounded.data() != shard.master.data()) {
-    launch(*shard.host, ScaleAdd{.x = shard.master, .y = rounded});
+    round_to(*shard.host, rounded);
     shard.host->synchronize();
   }
   if (!shard.value_on_host) {

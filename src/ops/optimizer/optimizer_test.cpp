@@ -155,7 +155,7 @@ struct Weights {
 };
 
 struct DeviceWeights {
-  Tensor grad, master, moment1, moment2, value, flags, scalars;
+  Tensor grad, master, moment1, moment2, value, rest, flags, scalars;
 
   DeviceWeights(Stream& stream, const Weights& from, DType dtype, const UpdateScalars& s) {
     const DType real = accumulation_dtype(dtype);
@@ -172,13 +172,25 @@ struct DeviceWeights {
   }
 
   void update(Stream& stream, Rule rule) {
-    const UpdateBuffers buffers{grad, master, value, moment1, moment2, flags};
+    const UpdateBuffers buffers{grad, master, value, rest, moment1, moment2, flags};
     const auto* device_scalars = static_cast<const UpdateScalars*>(scalars.data());
     if (rule == Rule::adam) {
       launch(stream, AdamUpdate{buffers, kBeta1, kBeta2, kEpsilon, device_scalars});
     } else {
       launch(stream, MomentumUpdate{buffers, kBeta1, device_scalars});
     }
+  }
+
+  // The weights become halves.
+  void split(Stream& stream) {
+    value = Tensor::empty(stream, DType::bf16, master.shape());
+    rest = Tensor::empty(stream, DType::uint8, {kRestBytes * master.numel()});
+    launch(stream, SplitWeights{.x = master, .value = value, .rest = rest});
+    master = {};
+  }
+  void join(Stream& stream) {
+    master = Tensor::empty(stream, DType::fp32, value.shape());
+    launch(stream, JoinWeights{.value = value, .rest = rest, .y = master});
   }
 
   std::vector<std::vector<unsigned char>> bits(Stream& stream) const {
@@ -249,6 +261,56 @@ TEST_P(UpdateKernels, TakeGradientsInBf16) {
   }
 }
 
+TEST_P(UpdateKernels, OfHalvesAreThoseOfTheWholeWeights) {
+  Machine machine(GetParam());
+  for (const Rule rule : {Rule::adam, Rule::momentum}) {
+    for (const DType grad : {DType::fp32, DType::bf16}) {
+      for (const std::int64_t count : kSizes) {
+        const Weights drawn = Weights::drawn_for(count);
+        DeviceWeights whole(machine.stream, drawn, DType::bf16, some_scalars());
+        DeviceWeights halves(machine.stream, drawn, DType::bf16, some_scalars());
+        whole.grad = halves.grad = to_device(machine.stream, grad, drawn.grad);
+        halves.split(machine.stream);
+        for (int step = 0; step < 3; ++step) {
+          whole.update(machine.stream, rule);
+          halves.update(machine.stream, rule);
+        }
+        halves.join(machine.stream);
+        EXPECT_EQ(halves.bits(machine.stream), whole.bits(machine.stream)) << grad << ' ' << count;
+      }
+    }
+  }
+}
+
+// All upper halves with the lower ones at and around what decides rounding.
+TEST_P(UpdateKernels, HalvesAreTheNearestBf16AndTheWholeWeight) {
+  Machine machine(GetParam());
+  std::vector<float> numbers;
+  for (std::uint32_t upper = 0; upper < 0x10000; ++upper) {
+    for (const std::uint32_t lower : {0x0u, 0x1u, 0x7FFFu, 0x8000u, 0x8001u, 0xFFFFu}) {
+      const auto number = std::bit_cast<float>(upper << 16 | lower);
+      if (!std::isnan(number)) {
+        numbers.push_back(number);
+      }
+    }
+  }
+  numbers.push_back(std::numeric_limits<float>::quiet_NaN());
+  const auto count = static_cast<std::int64_t>(numbers.size());
+  DeviceWeights weights(machine.stream, Weights{}, DType::fp32, some_scalars());
+  weights.master = Tensor::from_host(machine.stream, numbers, {count});
+  weights.split(machine.stream);
+  weights.join(machine.stream);
+  const auto joined = weights.master.to_host<float>(machine.stream);
+  const auto values = weights.value.to_host<bfloat16>(machine.stream);
+  EXPECT_TRUE(std::isnan(joined.back()) && std::isnan(static_cast<float>(values.back())));
+  for (std::size_t i = 0; i + 1 < numbers.size(); ++i) {
+    ASSERT_EQ(std::bit_cast<std::uint32_t>(joined[i]), std::bit_cast<std::uint32_t>(numbers[i]));
+    const double exact = numbers[i], cast = static_cast<float>(bfloat16(numbers[i]));
+    const double value = static_cast<float>(values[i]);
+    ASSERT_TRUE(value == cast || std::abs(value - exact) == std::abs(cast - exact)) << exact;
+  }
+}
+
 TEST_P(UpdateKernels, RoundTheNewWeightsToTheComputeDtype) {
   Machine machine(GetParam());
   for (const Rule rule : {Rule::adam, Rule::momentum}) {
@@ -258,8 +320,11 @@ TEST_P(UpdateKernels, RoundTheNewWeightsToTheComputeDtype) {
         const std::vector<unsigned char> before = to_bytes(machine.stream, weights.master);
         weights.update(machine.stream, rule);
         EXPECT_NE(to_bytes(machine.stream, weights.master), before);
-        const Tensor rounded =
+        Tensor rounded =
             to_device(machine.stream, dtype, to_doubles(machine.stream, weights.master));
+        if (dtype == DType::bf16) {  // in ties other than casts
+          launch(machine.stream, SplitWeights{weights.master, rounded, {}});
+        }
         EXPECT_EQ(to_bytes(machine.stream, weights.value), to_bytes(machine.stream, rounded))
             << dtype << ' ' << count << (rule == Rule::adam ? " adam" : " momentum");
       }

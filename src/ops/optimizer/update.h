@@ -5,6 +5,7 @@
 
 #include "device/launch.h"
 #include "ops/optimizer/units.h"
+#include "ops/optimizer/weight_halves.h"
 #include "tensor/tensor.h"
 
 namespace bloomery {
@@ -21,12 +22,15 @@ struct UpdateScalars {
 
 // The buffers of an update. All have `count` elements and start at multiples of 16 bytes.
 struct UpdateBuffers {
-  ConstView grad;        // dtype of master, or bf16
-  View master;           // fp32 or (CPU) fp64
+  ConstView grad;        // dtype of the weights, or bf16
+  View master;           // fp32 or (CPU) fp64; null: value and rest are its halves
   View value;            // bf16 or fp16, receives the rounded weights; null: master is the value
-  View moment1;          // dtype of master
+  View rest;             // of bf16 values (weight_halves.h); null: there is a master
+  View moment1;          // dtype of the weights
   View moment2;          // Adam only
   ConstView unit_flags;  // uint8 [num_units(count)]; kUnitDecays selects decay_factor and l2
+
+  std::int64_t numel() const { return grad.numel(); }
 };
 
 // With g = grad_factor * grad + l2 * p:

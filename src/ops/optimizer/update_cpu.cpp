@@ -39,7 +39,8 @@ struct Scalars {
         l2(static_cast<Real>(decays ? from.l2 : 0.0)) {}
 };
 
-// The rules are functors over elements [first, first + count), all with the same flags.
+// The rules are functors over elements [first, first + count), all with the same flags; `weights`
+// are those elements' master weights.
 template <class Real, class Grad>
 struct Adam {
   UpdateBuffers buffers;
@@ -53,20 +54,20 @@ struct Adam {
         rest2(static_cast<Real>(1.0 - k.beta2)),
         epsilon(static_cast<Real>(k.epsilon)) {}
 
-  void operator()(std::int64_t first, std::int64_t count, const Scalars<Real> s) const {
+  void operator()(Real* __restrict weights, std::int64_t first, std::int64_t count,
+                  const Scalars<Real> s) const {
     const Grad* __restrict grad = buffers.grad.as<Grad>() + first;
-    Real* __restrict master = buffers.master.as<Real>() + first;
     Real* __restrict moment1 = buffers.moment1.as<Real>() + first;
     Real* __restrict moment2 = buffers.moment2.as<Real>() + first;
     const Real b1 = beta1, r1 = rest1, b2 = beta2, r2 = rest2, eps = epsilon;
     for (std::int64_t piece = 0; piece < count; piece += kPiece) {
-      prefetch_ahead(piece, grad, master, moment1, moment2);
+      prefetch_ahead(piece, grad, weights, moment1, moment2);
       for (std::int64_t i = piece; i < std::min(piece + kPiece, count); ++i) {
-        const Real g = s.grad_factor * load(grad + i) + s.l2 * master[i];
+        const Real g = s.grad_factor * load(grad + i) + s.l2 * weights[i];
         const Real m = b1 * moment1[i] + r1 * g;
         const Real v = b2 * moment2[i] + r2 * g * g;
         const Real denominator = std::sqrt(v) * s.inverse_sqrt_bias2 + eps;
-        master[i] = s.decay_factor * master[i] - s.step_size * (m / denominator);
+        weights[i] = s.decay_factor * weights[i] - s.step_size * (m / denominator);
         moment1[i] = m;
         moment2[i] = v;
       }
@@ -82,27 +83,29 @@ struct Momentum {
   explicit Momentum(const MomentumUpdate& k)
       : buffers(k.buffers), momentum(static_cast<Real>(k.momentum)) {}
 
-  void operator()(std::int64_t first, std::int64_t count, const Scalars<Real> s) const {
+  void operator()(Real* __restrict weights, std::int64_t first, std::int64_t count,
+                  const Scalars<Real> s) const {
     const Grad* __restrict grad = buffers.grad.as<Grad>() + first;
-    Real* __restrict master = buffers.master.as<Real>() + first;
     Real* __restrict moment1 = buffers.moment1.as<Real>() + first;
     const Real kept = momentum;
     for (std::int64_t piece = 0; piece < count; piece += kPiece) {
-      prefetch_ahead(piece, grad, master, moment1);
+      prefetch_ahead(piece, grad, weights, moment1);
       for (std::int64_t i = piece; i < std::min(piece + kPiece, count); ++i) {
-        const Real g = s.grad_factor * load(grad + i) + s.l2 * master[i];
+        const Real g = s.grad_factor * load(grad + i) + s.l2 * weights[i];
         const Real m = kept * moment1[i] + g;
-        master[i] = s.decay_factor * master[i] - s.step_size * m;
+        weights[i] = s.decay_factor * weights[i] - s.step_size * m;
         moment1[i] = m;
       }
     }
   }
 };
 
-template <class Value>
-void round_to(Value* __restrict value, const float* __restrict master, std::int64_t count) {
+void split_to(std::uint16_t* __restrict value, std::uint16_t* __restrict rest,
+              const float* __restrict weights, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
-    store(value + i, master[i]);
+    const WeightHalves halves = split_weight(weights[i]);
+    value[i] = halves.value;
+    rest[i] = halves.rest;
   }
 }
 
@@ -110,18 +113,47 @@ void publish(const UpdateBuffers& buffers, std::int64_t first, std::int64_t coun
   if (!buffers.value) {
     return;
   }
-  const float* master = buffers.master.as<float>() + first;
+  const float* __restrict master = buffers.master.as<float>() + first;
   if (buffers.value.dtype == DType::bf16) {
-    round_to(buffers.value.as<bfloat16>() + first, master, count);
+    auto* __restrict value = buffers.value.as<std::uint16_t>() + first;
+    for (std::int64_t i = 0; i < count; ++i) {
+      value[i] = split_weight(master[i]).value;
+    }
   } else {
-    round_to(buffers.value.as<float16>() + first, master, count);
+    auto* __restrict value = buffers.value.as<float16>() + first;
+    for (std::int64_t i = 0; i < count; ++i) {
+      store(value + i, master[i]);
+    }
+  }
+}
+
+// Of one block of units, whose weights are joined, updated and split in L1.
+template <class Real, class Rule>
+void update_block(const Rule& rule, std::int64_t first, std::int64_t count, const Scalars<Real> s) {
+  const UpdateBuffers& buffers = rule.buffers;
+  if (!buffers.rest) {
+    rule(buffers.master.template as<Real>() + first, first, count, s);
+    publish(buffers, first, count);
+    return;
+  }
+  auto* value = buffers.value.template as<std::uint16_t>() + first;
+  auto* rest = buffers.rest.template as<std::uint16_t>() + first;
+  prefetch(value + kAhead, count);
+  prefetch(rest + kAhead, count);
+  if constexpr (std::is_same_v<Real, float>) {
+    alignas(64) float weights[kUnitsPerBlock * kUnitSize];
+    for (std::int64_t i = 0; i < count; ++i) {
+      weights[i] = join_weight({value[i], rest[i]});
+    }
+    rule(weights, first, count, s);
+    split_to(value, rest, weights, count);
   }
 }
 
 template <class Real, class Rule>
 void update(ThreadPool& pool, const UpdateScalars& scalars, const Rule& rule) {
   const UpdateBuffers& buffers = rule.buffers;
-  const std::int64_t total = buffers.master.numel();
+  const std::int64_t total = buffers.numel();
   const auto* flags = buffers.unit_flags.template as<std::uint8_t>();
   const auto decays = [flags](std::int64_t unit) { return (flags[unit] & kUnitDecays) != 0; };
   const Scalars<Real> decaying(scalars, true), plain(scalars, false);
@@ -133,11 +165,10 @@ void update(ThreadPool& pool, const UpdateScalars& scalars, const Rule& rule) {
       }
       const std::int64_t first = unit * kUnitSize;
       const std::int64_t count = std::min(stop * kUnitSize, total) - first;
-      if (buffers.value) {
+      if (buffers.value && !buffers.rest) {
         prefetch(buffers.value.template as<std::uint16_t>() + first, count);
       }
-      rule(first, count, decays(unit) ? decaying : plain);
-      publish(buffers, first, count);
+      update_block<Real>(rule, first, count, decays(unit) ? decaying : plain);
       unit = stop;
     }
   });
@@ -149,7 +180,7 @@ void dispatch(Stream& stream, const Kernel& k) {
     return;
   }
   ThreadPool& pool = stream.device().pool();
-  if (k.buffers.master.dtype == DType::fp64) {
+  if (k.buffers.moment1.dtype == DType::fp64) {
     update<double>(pool, *k.scalars, Rule<double, double>(k));
   } else if (k.buffers.grad.dtype == DType::bf16) {
     update<float>(pool, *k.scalars, Rule<float, bfloat16>(k));

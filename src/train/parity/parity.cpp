@@ -23,10 +23,10 @@ struct Portion {
   std::vector<float> numbers;
 };
 
-std::vector<Portion> own_portions(Rank& rank, const Tensor FlatShard::*which) {
+std::vector<Portion> own_portions(Rank& rank, ShardTensor which) {
   std::vector<std::vector<float>> shards;
   for (const FlatShard& shard : rank.optimizer().shards()) {
-    shards.push_back((shard.*which).to_host<float>(rank.stream()));
+    shards.push_back(which(shard, rank.stream()).to_host<float>(rank.stream()));
   }
   std::vector<Portion> portions;
   for (const ParameterStore::Part& part : rank.store().parts()) {
@@ -67,7 +67,7 @@ void add_portions(std::string_view message, Tensors& whole) {
 }
 
 // Whole on the first rank. Collective.
-Tensors gathered(Rank& rank, const Tensor FlatShard::*which) {
+Tensors gathered(Rank& rank, ShardTensor which) {
   Tensors whole;
   HostGroup& host = rank.mesh().world().host();
   for (const std::string& message : host.gather("portions", to_bytes(own_portions(rank, which)))) {
@@ -146,12 +146,12 @@ ParityRun run_steps(const RankOptions& options, const ParityWork& work,
     ParityStep& step = run[static_cast<std::size_t>(s)];
     step.loss = rank.accumulate(step_batches(work, dataset, s, rank.mesh()));
     if (work.tensors) {
-      step.gradients = gathered(rank, &FlatShard::grad);
+      step.gradients = gathered(rank, gradient_of);
     }
     rank.enqueue_update(work.micro_batches * work.sequences);
     step.grad_norm = rank.optimizer().report(0).grad_norm;
     if (work.tensors) {
-      step.weights = gathered(rank, &FlatShard::master);
+      step.weights = gathered(rank, weights_of);
     }
   }
   return run;

@@ -1,0 +1,61 @@
+// An fp32 weight as two halves of 16 bits: its rounding to bf16, which is the value that a model
+// computes with, and what the rounding left. Together they are the weight, bit for bit, so that
+// master weights take two bytes beside the values instead of four.
+//
+// Ties round away from zero: with ties to even two weights would have the same halves.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "device/launch.h"
+#include "tensor/tensor.h"
+
+namespace bloomery {
+
+struct WeightHalves {
+  std::uint16_t value;  // the bits of a bf16
+  std::uint16_t rest;   // the bits of a signed number, to be added to those of the value
+};
+
+constexpr WeightHalves split_weight(std::uint32_t word) {
+  if ((word & 0x7FFFFFFFu) > 0x7F800000u) {
+    return {0x7FFF, 0};  // no number stays none
+  }
+  return {static_cast<std::uint16_t>((word + 0x8000u) >> 16), static_cast<std::uint16_t>(word)};
+}
+constexpr WeightHalves split_weight(float weight) {
+  return split_weight(std::bit_cast<std::uint32_t>(weight));
+}
+
+constexpr std::uint32_t joined_bits(WeightHalves halves) {
+  const auto rest = static_cast<std::uint32_t>(static_cast<std::int16_t>(halves.rest));
+  return (std::uint32_t{halves.value} << 16) + rest;
+}
+constexpr float join_weight(WeightHalves halves) {
+  return std::bit_cast<float>(joined_bits(halves));
+}
+
+inline constexpr std::int64_t kRestBytes = 2;  // of an element
+
+// value and rest = x. Values are bf16; a rest is uint8 [kRestBytes x elements], or null: only the
+// values are wanted.
+struct SplitWeights {
+  ConstView x;  // fp32
+  View value;
+  View rest;
+};
+template <int kLevel>
+void run(OnCpu<kLevel>, Stream&, const SplitWeights&);
+void run(OnCuda, Stream&, const SplitWeights&);
+
+// y = what the halves are of.
+struct JoinWeights {
+  ConstView value, rest;
+  View y;  // fp32
+};
+template <int kLevel>
+void run(OnCpu<kLevel>, Stream&, const JoinWeights&);
+void run(OnCuda, Stream&, const JoinWeights&);
+
+}  // namespace bloomery

@@ -1,0 +1,48 @@
+#include "optim/master_weights.h"
+
+#include <algorithm>
+
+namespace bloomery {
+
+MasterWeights MasterWeights::range(std::int64_t first, std::int64_t count) const {
+  if (!rest) {
+    return {.whole = whole.range(first, {count})};
+  }
+  return {.value = value.range(first, {count}),
+          .rest = rest.range(first * kRestBytes, {count * kRestBytes})};
+}
+
+Tensor MasterWeights::numbers(Stream& stream) const {
+  Tensor numbers = room(stream);
+  if (rest) {
+    launch(stream, JoinWeights{.value = value, .rest = rest, .y = numbers});
+  }
+  return numbers;
+}
+
+Tensor MasterWeights::room(Stream& stream) const {
+  return rest ? Tensor::empty(stream, DType::fp32, value.shape()) : whole;
+}
+
+void MasterWeights::set(Stream& stream, const Tensor& numbers) const {
+  if (rest) {
+    launch(stream, SplitWeights{.x = numbers, .value = value, .rest = rest});
+  } else if (numbers.data() != whole.data()) {
+    stream.copy(whole.data(), numbers.data(), whole.bytes());
+  }
+}
+
+void MasterWeights::copy_to(Stream& stream, void* host) const {
+  if (!rest) {
+    stream.copy(host, whole.data(), whole.bytes());
+    return;
+  }
+  constexpr std::int64_t kAtOnce = 16 << 20;
+  auto* to = static_cast<float*>(host);
+  for (std::int64_t first = 0; first < numel(); first += kAtOnce) {
+    const Tensor joined = range(first, std::min(kAtOnce, numel() - first)).numbers(stream);
+    stream.copy(to + first, joined.data(), joined.bytes());
+  }
+}
+
+}  // namespace bloomery
