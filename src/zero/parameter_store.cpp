@@ -9,15 +9,32 @@
 namespace bloomery {
 namespace {
 
-// As an update rounds.
+// Host memory for the initial numbers of a parameter: as they are drawn, as an update would round
+// them, and, of bf16 values, what that leaves.
 template <class Value>
-Value rounded_weight(Accumulator<Value> weight) {
-  if constexpr (std::is_same_v<Value, bfloat16>) {
-    return std::bit_cast<bfloat16>(split_weight(weight).value);
-  } else {
-    return Value(weight);
+struct Numbers {
+  explicit Numbers(std::size_t most)
+      : exact(std::make_unique_for_overwrite<Accumulator<Value>[]>(most)),
+        rounded(std::make_unique_for_overwrite<Value[]>(most)),
+        rest(std::make_unique_for_overwrite<std::uint16_t[]>(kHalves ? most : 0)) {}
+
+  void round(std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      if constexpr (kHalves) {
+        const WeightHalves halves = split_weight(exact[i]);
+        rounded[i] = std::bit_cast<bfloat16>(halves.value);
+        rest[i] = halves.rest;
+      } else {
+        rounded[i] = Value(exact[i]);
+      }
+    }
   }
-}
+
+  static constexpr bool kHalves = std::is_same_v<Value, bfloat16>;
+  std::unique_ptr<Accumulator<Value>[]> exact;
+  std::unique_ptr<Value[]> rounded;
+  std::unique_ptr<std::uint16_t[]> rest;
+};
 
 }  // namespace
 
@@ -196,37 +213,36 @@ Tensor ParameterStore::value_shard(const Bucket& bucket) const {
                        {bucket.shard_size()});
 }
 
-// `numbers` and `rounded` are host memory for as many elements as the place has, at least.
-template <class Value>
+// Only copies are given to the stream: others may use it meanwhile.
+template <class Numbers>
 void ParameterStore::initialize_place(const Bucket& bucket, const Place& place, std::uint64_t seed,
-                                      Accumulator<Value>* numbers, Value* rounded) {
+                                      Numbers& numbers) {
   ThreadPool& pool = stream_->device().pool();
   const auto count = static_cast<std::size_t>(place.count);
-  initial_numbers(*place.parameter, seed, pool, std::span(numbers, count));
-  pool.for_ranges(place.count, 1 << 16, [=](std::int64_t begin, std::int64_t end) {
-    std::transform(numbers + begin, numbers + end, rounded + begin, &rounded_weight<Value>);
-  });
+  initial_numbers(*place.parameter, seed, pool, std::span(numbers.exact.get(), count));
+  pool.for_ranges(place.count, 1 << 16,
+                  [&](std::int64_t begin, std::int64_t end) { numbers.round(begin, end); });
   if (place.parameter->value) {
-    stream_->copy(place.parameter->value.data(), rounded, place.parameter->value.bytes());
+    stream_->copy(place.parameter->value.data(), numbers.rounded.get(),
+                  place.parameter->value.bytes());
   }
   const std::int64_t shard_begin = bucket.shard_begin();
   const std::int64_t begin = std::max(place.first, shard_begin);
   const std::int64_t end = std::min(place.first + place.count, shard_begin + bucket.shard_size());
   if (begin < end) {
-    const Shape shape{end - begin};
     if (sharded_.values) {
-      const Tensor value = value_shard(bucket).range(begin - shard_begin, shape);
-      stream_->copy(value.data(), rounded + (begin - place.first), value.bytes());
+      const Tensor value = value_shard(bucket).range(begin - shard_begin, {end - begin});
+      stream_->copy(value.data(), numbers.rounded.get() + (begin - place.first), value.bytes());
     }
-    initialize_master<Value>(bucket, place, numbers);
+    initialize_master(bucket, place, numbers);
   }
   stream_->synchronize();  // the host memory serves the next place
 }
 
-// Of what this rank's shard has of a place; `numbers` are of all of it.
-template <class Value>
+// What this rank's shard has of a place beside its values; `numbers` are of all of it.
+template <class Numbers>
 void ParameterStore::initialize_master(const Bucket& bucket, const Place& place,
-                                       const Accumulator<Value>* numbers) {
+                                       const Numbers& numbers) {
   // The place begins there, as elements of the shards are counted.
   const std::int64_t origin = bucket.shard_first + place.first - bucket.shard_begin();
   const std::int64_t begin = std::max(origin, bucket.shard_first);
@@ -238,9 +254,12 @@ void ParameterStore::initialize_master(const Bucket& bucket, const Place& place,
       continue;
     }
     const MasterWeights master = master_of(range, first - range.shard, last - first);
-    const Tensor room = master.room(*stream_);
-    stream_->copy(room.data(), numbers + (first - origin), room.bytes());
-    master.set(*stream_, room);
+    if (master.rest) {
+      stream_->copy(master.rest.data(), numbers.rest.get() + (first - origin), master.rest.bytes());
+    } else {
+      stream_->copy(master.whole.data(), numbers.exact.get() + (first - origin),
+                    master.whole.bytes());
+    }
   }
 }
 
@@ -255,13 +274,10 @@ void ParameterStore::initialize(std::uint64_t seed) {
     }
   }
   dispatch_floating(options_.dtype, [&](auto tag) {
-    using Value = typename decltype(tag)::type;
-    const auto size = static_cast<std::size_t>(most);
-    const auto numbers = std::make_unique_for_overwrite<Accumulator<Value>[]>(size);
-    const auto rounded = std::make_unique_for_overwrite<Value[]>(size);
+    Numbers<typename decltype(tag)::type> numbers(static_cast<std::size_t>(most));
     for (const Bucket& bucket : buckets_) {
       for (const Place& place : bucket.places) {
-        initialize_place<Value>(bucket, place, seed, numbers.get(), rounded.get());
+        initialize_place(bucket, place, seed, numbers);
       }
     }
   });

@@ -172,12 +172,11 @@ class ParameterStore final : public ParameterAccess {
   Box padding_box(const Parameter& parameter) const;
   void add_part(std::vector<Part>& parts, const Bucket& bucket, std::int64_t first,
                 Part part) const;
-  template <class Value>
+  template <class Numbers>
   void initialize_place(const Bucket& bucket, const Place& place, std::uint64_t seed,
-                        Accumulator<Value>* numbers, Value* rounded);
-  template <class Value>
-  void initialize_master(const Bucket& bucket, const Place& place,
-                         const Accumulator<Value>* numbers);
+                        Numbers& numbers);
+  template <class Numbers>
+  void initialize_master(const Bucket& bucket, const Place& place, const Numbers& numbers);
 
   Stream* stream_;
   Mesh* mesh_;
