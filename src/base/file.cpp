@@ -69,6 +69,10 @@ int open_nameless(const std::filesystem::path& folder) {
 std::string read_file(const std::filesystem::path& path) {
   const Descriptor file(path, O_RDONLY);
   std::string text;
+  struct stat status {};
+  if (fstat(file, &status) == 0 && S_ISREG(status.st_mode)) {
+    text.reserve(static_cast<std::size_t>(status.st_size));
+  }
   char buffer[1 << 16];
   while (true) {
     const ssize_t count = read(file, buffer, sizeof(buffer));

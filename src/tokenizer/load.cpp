@@ -44,7 +44,7 @@ Loaded load_file(const TokenizerOptions& options) {
   check(!text.empty(), options.path, " is empty; it should be a tokenizer");
   if (looks_like_json(text)) return read_hf_tokenizer(std::move(text), options.path);
   if (looks_like_tiktoken(std::string_view(text).substr(0, 4096))) {
-    return parse_tiktoken(std::move(text), options.path, options.pattern);
+    return parse_tiktoken(text, options.path, options.pattern);
   }
   if (looks_like_sentencepiece(text)) {
     return parse_sentencepiece_tokenizer(text, options.path, SentencePieceKind::plain);

@@ -30,8 +30,7 @@ std::shared_ptr<const Tokenizer> read_hf_tokenizer(std::string text, const std::
 // The pipeline of every kind of file: `settings` are a tokenizer.json without the tables of its
 // model.
 std::shared_ptr<const Tokenizer> make_hf_tokenizer(const nlohmann::json& settings,
-                                                   const hf::ModelTables& tables,
-                                                   const std::string& name,
+                                                   hf::ModelTables& tables, const std::string& name,
                                                    const SpecialTokenNames& special = {});
 
 // A folder of Hugging Face files: tokenizer.json first; else a SentencePiece model; else vocab.json

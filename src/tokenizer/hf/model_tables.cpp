@@ -11,6 +11,16 @@ namespace bloomery::hf {
 namespace {
 
 constexpr int kDeepest = 100;  // components hold components; reading them takes stack
+// Room for as many items as there could be, of so many bytes each: what is not used costs nothing,
+// whereas growing costs a copy.
+constexpr std::size_t kFewBytes = 12;
+
+bool is_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+
+bool ends_scalar(char c) {
+  return is_space(c) || c == ',' || c == ':' || c == ']' || c == '}' || c == '[' || c == '{' ||
+         c == '"';
+}
 
 // Walks over a JSON text, and takes the tables of a model out on the way.
 class TableReader {
@@ -37,6 +47,7 @@ class TableReader {
 
   void read_vocab() {
     tables_.vocab.clear();
+    tables_.vocab.reserve((text_.size() - at_) / kFewBytes);
     const bool is_object = peek() == '{';
     each([&] {
       ModelTables::Token token;
@@ -70,9 +81,7 @@ class TableReader {
   }
   char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
   void skip_space() {
-    while (at_ < text_.size() &&
-           std::string_view(" \t\r\n").find(text_[at_]) != std::string_view::npos)
-      ++at_;
+    while (at_ < text_.size() && is_space(text_[at_])) ++at_;
   }
   void expect_end() {
     skip_space();
@@ -115,7 +124,7 @@ class TableReader {
     if (peek() == '"') {
       string();
     } else {
-      at_ = std::min(text_.find_first_of(",:]}[{ \t\r\n\"", at_), text_.size());
+      while (at_ < text_.size() && !ends_scalar(text_[at_])) ++at_;
     }
     const std::string_view found = text_.substr(begin, at_ - begin);
     skip_space();
@@ -173,6 +182,7 @@ class TableReader {
 
   void read_merges() {
     tables_.merges.clear();
+    tables_.merges.reserve((text_.size() - at_) / kFewBytes);
     if (peek() == '{') return value(2);
     each([&] {
       const auto place = static_cast<std::int64_t>(tables_.merges.size());
@@ -187,12 +197,15 @@ class TableReader {
         return;
       }
       if (peek() != '[') return bad_item("model.merges", tables_.merges.size(), "two tokens");
-      std::vector<std::string_view> parts;
+      std::string_view parts[2];
+      std::size_t count = 0;
       each([&] {
-        if (peek() != '"') return bad_item("model.merges", tables_.merges.size(), "two tokens");
-        parts.push_back(string());
+        if (peek() != '"' || count == 2) {
+          return bad_item("model.merges", tables_.merges.size(), "two tokens");
+        }
+        parts[count++] = string();
       });
-      if (parts.size() != 2) return bad_item("model.merges", tables_.merges.size(), "two tokens");
+      if (count != 2) return bad_item("model.merges", tables_.merges.size(), "two tokens");
       tables_.merges.push_back({parts[0], parts[1], place});
     });
   }
@@ -236,15 +249,12 @@ void add_known(std::initializer_list<const char*> names, const ModelTables& tabl
   }
 }
 
-Vocabulary read_vocabulary(const ModelTables& tables) {
+void each_token(const ModelTables& tables,
+                const std::function<void(std::string_view, TokenId)>& visit) {
   check(tables.vocab_kind == ModelTables::Kind::object,
         "model.vocab is not an object of tokens and ids");
   // Ids need not follow one another, but a table by id must not dwarf the file.
   const std::size_t largest = tables.vocab.size() * 16 + 65536;
-  std::size_t bytes = 0;
-  for (const auto& [piece, value] : tables.vocab) bytes += piece.size();
-  Vocabulary vocabulary;
-  vocabulary.reserve(tables.vocab.size(), bytes);
   TokenId number = 0;
   for (const auto& [piece, value] : tables.vocab) {
     TokenId id = number++;
@@ -254,14 +264,22 @@ Vocabulary read_vocabulary(const ModelTables& tables) {
                             static_cast<std::size_t>(id) <= largest),
           "model.vocab: the id of '", piece, "' is ", value,
           "; it must be a whole number (an integer) up to ", largest);
+    visit(piece, id);
+  }
+}
+
+Vocabulary read_vocabulary(const ModelTables& tables) {
+  std::size_t bytes = 0;
+  for (const auto& [piece, value] : tables.vocab) bytes += piece.size();
+  Vocabulary vocabulary;
+  vocabulary.reserve(tables.vocab.size(), bytes);
+  each_token(tables, [&](std::string_view piece, TokenId id) {
     if (tables.unique_ids) {
       check(!vocabulary.has(id), "the vocabulary gives the id ", id, " to two tokens, '",
             vocabulary.piece(id).value_or(""), "' and '", piece, "'");
     }
-    check(!tables.raw_bytes || vocabulary.id_of(piece) < 0, "the vocabulary has the token '", piece,
-          "' twice");
     vocabulary.add(piece, id);
-  }
+  });
   return vocabulary;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -35,7 +36,7 @@ struct ModelTables {
 
   // What files have that are no tokenizer.json.
   std::string merges_name;              // of the file that has the merges line by line
-  bool raw_bytes = false;               // pieces are bytes, not their spelling, and ids are ranks
+  std::optional<Vocabulary> ranks;      // pieces are bytes, not their spelling, and ids are ranks
   bool unique_ids = false;              // no id may belong to two tokens
   bool added_ids = false;               // added tokens have the ids that the settings give them
   std::optional<TokenId> unknown_byte;  // of a byte that is no token
@@ -67,7 +68,11 @@ bool has_token(const ModelTables& tables, std::string_view piece);
 void add_known(std::initializer_list<const char*> names, const ModelTables& tables,
                nlohmann::json& added);
 
-// The tokens of the tables, ids checked to be whole numbers that are not sparse.
+// Calls visit(piece, id) for each token of the tables; ids are checked to be whole numbers that are
+// not sparse.
+void each_token(const ModelTables& tables,
+                const std::function<void(std::string_view, TokenId)>& visit);
+// The tokens of the tables.
 Vocabulary read_vocabulary(const ModelTables& tables);
 
 }  // namespace bloomery::hf

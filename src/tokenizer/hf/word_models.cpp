@@ -9,14 +9,13 @@
 namespace bloomery::hf {
 namespace {
 
-class WordLevel : public Model {
+class WordLevel : public VocabularyModel {
  public:
   WordLevel(const Fields& fields, const ModelTables& tables)
-      : unknown_name_(fields.text("unk_token")), vocabulary_(read_vocabulary(tables)) {
+      : VocabularyModel(read_vocabulary(tables)), unknown_name_(fields.text("unk_token")) {
     unknown_ = vocabulary_.find(unknown_name_);
   }
 
-  const Vocabulary& vocabulary() const override { return vocabulary_; }
   std::unique_ptr<ModelEncoder> make_encoder() const override {
     return std::make_unique<Encoder>(*this);
   }
@@ -38,14 +37,13 @@ class WordLevel : public Model {
   };
 
   std::string unknown_name_;
-  Vocabulary vocabulary_;
   std::optional<TokenId> unknown_;
 };
 
-class WordPiece : public Model {
+class WordPiece : public VocabularyModel {
  public:
   WordPiece(const Fields& fields, const ModelTables& tables)
-      : vocabulary_(read_vocabulary(tables)) {
+      : VocabularyModel(read_vocabulary(tables)) {
     const std::string unknown = fields.text_or("unk_token", "[UNK]");
     const std::optional<TokenId> id = vocabulary_.find(unknown);
     check(id.has_value(), "model.unk_token '", unknown, "' is not in model.vocab");
@@ -61,7 +59,6 @@ class WordPiece : public Model {
                                     fields.number_or("max_input_chars_per_word", 100, INT32_MAX))});
   }
 
-  const Vocabulary& vocabulary() const override { return vocabulary_; }
   std::unique_ptr<ModelEncoder> make_encoder() const override {
     return std::make_unique<Encoder>(*model_);
   }
@@ -78,13 +75,12 @@ class WordPiece : public Model {
     const WordPieceModel& model_;
   };
 
-  Vocabulary vocabulary_;
   std::unique_ptr<WordPieceModel> model_;
 };
 
-class Unigram : public Model {
+class Unigram : public VocabularyModel {
  public:
-  Unigram(const Fields& fields, const ModelTables& tables) {
+  Unigram(const Fields& fields, const ModelTables& tables) : VocabularyModel({}) {
     check(tables.vocab_kind == ModelTables::Kind::array && tables.vocab.size() < INT32_MAX,
           "model.vocab is not an array of pieces");
     std::vector<UnigramPiece> pieces;
@@ -108,7 +104,6 @@ class Unigram : public Model {
         std::make_unique<UnigramModel>(pieces, unknown, fields.flag_or("byte_fallback", false));
   }
 
-  const Vocabulary& vocabulary() const override { return vocabulary_; }
   std::unique_ptr<ModelEncoder> make_encoder() const override {
     return std::make_unique<Encoder>(*model_);
   }
@@ -126,7 +121,6 @@ class Unigram : public Model {
     UnigramModel::Scratch scratch_;
   };
 
-  Vocabulary vocabulary_;
   std::unique_ptr<UnigramModel> model_;
 };
 

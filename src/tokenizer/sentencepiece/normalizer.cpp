@@ -16,7 +16,7 @@ SentencePieceNormalizer::SentencePieceNormalizer(const SentencePieceNormalizatio
                                                  std::string_view name)
     : charsmap_(rules.charsmap, name),
       verbatim_(std::move(verbatim)),
-      space_(rules.escape_whitespaces ? kSpaceSymbol : " "),
+      space_(rules.escape_whitespaces ? kWordMark : " "),
       dummy_prefix_(rules.add_dummy_prefix && !whitespace_is_suffix),
       dummy_suffix_(rules.add_dummy_prefix && whitespace_is_suffix),
       remove_extra_(rules.remove_extra_whitespaces),

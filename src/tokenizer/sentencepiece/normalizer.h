@@ -9,10 +9,9 @@
 #include "tokenizer/sentencepiece/charsmap.h"
 #include "tokenizer/sentencepiece/model_file.h"
 #include "tokenizer/trie.h"
+#include "tokenizer/word_mark.h"
 
 namespace bloomery {
-
-inline constexpr std::string_view kSpaceSymbol = "\u2581";
 
 class SentencePieceNormalizer {
  public:

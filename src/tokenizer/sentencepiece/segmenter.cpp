@@ -99,7 +99,7 @@ class LookupSegmenter : public Segmenter {
 };
 
 std::size_t word_end(const ByteTrie& /*user_defined*/, std::string_view text, std::size_t at) {
-  return std::min(text.find(kSpaceSymbol, at + 1), text.size());
+  return std::min(text.find(kWordMark, at + 1), text.size());
 }
 
 std::size_t character_end(const ByteTrie& user_defined, std::string_view text, std::size_t at) {

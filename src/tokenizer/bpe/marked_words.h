@@ -1,0 +1,143 @@
+// Texts in which U+2581 stands for spaces: cut into words where merging cannot reach across, and
+// each word looked up among those that were encoded before.
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/bpe/id_output.h"
+#include "tokenizer/bpe/word_cache.h"
+#include "tokenizer/utf8.h"
+#include "tokenizer/word_mark.h"
+
+namespace bloomery {
+
+// Where such a text may be cut: between two characters whose ends never meet where tokens join.
+// The ends are bytes, so that few characters take each other's part.
+class WordBorders {
+ public:
+  // Two texts may join.
+  void join(std::string_view left, std::string_view right) {
+    meets_.set(last_of(left) << 8 | ends_at(right, 0).first);
+  }
+  // All that follow one another in the text may.
+  void join_inside(std::string_view text) {
+    std::size_t last = 0;
+    for (std::size_t at = 0; at < text.size();) {
+      const Ends next = ends_at(text, at);
+      if (at > 0) meets_.set(last << 8 | next.first);
+      last = next.last;
+      at += next.length;
+    }
+  }
+  void cut_nowhere() { meets_.set(); }
+  void cut_before_marks_only() {
+    meets_.set();
+    for (std::size_t last = 0; last < kMark; ++last) meets_.reset(last << 8 | kMark);
+  }
+
+  // Calls visit(begin, end) for each word of the text, valid UTF-8.
+  template <class Visit>
+  void each_word(std::string_view text, const Visit& visit) const {
+    std::size_t begin = 0, last = 0;
+    for (std::size_t at = 0; at < text.size();) {
+      const Ends next = ends_at(text, at);
+      if (!meets_[last << 8 | next.first] && at > begin) {
+        visit(begin, at);
+        begin = at;
+      }
+      last = next.last;
+      at += next.length;
+    }
+    if (begin < text.size()) visit(begin, text.size());
+  }
+
+ private:
+  // A byte that UTF-8 does not have stands for the mark, which is much more frequent than its
+  // neighbours.
+  static constexpr std::size_t kMark = 0xFF;
+  struct Ends {
+    std::size_t first, last, length;
+  };
+  static Ends ends_at(std::string_view text, std::size_t at) {
+    const auto first = static_cast<unsigned char>(text[at]);
+    if (first < 0x80) return {first, first, 1};
+    if (first == 0xE2 && text.compare(at, kWordMark.size(), kWordMark) == 0) {
+      return {kMark, kMark, kWordMark.size()};
+    }
+    const auto length = static_cast<std::size_t>(utf8_at(text, at).length);
+    return {first, static_cast<unsigned char>(text[at + length - 1]), length};
+  }
+  static std::size_t last_of(std::string_view text) {
+    return text.ends_with(kWordMark) ? kMark : static_cast<unsigned char>(text.back());
+  }
+
+  std::bitset<256 * 256> meets_;
+};
+
+// The words of one thread.
+class MarkedWords {
+ public:
+  // Appends the ids of a text; encode(word, ids) does those of a word that is not known.
+  template <class Encode>
+  void encode(const WordBorders& borders, std::string_view text, std::vector<TokenId>& ids,
+              const Encode& encode) {
+    IdOutput output(ids, text.size());
+    std::size_t waiting = 0;
+    borders.each_word(text, [&](std::size_t begin, std::size_t end) {
+      waiting_[waiting] = word_at(text, begin, end);
+      cache_.prefetch(waiting_[waiting].key);
+      if (++waiting < waiting_.size()) return;
+      for (const Word& word : waiting_) add(word, output, encode);
+      waiting = 0;
+    });
+    for (std::size_t i = 0; i < waiting; ++i) add(waiting_[i], output, encode);
+  }
+  // The same for one word.
+  template <class Encode>
+  void encode_word(std::string_view word, std::vector<TokenId>& ids, const Encode& encode) {
+    IdOutput output(ids, word.size());
+    add(word_at(word, 0, word.size()), output, encode);
+  }
+
+ private:
+  struct Word {
+    std::string_view text;
+    WordKey key;  // zeros: the word is too long for one
+  };
+
+  // The mark of a word's start is left out of the key, so that longer words fit in.
+  static Word word_at(std::string_view text, std::size_t begin, std::size_t end) {
+    const std::string_view word = text.substr(begin, end - begin);
+    const bool marked = word.starts_with(kWordMark);
+    const std::size_t start = marked ? kWordMark.size() : 0;
+    const std::size_t size = word.size() - start;
+    if (size > WordKey::kMaxLength) return {word, {0, 0}};
+    return {word, WordKey::of(word.data() + start, size, text.size() - begin - start, marked)};
+  }
+
+  template <class Encode>
+  void add(const Word& word, IdOutput& output, const Encode& encode) {
+    const bool has_key = word.key != WordKey{0, 0};
+    if (has_key) {
+      const std::size_t found = cache_.find(word.key, output.room(WordCache::kMaxIds));
+      if (found > 0) [[likely]] {
+        output.advance(found);
+        return;
+      }
+    }
+    ids_.clear();
+    encode(word.text, ids_);
+    output.append(ids_);
+    if (has_key) cache_.insert(word.key, ids_);
+  }
+
+  // Words are looked up some at a time, so that the cache's memory is there by then.
+  std::array<Word, 16> waiting_;
+  WordCache cache_;
+  std::vector<TokenId> ids_;
+};
+
+}  // namespace bloomery
