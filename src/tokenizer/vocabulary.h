@@ -31,6 +31,13 @@ class Vocabulary {
     const std::uint32_t slot = slots_[slot_of(piece, hash_of(piece))];
     return slot == kFree ? -1 : entries_[slot & mask_].id;
   }
+  // False for a spelling that surely no token has; cheaper than looking.
+  bool may_have(std::string_view piece) const {
+    const std::uint64_t hash = hash_of(piece);
+    std::size_t at = hash & mask_;
+    while (slots_[at] != kFree && (slots_[at] & ~mask_) != tag_of(hash)) at = (at + 1) & mask_;
+    return slots_[at] != kFree;
+  }
   // Nothing for an id that no token has.
   std::optional<std::string_view> piece(TokenId id) const {
     const auto index = static_cast<std::size_t>(id);

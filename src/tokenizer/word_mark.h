@@ -2,10 +2,40 @@
 // vocabularies.
 #pragma once
 
+#include <algorithm>
+#include <string>
 #include <string_view>
 
 namespace bloomery {
 
 inline constexpr std::string_view kWordMark = "\xE2\x96\x81";
+
+// Like text.substr(at).starts_with(kWordMark), without a call for three bytes.
+inline bool has_word_mark(std::string_view text, std::size_t at) {
+  return at + kWordMark.size() <= text.size() && text[at] == kWordMark[0] &&
+         text[at + 1] == kWordMark[1] && text[at + 2] == kWordMark[2];
+}
+
+// Appends the text, `from` replaced by `to`. By bytes, because spaces are frequent.
+inline void append_replacing(std::string_view text, char from, std::string_view to,
+                             std::string& result) {
+  constexpr std::size_t kRun = 256, kLongest = 4;
+  if (to.size() > kLongest) {
+    for (const char byte : text) byte == from ? result += to : result += byte;
+    return;
+  }
+  char run[kRun * kLongest];
+  for (; !text.empty(); text.remove_prefix(std::min(kRun, text.size()))) {
+    char* end = run;
+    for (const char byte : text.substr(0, kRun)) {
+      if (byte == from) {
+        end = std::copy(to.begin(), to.end(), end);
+      } else {
+        *end++ = byte;
+      }
+    }
+    result.append(run, end);
+  }
+}
 
 }  // namespace bloomery

@@ -64,7 +64,7 @@ class WordBorders {
   static Ends ends_at(std::string_view text, std::size_t at) {
     const auto first = static_cast<unsigned char>(text[at]);
     if (first < 0x80) return {first, first, 1};
-    if (first == 0xE2 && text.compare(at, kWordMark.size(), kWordMark) == 0) {
+    if (has_word_mark(text, at)) {
       return {kMark, kMark, kWordMark.size()};
     }
     const auto length = static_cast<std::size_t>(utf8_at(text, at).length);
@@ -102,26 +102,25 @@ class MarkedWords {
     add(word_at(word, 0, word.size()), output, encode);
   }
 
- private:
   struct Word {
     std::string_view text;
     WordKey key;  // zeros: the word is too long for one
+    bool has_key() const { return key != WordKey{0, 0}; }
   };
-
   // The mark of a word's start is left out of the key, so that longer words fit in.
   static Word word_at(std::string_view text, std::size_t begin, std::size_t end) {
     const std::string_view word = text.substr(begin, end - begin);
-    const bool marked = word.starts_with(kWordMark);
+    const bool marked = has_word_mark(word, 0);
     const std::size_t start = marked ? kWordMark.size() : 0;
     const std::size_t size = word.size() - start;
     if (size > WordKey::kMaxLength) return {word, {0, 0}};
     return {word, WordKey::of(word.data() + start, size, text.size() - begin - start, marked)};
   }
 
+ private:
   template <class Encode>
   void add(const Word& word, IdOutput& output, const Encode& encode) {
-    const bool has_key = word.key != WordKey{0, 0};
-    if (has_key) {
+    if (word.has_key()) {
       const std::size_t found = cache_.find(word.key, output.room(WordCache::kMaxIds));
       if (found > 0) [[likely]] {
         output.advance(found);
@@ -131,7 +130,7 @@ class MarkedWords {
     ids_.clear();
     encode(word.text, ids_);
     output.append(ids_);
-    if (has_key) cache_.insert(word.key, ids_);
+    if (word.has_key()) cache_.insert(word.key, ids_);
   }
 
   // Words are looked up some at a time, so that the cache's memory is there by then.

@@ -38,7 +38,8 @@ std::vector<TokenMerge> read_merges(const ModelTables& tables, const Vocabulary&
   std::vector<TokenMerge> merges;
   merges.reserve(tables.merges.size());
   std::string joined;
-  for (const ModelTables::Merge& merge : tables.merges) {
+  for (std::size_t i = 0; i < tables.merges.size(); ++i) {
+    const ModelTables::Merge merge = tables.merges[i];
     const auto find = [&](std::string_view token) {
       const TokenId id = vocabulary.id_of(token);
       if (id < 0) fail_merge(tables, merge, token);
@@ -77,28 +78,46 @@ struct ByteTokens {
   TextJoins read_merges(const ModelTables& tables) const {
     TextJoins joins;
     joins.reserve(tables.merges.size(), bytes.end_id());
-    std::string joined;
-    TokenId next = 0;  // results mostly follow one another
-    for (const ModelTables::Merge& merge : tables.merges) {
-      joined.clear();
-      const bool of_bytes = !merge.left.empty() && append_unspelled(merge.left, joined);
-      const std::size_t left = joined.size();
-      if (!of_bytes || merge.right.empty() || !append_unspelled(merge.right, joined)) {
-        check_other(tables, merge);
+    for (std::size_t i = 0; i < tables.merges.size(); ++i) {
+      const std::uint32_t place = tables.merges.result(i);
+      if (place == ModelTables::Merges::kNone) {
+        read_merge(tables, tables.merges[i], joins);
         continue;
       }
-      const std::string_view whole = joined;
-      if (bytes.id_of(whole.substr(0, left)) < 0) fail_merge(tables, merge, merge.left);
-      if (bytes.id_of(whole.substr(left)) < 0) fail_merge(tables, merge, merge.right);
-      const TokenId result = bytes.piece(next) == whole ? next : bytes.id_of(whole);
-      if (result < 0) fail_merge(tables, merge, concat(merge.left, merge.right));
-      joins.add(result, left);
-      next = result + 1;
+      const TokenId id = id_at(tables, place);
+      const ModelTables::Merge merge = tables.merges[i];
+      const std::string_view whole = bytes.piece(id).value_or("");
+      // Each character spells a byte.
+      const auto left = static_cast<std::size_t>(
+          std::ranges::count_if(merge.left, [](char c) { return (c & 0xC0) != 0x80; }));
+      if (left == 0 || left >= whole.size() || !bytes.may_have(whole.substr(0, left)) ||
+          !bytes.may_have(whole.substr(left))) {
+        read_merge(tables, merge, joins);
+      } else {
+        joins.add(id, left);
+      }
     }
     return joins;
   }
 
  private:
+  void read_merge(const ModelTables& tables, const ModelTables::Merge& merge,
+                  TextJoins& joins) const {
+    std::string joined;
+    const bool of_bytes = !merge.left.empty() && append_unspelled(merge.left, joined);
+    const std::size_t left = joined.size();
+    if (!of_bytes || merge.right.empty() || !append_unspelled(merge.right, joined)) {
+      check_other(tables, merge);
+      return;
+    }
+    const std::string_view whole = joined;
+    if (bytes.id_of(whole.substr(0, left)) < 0) fail_merge(tables, merge, merge.left);
+    if (bytes.id_of(whole.substr(left)) < 0) fail_merge(tables, merge, merge.right);
+    const TokenId result = bytes.id_of(whole);
+    if (result < 0) fail_merge(tables, merge, concat(merge.left, merge.right));
+    joins.add(result, left);
+  }
+
   void check_other(const ModelTables& tables, const ModelTables::Merge& merge) const {
     for (const std::string& token :
          {std::string(merge.left), std::string(merge.right), concat(merge.left, merge.right)}) {

@@ -154,10 +154,10 @@ std::shared_ptr<const Tokenizer> make_hf_tokenizer(const nlohmann::json& setting
   }
 }
 
-std::shared_ptr<const Tokenizer> read_hf_tokenizer(std::string text, const std::string& name,
+std::shared_ptr<const Tokenizer> read_hf_tokenizer(std::string_view text, const std::string& name,
                                                    const SpecialTokenNames& special) {
   hf::ModelTables tables;
-  const nlohmann::json settings = hf::read_tokenizer_json(std::move(text), name, tables);
+  const nlohmann::json settings = hf::read_tokenizer_json(text, name, tables);
   return make_hf_tokenizer(settings, tables, name, special);
 }
 

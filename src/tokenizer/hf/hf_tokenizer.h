@@ -24,7 +24,7 @@ struct ModelTables;
 }
 
 // `text` is the file's contents and `name` what messages call it.
-std::shared_ptr<const Tokenizer> read_hf_tokenizer(std::string text, const std::string& name,
+std::shared_ptr<const Tokenizer> read_hf_tokenizer(std::string_view text, const std::string& name,
                                                    const SpecialTokenNames& special = {});
 
 // The pipeline of every kind of file: `settings` are a tokenizer.json without the tables of its

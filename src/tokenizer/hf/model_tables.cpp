@@ -46,7 +46,7 @@ class TableReader {
   }
 
   void read_vocab() {
-    tables_.vocab.clear();
+    check(tables_.vocab.empty(), name_, ": model.vocab is there twice");
     tables_.vocab.reserve((text_.size() - at_) / kFewBytes);
     const bool is_object = peek() == '{';
     each([&] {
@@ -181,7 +181,7 @@ class TableReader {
   }
 
   void read_merges() {
-    tables_.merges.clear();
+    check(tables_.merges.empty(), name_, ": model.merges is there twice");
     tables_.merges.reserve((text_.size() - at_) / kFewBytes);
     if (peek() == '{') return value(2);
     each([&] {
@@ -193,7 +193,7 @@ class TableReader {
         check(space != text.npos && text.find(' ', space + 1) == text.npos, name_,
               ": model.merges[", place, "] is '", text,
               "'; it must be two tokens with a space between");
-        tables_.merges.push_back({text.substr(0, space), text.substr(space + 1), place});
+        tables_.merges.add({text.substr(0, space), text.substr(space + 1), place});
         return;
       }
       if (peek() != '[') return bad_item("model.merges", tables_.merges.size(), "two tokens");
@@ -206,7 +206,7 @@ class TableReader {
         parts[count++] = string();
       });
       if (count != 2) return bad_item("model.merges", tables_.merges.size(), "two tokens");
-      tables_.merges.push_back({parts[0], parts[1], place});
+      tables_.merges.add({parts[0], parts[1], place});
     });
   }
 
@@ -219,8 +219,38 @@ class TableReader {
 
 }  // namespace
 
-nlohmann::json read_tokenizer_json(std::string text, const std::string& name, ModelTables& tables) {
-  const std::string rest = TableReader(tables.keep(std::move(text)), name, tables).read_tokenizer();
+// Lines are those of merges that follow one another; a merge of which that is not so is no note.
+void ModelTables::Merges::add(const Merge& merge) {
+  if (notes_.empty()) first_line_ = merge.line;
+  const auto is_whole = [&](std::string_view piece) {
+    return piece.size() == merge.left.size() + merge.right.size() &&
+           piece.starts_with(merge.left) && piece.ends_with(merge.right);
+  };
+  // The first result is somewhere after the characters.
+  while (others_.empty() && notes_.empty() && next_ < vocab_.size() &&
+         !is_whole(vocab_[next_].piece)) {
+    ++next_;
+  }
+  if (next_ < vocab_.size() && is_whole(vocab_[next_].piece) &&
+      merge.line == first_line_ + static_cast<std::int64_t>(notes_.size())) {
+    notes_.push_back(
+        {static_cast<std::uint32_t>(next_++), static_cast<std::uint32_t>(merge.left.size())});
+  } else {
+    notes_.push_back({kNone, static_cast<std::uint32_t>(others_.size())});
+    others_.push_back(merge);
+  }
+}
+
+ModelTables::Merge ModelTables::Merges::operator[](std::size_t i) const {
+  const auto [token, left] = notes_[i];
+  if (token == kNone) return others_[left];
+  const std::string_view piece = vocab_[token].piece;
+  return {piece.substr(0, left), piece.substr(left), first_line_ + static_cast<std::int64_t>(i)};
+}
+
+nlohmann::json read_tokenizer_json(std::string_view text, const std::string& name,
+                                   ModelTables& tables) {
+  const std::string rest = TableReader(text, name, tables).read_tokenizer();
   try {
     return nlohmann::json::parse(rest);
   } catch (const nlohmann::json::parse_error& error) {
@@ -253,19 +283,24 @@ void each_token(const ModelTables& tables,
                 const std::function<void(std::string_view, TokenId)>& visit) {
   check(tables.vocab_kind == ModelTables::Kind::object,
         "model.vocab is not an object of tokens and ids");
+  for (std::size_t i = 0; i < tables.vocab.size(); ++i) {
+    visit(tables.vocab[i].piece, id_at(tables, i));
+  }
+}
+
+TokenId id_at(const ModelTables& tables, std::size_t place) {
+  const auto& [piece, value] = tables.vocab[place];
+  if (value.empty()) return static_cast<TokenId>(place);
   // Ids need not follow one another, but a table by id must not dwarf the file.
   const std::size_t largest = tables.vocab.size() * 16 + 65536;
-  TokenId number = 0;
-  for (const auto& [piece, value] : tables.vocab) {
-    TokenId id = number++;
-    const char* const end = value.data() + value.size();
-    const auto read = std::from_chars(value.data(), end, id);
-    check(value.empty() || (read.ec == std::errc() && read.ptr == end && id >= 0 &&
-                            static_cast<std::size_t>(id) <= largest),
-          "model.vocab: the id of '", piece, "' is ", value,
-          "; it must be a whole number (an integer) up to ", largest);
-    visit(piece, id);
-  }
+  TokenId id = 0;
+  const char* const end = value.data() + value.size();
+  const auto read = std::from_chars(value.data(), end, id);
+  check(read.ec == std::errc() && read.ptr == end && id >= 0 &&
+            static_cast<std::size_t>(id) <= largest,
+        "model.vocab: the id of '", piece, "' is ", value,
+        "; it must be a whole number (an integer) up to ", largest);
+  return id;
 }
 
 Vocabulary read_vocabulary(const ModelTables& tables) {

@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "tokenizer/bpe/marked_words.h"
 #include "tokenizer/unigram/model.h"
 #include "tokenizer/wordpiece/model.h"
 
@@ -85,6 +86,7 @@ class Unigram : public VocabularyModel {
           "model.vocab is not an array of pieces");
     std::vector<UnigramPiece> pieces;
     pieces.reserve(tables.vocab.size());
+    vocabulary_.reserve(tables.vocab.size(), tables.vocab.size() * 8);
     for (const auto& [piece, value] : tables.vocab) {
       const auto id = static_cast<TokenId>(pieces.size());
       double score = 0;
@@ -113,12 +115,15 @@ class Unigram : public VocabularyModel {
    public:
     explicit Encoder(const UnigramModel& model) : model_(model) {}
     void encode(std::string_view piece, std::vector<TokenId>& ids) override {
-      model_.encode(piece, scratch_, ids);
+      words_.encode_word(piece, ids, [&](std::string_view word, std::vector<TokenId>& its) {
+        model_.encode(word, scratch_, its);
+      });
     }
 
    private:
     const UnigramModel& model_;
     UnigramModel::Scratch scratch_;
+    MarkedWords words_;
   };
 
   std::unique_ptr<UnigramModel> model_;

@@ -78,7 +78,8 @@ void BpeSegmenter::rank_pieces(const SentencePieceFile& file) {
 
 class BpeSession : public SegmenterSession {
  public:
-  explicit BpeSession(const BpeSegmenter& segmenter) : segmenter_(segmenter) {}
+  explicit BpeSession(const BpeSegmenter& segmenter)
+      : segmenter_(segmenter), reached_(segmenter.pieces_.size()) {}
 
   void segment(std::string_view text, std::vector<TokenId>& ids) override {
     std::size_t done = 0;
@@ -100,10 +101,23 @@ class BpeSession : public SegmenterSession {
   // Text without user-defined symbols.
   void encode(std::string_view text, std::vector<TokenId>& ids) {
     words_.encode(segmenter_.borders_, text, ids,
-                  [&](std::string_view word, std::vector<TokenId>& its) { merge(word, its); });
+                  [&](std::string_view word, std::vector<TokenId>& its) {
+                    const TokenId piece = segmenter_.pieces_.text().id_of(word);
+                    const bool is_known = piece >= 0 && reached_[static_cast<std::size_t>(piece)];
+                    if (is_known) {
+                      write(static_cast<Part>(piece), its);
+                      return;
+                    }
+                    merge(word);
+                    for (const Part part : parts_) write(part, its);
+                    if (parts_.size() == 1 && static_cast<TokenId>(parts_[0]) == piece) {
+                      reached_[static_cast<std::size_t>(piece)] = true;
+                    }
+                  });
   }
 
-  void merge(std::string_view word, std::vector<TokenId>& ids) {
+  // Leaves the parts of the word in parts_.
+  void merge(std::string_view word) {
     parts_.clear();
     begins_.clear();
     for (std::size_t at = 0; at < word.size();) {
@@ -123,7 +137,6 @@ class BpeSession : public SegmenterSession {
                                     begins_[right] - begin);
     };
     parts_.resize(merger_.merge(find, parts_.data(), parts_.size()));
-    for (const Part part : parts_) write(part, ids);
   }
 
   // A reserved piece comes before the one that was merged.
@@ -143,6 +156,7 @@ class BpeSession : public SegmenterSession {
   std::vector<Part> parts_;
   std::vector<std::uint32_t> begins_;  // of the characters, in the word, and its end
   PartMerger merger_;
+  std::vector<bool> reached_;  // pieces that merging was seen to arrive at
   std::string character_;
 };
 

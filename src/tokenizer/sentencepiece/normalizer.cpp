@@ -1,6 +1,6 @@
 #include "tokenizer/sentencepiece/normalizer.h"
 
-#include <array>
+#include <algorithm>
 
 #include "tokenizer/utf8.h"
 
@@ -19,18 +19,21 @@ SentencePieceNormalizer::SentencePieceNormalizer(const SentencePieceNormalizatio
       space_(rules.escape_whitespaces ? kWordMark : " "),
       dummy_prefix_(rules.add_dummy_prefix && !whitespace_is_suffix),
       dummy_suffix_(rules.add_dummy_prefix && whitespace_is_suffix),
-      remove_extra_(rules.remove_extra_whitespaces),
-      space_is_plain_(nothing_begins_with(' ')) {
+      remove_extra_(rules.remove_extra_whitespaces) {
   for (int byte = 0; byte < 256; ++byte) {
     const char first = static_cast<char>(byte);
+    Kind& kind = kinds_[static_cast<std::size_t>(byte)];
+    if (nothing_begins_with(first)) {
+      kind = first == ' ' ? Kind::space : Kind::plain;
+      continue;
+    }
     if (first == ' ' || verbatim_.next(ByteTrie::kRoot, first) != ByteTrie::kNowhere) continue;
-    plain_[byte] = nothing_begins_with(first);
     bool before_ascii = is_ascii(first) && charsmap_.longest({&first, 1}, 0).length == 0;
     for (int second = 1; second < 128 && before_ascii; ++second) {
       const std::array<char, 2> text = {first, static_cast<char>(second)};
       before_ascii = !charsmap_.leads_on({text.data(), text.size()});
     }
-    plain_before_ascii_[byte] = before_ascii;
+    if (before_ascii) kind = Kind::plain_before_ascii;
   }
 }
 
@@ -51,25 +54,31 @@ SentencePieceNormalizer::Prefix SentencePieceNormalizer::prefix(std::string_view
   return {length, text.substr(at, length)};
 }
 
-// The end of the text from `at` that is copied as it is.
-std::size_t SentencePieceNormalizer::plain_end(std::string_view text, std::size_t at) const {
-  for (; at < text.size(); ++at) {
-    const auto byte = static_cast<unsigned char>(text[at]);
-    if (plain_[byte]) continue;
-    if (!plain_before_ascii_[byte]) break;
-    if (at + 1 < text.size() && !is_ascii(text[at + 1])) break;
+// Appends what is copied as it is, and spaces, and returns where that ends.
+std::size_t SentencePieceNormalizer::copy_plain(std::string_view text, std::size_t at,
+                                                bool& after_space, std::string& result) const {
+  constexpr std::size_t kRun = 256;
+  char run[kRun * kWordMark.size()];
+  for (bool goes_on = true; goes_on && at < text.size();) {
+    char* to = run;
+    for (const std::size_t end = std::min(text.size(), at + kRun); at < end; ++at) {
+      const char byte = text[at];
+      const Kind kind = kinds_[static_cast<unsigned char>(byte)];
+      if (kind == Kind::space) {
+        if (!after_space) to = std::copy(space_.begin(), space_.end(), to);
+        after_space = remove_extra_;
+        continue;
+      }
+      goes_on = kind == Kind::plain ||
+                (kind == Kind::plain_before_ascii &&
+                 (at + 1 == text.size() || is_ascii(text[at + 1])));
+      if (!goes_on) break;
+      *to++ = byte;
+      after_space = false;
+    }
+    result.append(run, to);
   }
   return at;
-}
-
-void SentencePieceNormalizer::append(std::string_view text, std::string& result) const {
-  for (const char byte : text) {
-    if (byte == ' ') {
-      result += space_;
-    } else {
-      result.push_back(byte);
-    }
-  }
 }
 
 void SentencePieceNormalizer::normalize(std::string_view text, std::string& result) const {
@@ -84,17 +93,12 @@ void SentencePieceNormalizer::normalize(std::string_view text, std::string& resu
   if (dummy_prefix_) result += space_;
   bool after_space = remove_extra_;
   while (at < text.size()) {
-    if (const std::size_t end = plain_end(text, at); end > at) {
-      result.append(text, at, end - at);
-      after_space = false;
-      at = end;
-      continue;
-    }
-    auto [length, replacement] =
-        text[at] == ' ' && space_is_plain_ ? Prefix{1, " "} : prefix(text, at);
+    at = copy_plain(text, at, after_space, result);
+    if (at == text.size()) break;
+    auto [length, replacement] = prefix(text, at);
     while (after_space && replacement.starts_with(' ')) replacement.remove_prefix(1);
     if (!replacement.empty()) {
-      append(replacement, result);
+      append_replacing(replacement, ' ', space_, result);
       after_space = remove_extra_ && replacement.ends_with(' ');
     }
     at += length;

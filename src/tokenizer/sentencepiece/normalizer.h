@@ -2,7 +2,8 @@
 // white space made regular, and spaces written as U+2581.
 #pragma once
 
-#include <bitset>
+#include <array>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -29,18 +30,18 @@ class SentencePieceNormalizer {
   };
   bool nothing_begins_with(char byte) const;
   Prefix prefix(std::string_view text, std::size_t at) const;
-  std::size_t plain_end(std::string_view text, std::size_t at) const;
-  void append(std::string_view text, std::string& result) const;
+  std::size_t copy_plain(std::string_view text, std::size_t at, bool& after_space,
+                         std::string& result) const;
 
   Charsmap charsmap_;
   ByteTrie verbatim_;
   std::string_view space_;  // what a space becomes
   bool dummy_prefix_, dummy_suffix_, remove_extra_;
-  bool space_is_plain_;  // no rule and no user-defined symbol begins with one
-  // Bytes that are copied: no space, no rule and no user-defined symbol begins with them. An ASCII
-  // character that begins rules only together with what is not ASCII is copied too, if ASCII
+  // What becomes of a byte. A plain one is copied: no rule and no user-defined symbol begins with
+  // it. An ASCII character that begins rules only together with what is not ASCII is plain if ASCII
   // follows it: almost every character may compose with an accent.
-  std::bitset<256> plain_, plain_before_ascii_;
+  enum class Kind : std::uint8_t { other, plain, plain_before_ascii, space };
+  std::array<Kind, 256> kinds_{};
 };
 
 }  // namespace bloomery

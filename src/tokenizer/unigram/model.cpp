@@ -46,7 +46,8 @@ void UnigramModel::append_unknown(std::string_view text, std::vector<TokenId>& i
 
 void UnigramModel::encode(std::string_view text, Scratch& scratch,
                           std::vector<TokenId>& ids) const {
-  viterbi_.segment(text, scratch);
+  double sum = 0;
+  viterbi_.segment(text, scratch, sum);
   const auto& segments = scratch.segments;
   for (std::size_t i = 0; i < segments.size();) {
     if (segments[i].id != unknown_) {
