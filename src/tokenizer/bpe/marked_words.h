@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <bitset>
 #include <string_view>
 #include <vector>
 
@@ -20,22 +19,22 @@ class WordBorders {
  public:
   // Two texts may join.
   void join(std::string_view left, std::string_view right) {
-    meets_.set(last_of(left) << 8 | ends_at(right, 0).first);
+    meets_[last_of(left) << 8 | ends_at(right, 0).first] = true;
   }
   // All that follow one another in the text may.
   void join_inside(std::string_view text) {
     std::size_t last = 0;
     for (std::size_t at = 0; at < text.size();) {
       const Ends next = ends_at(text, at);
-      if (at > 0) meets_.set(last << 8 | next.first);
+      if (at > 0) meets_[last << 8 | next.first] = true;
       last = next.last;
       at += next.length;
     }
   }
-  void cut_nowhere() { meets_.set(); }
+  void cut_nowhere() { meets_.fill(true); }
   void cut_before_marks_only() {
-    meets_.set();
-    for (std::size_t last = 0; last < kMark; ++last) meets_.reset(last << 8 | kMark);
+    meets_.fill(true);
+    for (std::size_t last = 0; last < kMark; ++last) meets_[last << 8 | kMark] = false;
   }
 
   // Calls visit(begin, end) for each word of the text, valid UTF-8.
@@ -74,7 +73,7 @@ class WordBorders {
     return text.ends_with(kWordMark) ? kMark : static_cast<unsigned char>(text.back());
   }
 
-  std::bitset<256 * 256> meets_;
+  std::array<bool, 256 * 256> meets_{};  // not bits: they are asked for each character
 };
 
 // The words of one thread.
@@ -87,8 +86,7 @@ class MarkedWords {
     IdOutput output(ids, text.size());
     std::size_t waiting = 0;
     borders.each_word(text, [&](std::size_t begin, std::size_t end) {
-      waiting_[waiting] = word_at(text, begin, end);
-      cache_.prefetch(waiting_[waiting].key);
+      wait(text, begin, end, waiting);
       if (++waiting < waiting_.size()) return;
       for (const Word& word : waiting_) add(word, output, encode);
       waiting = 0;
@@ -118,8 +116,15 @@ class MarkedWords {
   }
 
  private:
+  // Not inline, so that the loop over the text's bytes keeps its registers.
+  [[gnu::noinline]] void wait(std::string_view text, std::size_t begin, std::size_t end,
+                              std::size_t place) {
+    waiting_[place] = word_at(text, begin, end);
+    cache_.prefetch(waiting_[place].key);
+  }
+
   template <class Encode>
-  void add(const Word& word, IdOutput& output, const Encode& encode) {
+  [[gnu::noinline]] void add(const Word& word, IdOutput& output, const Encode& encode) {
     if (word.has_key()) {
       const std::size_t found = cache_.find(word.key, output.room(WordCache::kMaxIds));
       if (found > 0) [[likely]] {

@@ -16,7 +16,9 @@ namespace {
 class ClassSplit : public PreTokenizer {
  public:
   ClassSplit(bool (*is_member)(char32_t), Behavior behavior)
-      : is_member_(is_member), behavior_(behavior) {}
+      : is_member_(is_member), behavior_(behavior) {
+    for (char32_t code = 0; code < ascii_.size(); ++code) ascii_[code] = is_member(code);
+  }
 
   void apply(Pieces& pieces) const override {
     std::vector<Piece> result;
@@ -25,7 +27,7 @@ class ClassSplit : public PreTokenizer {
       parts.clear();
       std::size_t done = piece.begin;
       pieces.for_each_character(piece, [&](char32_t code, std::size_t begin, std::size_t end) {
-        if (!is_member_(code)) return;
+        if (!(code < ascii_.size() ? ascii_[code] : is_member_(code))) return;
         if (done < begin) parts.push_back({done, begin, false});
         parts.push_back({begin, end, true});
         done = end;
@@ -38,6 +40,7 @@ class ClassSplit : public PreTokenizer {
 
  private:
   bool (*is_member_)(char32_t);
+  std::array<bool, 128> ascii_;  // the same for the first characters
   Behavior behavior_;
 };
 

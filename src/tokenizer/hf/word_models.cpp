@@ -95,6 +95,7 @@ class Unigram : public VocabularyModel {
       check(read.ec == std::errc() && read.ptr == end, "model.vocab[", id,
             "] is not a piece and its score");
       vocabulary_.add(piece, id);
+      borders_.join_inside(piece);
       pieces.push_back({piece, id, score});
     }
     std::optional<TokenId> unknown;
@@ -107,26 +108,38 @@ class Unigram : public VocabularyModel {
   }
 
   std::unique_ptr<ModelEncoder> make_encoder() const override {
-    return std::make_unique<Encoder>(*model_);
+    return std::make_unique<Encoder>(*this);
   }
 
  private:
   class Encoder : public ModelEncoder {
    public:
-    explicit Encoder(const UnigramModel& model) : model_(model) {}
+    explicit Encoder(const Unigram& unigram)
+        : model_(*unigram.model_), borders_(unigram.borders_) {}
     void encode(std::string_view piece, std::vector<TokenId>& ids) override {
-      words_.encode_word(piece, ids, [&](std::string_view word, std::vector<TokenId>& its) {
-        model_.encode(word, scratch_, its);
-      });
+      bool by_words = piece.size() <= kLongestByWords;
+      const std::size_t before = ids.size();
+      if (by_words) {
+        words_.encode(borders_, piece, ids, [&](std::string_view word, std::vector<TokenId>& its) {
+          by_words = by_words && model_.encode_part(word, scratch_, its);
+        });
+      }
+      if (by_words) return;
+      ids.resize(before);
+      model_.encode(piece, scratch_, ids);
     }
 
    private:
+    // Sums over so many characters stay where their rounding does not matter.
+    static constexpr std::size_t kLongestByWords = 1024;
     const UnigramModel& model_;
+    const WordBorders& borders_;
     UnigramModel::Scratch scratch_;
     MarkedWords words_;
   };
 
   std::unique_ptr<UnigramModel> model_;
+  WordBorders borders_;  // what no piece reaches across
 };
 
 }  // namespace

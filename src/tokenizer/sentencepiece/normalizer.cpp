@@ -1,6 +1,7 @@
 #include "tokenizer/sentencepiece/normalizer.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "tokenizer/utf8.h"
 
@@ -22,9 +23,13 @@ SentencePieceNormalizer::SentencePieceNormalizer(const SentencePieceNormalizatio
       remove_extra_(rules.remove_extra_whitespaces) {
   for (int byte = 0; byte < 256; ++byte) {
     const char first = static_cast<char>(byte);
-    Kind& kind = kinds_[static_cast<std::size_t>(byte)];
+    Copied& copied = copied_[static_cast<std::size_t>(byte)];
+    copied.bytes[0] = first;
     if (nothing_begins_with(first)) {
-      kind = first == ' ' ? Kind::space : Kind::plain;
+      copied.length = 1;
+      if (first != ' ') continue;
+      copied.length = static_cast<std::uint8_t>(space_.size());
+      std::ranges::copy(space_, copied.bytes);
       continue;
     }
     if (first == ' ' || verbatim_.next(ByteTrie::kRoot, first) != ByteTrie::kNowhere) continue;
@@ -33,7 +38,8 @@ SentencePieceNormalizer::SentencePieceNormalizer(const SentencePieceNormalizatio
       const std::array<char, 2> text = {first, static_cast<char>(second)};
       before_ascii = !charsmap_.leads_on({text.data(), text.size()});
     }
-    if (before_ascii) kind = Kind::plain_before_ascii;
+    copied.before_ascii = before_ascii;
+    copied.length = before_ascii ? 1 : 0;
   }
 }
 
@@ -54,30 +60,29 @@ SentencePieceNormalizer::Prefix SentencePieceNormalizer::prefix(std::string_view
   return {length, text.substr(at, length)};
 }
 
-// Appends what is copied as it is, and spaces, and returns where that ends.
+// Appends what is copied as it is, and spaces, and returns where that ends. Without branches but at
+// the end: spaces are where one least expects them.
 std::size_t SentencePieceNormalizer::copy_plain(std::string_view text, std::size_t at,
                                                 bool& after_space, std::string& result) const {
   constexpr std::size_t kRun = 256;
-  char run[kRun * kWordMark.size()];
+  char run[kRun * sizeof(Copied::bytes)];
+  bool after = after_space;
+  const bool remove_extra = remove_extra_;
   for (bool goes_on = true; goes_on && at < text.size();) {
     char* to = run;
     for (const std::size_t end = std::min(text.size(), at + kRun); at < end; ++at) {
-      const char byte = text[at];
-      const Kind kind = kinds_[static_cast<unsigned char>(byte)];
-      if (kind == Kind::space) {
-        if (!after_space) to = std::copy(space_.begin(), space_.end(), to);
-        after_space = remove_extra_;
-        continue;
-      }
-      goes_on = kind == Kind::plain ||
-                (kind == Kind::plain_before_ascii &&
-                 (at + 1 == text.size() || is_ascii(text[at + 1])));
+      const Copied& copied = copied_[static_cast<unsigned char>(text[at])];
+      const bool before_other = at + 1 < text.size() && !is_ascii(text[at + 1]);
+      goes_on = copied.length > 0 && !(copied.before_ascii && before_other);
       if (!goes_on) break;
-      *to++ = byte;
-      after_space = false;
+      std::memcpy(to, copied.bytes, sizeof copied.bytes);
+      const bool is_space = text[at] == ' ';
+      to += is_space && after ? 0 : copied.length;
+      after = is_space && remove_extra;
     }
     result.append(run, to);
   }
+  after_space = after;
   return at;
 }
 

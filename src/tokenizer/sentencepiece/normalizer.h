@@ -37,11 +37,15 @@ class SentencePieceNormalizer {
   ByteTrie verbatim_;
   std::string_view space_;  // what a space becomes
   bool dummy_prefix_, dummy_suffix_, remove_extra_;
-  // What becomes of a byte. A plain one is copied: no rule and no user-defined symbol begins with
-  // it. An ASCII character that begins rules only together with what is not ASCII is plain if ASCII
-  // follows it: almost every character may compose with an accent.
-  enum class Kind : std::uint8_t { other, plain, plain_before_ascii, space };
-  std::array<Kind, 256> kinds_{};
+  // What a byte becomes if no rule and no user-defined symbol begins with it. An ASCII character
+  // that begins rules only together with what is not ASCII is copied too, if ASCII follows it:
+  // almost every character may compose with an accent.
+  struct Copied {
+    char bytes[4] = {};
+    std::uint8_t length = 0;  // 0: something begins with it
+    bool before_ascii = false;
+  };
+  std::array<Copied, 256> copied_{};
 };
 
 }  // namespace bloomery

@@ -25,7 +25,6 @@ class UnigramSegmenter : public Segmenter {
  public:
   UnigramSegmenter(const SentencePieceFile& file, const PieceTable& pieces)
       : writer_(file, pieces), pieces_(pieces), viterbi_(make_viterbi(file, pieces)) {
-    borders_.cut_before_marks_only();
     bool is_safe = std::abs(viterbi_.unknown_score()) < kSafeScore;
     for (const SentencePieceEntry& piece : file.pieces) {
       if (!is_text(piece.type)) continue;

@@ -1,6 +1,7 @@
 #include "tokenizer/unigram/model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "tokenizer/byte_piece.h"
@@ -42,6 +43,20 @@ void UnigramModel::append_unknown(std::string_view text, std::vector<TokenId>& i
     return;
   }
   ids.push_back(unknown_);
+}
+
+bool UnigramModel::encode_part(std::string_view part, Scratch& scratch,
+                               std::vector<TokenId>& ids) const {
+  constexpr double kSafeMargin = 1e-3;  // roundings of sums below kLargestSum are below 1e-10
+  double sum = 0;
+  viterbi_.segment(part, scratch, sum);
+  const auto is_unknown = [&](const Segment& segment) { return segment.id == unknown_; };
+  if (std::abs(sum) > kLargestSum || UnigramViterbi::margin(scratch) < kSafeMargin ||
+      std::ranges::any_of(scratch.segments, is_unknown)) {
+    return false;
+  }
+  for (const Segment& segment : scratch.segments) ids.push_back(segment.id);
+  return true;
 }
 
 void UnigramModel::encode(std::string_view text, Scratch& scratch,
