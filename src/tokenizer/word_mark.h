@@ -23,7 +23,7 @@ inline bool has_word_mark(std::string_view text, std::size_t at) {
 inline void append_replacing(std::string_view text, char from, std::string_view to,
                              std::string& result) {
   constexpr std::size_t kRun = 256, kLongest = 4;
-  if (text.find(from) == text.npos) {
+  if ((to.size() == 1 && to[0] == from) || text.find(from) == text.npos) {
     result += text;
     return;
   }

@@ -37,6 +37,15 @@ class WordBorders {
     for (std::size_t last = 0; last < kMark; ++last) meets_[last << 8 | kMark] = false;
   }
 
+  // A space in a text stands for the mark.
+  void take_spaces_for_marks() {
+    for (std::size_t other = 0; other < 256; ++other) {
+      meets_[other << 8 | ' '] = meets_[other << 8 | kMark];
+      meets_[std::size_t{' '} << 8 | other] = meets_[kMark << 8 | other];
+    }
+    meets_[std::size_t{' '} << 8 | ' '] = meets_[kMark << 8 | kMark];
+  }
+
   // Calls visit(begin, end) for each word of the text, valid UTF-8.
   template <class Visit>
   void each_word(std::string_view text, const Visit& visit) const {
@@ -79,6 +88,9 @@ class WordBorders {
 // The words of one thread.
 class MarkedWords {
  public:
+  // Whether spaces stand for marks: words to be encoded have the marks.
+  explicit MarkedWords(bool spaces = false) : spaces_(spaces) {}
+
   // Appends the ids of a text; encode(word, ids) does those of a word that is not known.
   template <class Encode>
   void encode(const WordBorders& borders, std::string_view text, std::vector<TokenId>& ids,
@@ -106,13 +118,24 @@ class MarkedWords {
     bool has_key() const { return key != WordKey{0, 0}; }
   };
   // The mark of a word's start is left out of the key, so that longer words fit in.
-  static Word word_at(std::string_view text, std::size_t begin, std::size_t end) {
+  Word word_at(std::string_view text, std::size_t begin, std::size_t end) const {
     const std::string_view word = text.substr(begin, end - begin);
-    const bool marked = has_word_mark(word, 0);
-    const std::size_t start = marked ? kWordMark.size() : 0;
+    const bool spaced = spaces_ && word[0] == ' ';
+    const bool marked = spaced || has_word_mark(word, 0);
+    const std::size_t start = spaced ? 1 : marked ? kWordMark.size() : 0;
     const std::size_t size = word.size() - start;
     if (size > WordKey::kMaxLength) return {word, {0, 0}};
     return {word, WordKey::of(word.data() + start, size, text.size() - begin - start, marked)};
+  }
+
+  WordCache& cache() { return cache_; }
+  const WordCache& cache() const { return cache_; }
+  // The word with marks.
+  std::string_view spelled(std::string_view word) {
+    if (!spaces_ || word.find(' ') == word.npos) return word;
+    spelled_.clear();
+    append_replacing(word, ' ', kWordMark, spelled_);
+    return spelled_;
   }
 
  private:
@@ -133,7 +156,7 @@ class MarkedWords {
       }
     }
     ids_.clear();
-    encode(word.text, ids_);
+    encode(spelled(word.text), ids_);
     output.append(ids_);
     if (word.has_key()) cache_.insert(word.key, ids_);
   }
@@ -142,6 +165,8 @@ class MarkedWords {
   std::array<Word, 16> waiting_;
   WordCache cache_;
   std::vector<TokenId> ids_;
+  bool spaces_;
+  std::string spelled_;
 };
 
 }  // namespace bloomery

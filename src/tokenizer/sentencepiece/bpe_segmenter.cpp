@@ -24,6 +24,7 @@ class BpeSegmenter : public Segmenter {
         pieces_(pieces),
         user_defined_(pieces.user_defined()),
         has_user_defined_(pieces.has(PieceType::user_defined)),
+        takes_spaces_(takes_spaces(file, pieces)),
         first_character_(static_cast<Part>(file.pieces.size())) {
     constexpr std::size_t kMostPieces = Join::kMaxRanks - kLastCode - 1;
     check(file.pieces.size() <= kMostPieces, "the model has ", file.pieces.size(),
@@ -50,7 +51,7 @@ class BpeSegmenter : public Segmenter {
   SegmentWriter writer_;
   const PieceTable& pieces_;
   ByteTrie user_defined_;
-  bool has_user_defined_;
+  bool has_user_defined_, takes_spaces_;
   Part first_character_;
   std::array<Part, 128> ascii_;
   TextJoins joins_;
@@ -74,12 +75,15 @@ void BpeSegmenter::rank_pieces(const SentencePieceFile& file) {
     ranks[static_cast<std::size_t>(order[i].second)] = rank;
   }
   joins_ = TextJoins::by_rank(std::move(ranks));
+  if (takes_spaces_) borders_.take_spaces_for_marks();
 }
 
 class BpeSession : public SegmenterSession {
  public:
   explicit BpeSession(const BpeSegmenter& segmenter)
-      : segmenter_(segmenter), reached_(segmenter.pieces_.size()) {}
+      : segmenter_(segmenter),
+        words_(segmenter.takes_spaces_),
+        reached_(segmenter.pieces_.size()) {}
 
   void segment(std::string_view text, std::vector<TokenId>& ids) override {
     std::size_t done = 0;

@@ -1,7 +1,7 @@
 #include "tokenizer/sentencepiece/normalizer.h"
 
 #include <algorithm>
-#include <cstring>
+#include <array>
 
 #include "tokenizer/utf8.h"
 
@@ -14,22 +14,18 @@ bool is_ascii(char byte) { return static_cast<signed char>(byte) >= 0; }
 
 SentencePieceNormalizer::SentencePieceNormalizer(const SentencePieceNormalization& rules,
                                                  bool whitespace_is_suffix, ByteTrie verbatim,
-                                                 std::string_view name)
+                                                 bool keep_spaces, std::string_view name)
     : charsmap_(rules.charsmap, name),
       verbatim_(std::move(verbatim)),
-      space_(rules.escape_whitespaces ? kWordMark : " "),
+      space_(rules.escape_whitespaces && !keep_spaces ? kWordMark : " "),
       dummy_prefix_(rules.add_dummy_prefix && !whitespace_is_suffix),
       dummy_suffix_(rules.add_dummy_prefix && whitespace_is_suffix),
-      remove_extra_(rules.remove_extra_whitespaces) {
+      remove_extra_(rules.remove_extra_whitespaces),
+      keep_spaces_(keep_spaces) {
   for (int byte = 0; byte < 256; ++byte) {
     const char first = static_cast<char>(byte);
-    Copied& copied = copied_[static_cast<std::size_t>(byte)];
-    copied.bytes[0] = first;
     if (nothing_begins_with(first)) {
-      copied.length = 1;
-      if (first != ' ') continue;
-      copied.length = static_cast<std::uint8_t>(space_.size());
-      std::ranges::copy(space_, copied.bytes);
+      copied_[static_cast<std::size_t>(byte)] = Copied::always;
       continue;
     }
     if (first == ' ' || verbatim_.next(ByteTrie::kRoot, first) != ByteTrie::kNowhere) continue;
@@ -38,9 +34,11 @@ SentencePieceNormalizer::SentencePieceNormalizer(const SentencePieceNormalizatio
       const std::array<char, 2> text = {first, static_cast<char>(second)};
       before_ascii = !charsmap_.leads_on({text.data(), text.size()});
     }
-    copied.before_ascii = before_ascii;
-    copied.length = before_ascii ? 1 : 0;
+    if (before_ascii) copied_[static_cast<std::size_t>(byte)] = Copied::before_ascii;
   }
+  copies_all_ = !remove_extra_ && std::ranges::all_of(copied_, [](Copied copied) {
+    return copied == Copied::always;
+  });
 }
 
 bool SentencePieceNormalizer::nothing_begins_with(char byte) const {
@@ -60,30 +58,35 @@ SentencePieceNormalizer::Prefix SentencePieceNormalizer::prefix(std::string_view
   return {length, text.substr(at, length)};
 }
 
-// Appends what is copied as it is, and spaces, and returns where that ends. Without branches but at
-// the end: spaces are where one least expects them.
+// Appends what is copied as it is, and spaces, up to one that is to be removed, and returns where
+// that ends.
 std::size_t SentencePieceNormalizer::copy_plain(std::string_view text, std::size_t at,
                                                 bool& after_space, std::string& result) const {
-  constexpr std::size_t kRun = 256;
-  char run[kRun * sizeof(Copied::bytes)];
+  std::size_t end = copies_all_ ? text.size() : at;
   bool after = after_space;
-  const bool remove_extra = remove_extra_;
-  for (bool goes_on = true; goes_on && at < text.size();) {
-    char* to = run;
-    for (const std::size_t end = std::min(text.size(), at + kRun); at < end; ++at) {
-      const Copied& copied = copied_[static_cast<unsigned char>(text[at])];
-      const bool before_other = at + 1 < text.size() && !is_ascii(text[at + 1]);
-      goes_on = copied.length > 0 && !(copied.before_ascii && before_other);
-      if (!goes_on) break;
-      std::memcpy(to, copied.bytes, sizeof copied.bytes);
-      const bool is_space = text[at] == ' ';
-      to += is_space && after ? 0 : copied.length;
-      after = is_space && remove_extra;
-    }
-    result.append(run, to);
+  for (; end < text.size(); ++end) {
+    const Copied copied = copied_[static_cast<unsigned char>(text[end])];
+    const bool is_space = text[end] == ' ';
+    if (copied == Copied::no || (is_space && after)) break;
+    if (copied == Copied::before_ascii && end + 1 < text.size() && !is_ascii(text[end + 1])) break;
+    after = is_space && remove_extra_;
   }
   after_space = after;
-  return at;
+  append_replacing(text.substr(at, end - at), ' ', space_, result);
+  return end;
+}
+
+// Spaces at the end, and marks that were written as such, which no longer differ.
+void SentencePieceNormalizer::strip_end(std::string& result) const {
+  for (;;) {
+    if (result.ends_with(space_)) {
+      result.resize(result.size() - space_.size());
+    } else if (keep_spaces_ && result.ends_with(kWordMark)) {
+      result.resize(result.size() - kWordMark.size());
+    } else {
+      return;
+    }
+  }
 }
 
 void SentencePieceNormalizer::normalize(std::string_view text, std::string& result) const {
@@ -108,7 +111,7 @@ void SentencePieceNormalizer::normalize(std::string_view text, std::string& resu
     }
     at += length;
   }
-  while (remove_extra_ && result.ends_with(space_)) result.resize(result.size() - space_.size());
+  if (remove_extra_) strip_end(result);
   if (dummy_suffix_) result += space_;
 }
 

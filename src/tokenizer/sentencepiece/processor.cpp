@@ -88,10 +88,11 @@ class PieceWriter {
 SentencePieceProcessor::SentencePieceProcessor(SentencePieceFile file, std::string_view name)
     : file_(std::move(file)),
       pieces_(file_.pieces),
-      normalizer_(file_.normalization, file_.whitespace_is_suffix, pieces_.user_defined(), name),
+      normalizer_(file_.normalization, file_.whitespace_is_suffix, pieces_.user_defined(),
+                  takes_spaces(file_, pieces_), name),
       segmenter_(make_segmenter(file_, pieces_)) {
   if (!file_.denormalization.charsmap.empty()) {
-    denormalizer_.emplace(file_.denormalization, false, ByteTrie(), name);
+    denormalizer_.emplace(file_.denormalization, false, ByteTrie(), false, name);
   }
 }
 

@@ -67,6 +67,14 @@ std::unique_ptr<Segmenter> make_character_segmenter(const SentencePieceFile& fil
   return std::make_unique<LookupSegmenter>(file, pieces, character_end);
 }
 
+bool takes_spaces(const SentencePieceFile& file, const PieceTable& pieces) {
+  const bool looks_words_up = file.algorithm == SentencePieceAlgorithm::unigram ||
+                              (file.algorithm == SentencePieceAlgorithm::bpe &&
+                               !pieces.has(PieceType::unused));
+  return looks_words_up && file.normalization.escape_whitespaces &&
+         !pieces.has(PieceType::user_defined);
+}
+
 std::unique_ptr<Segmenter> make_segmenter(const SentencePieceFile& file, const PieceTable& pieces) {
   switch (file.algorithm) {
     case SentencePieceAlgorithm::unigram:

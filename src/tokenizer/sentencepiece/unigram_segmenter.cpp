@@ -24,7 +24,10 @@ constexpr double kSafeMargin = 2 * 18 / 256.0;
 class UnigramSegmenter : public Segmenter {
  public:
   UnigramSegmenter(const SentencePieceFile& file, const PieceTable& pieces)
-      : writer_(file, pieces), pieces_(pieces), viterbi_(make_viterbi(file, pieces)) {
+      : writer_(file, pieces),
+        pieces_(pieces),
+        viterbi_(make_viterbi(file, pieces)),
+        takes_spaces_(takes_spaces(file, pieces)) {
     bool is_safe = std::abs(viterbi_.unknown_score()) < kSafeScore;
     for (const SentencePieceEntry& piece : file.pieces) {
       if (!is_text(piece.type)) continue;
@@ -32,6 +35,7 @@ class UnigramSegmenter : public Segmenter {
       is_safe &= std::abs(piece.score) < kSafeScore;
     }
     if (!is_safe) borders_.cut_nowhere();
+    if (takes_spaces_) borders_.take_spaces_for_marks();
   }
 
   std::unique_ptr<SegmenterSession> make_session() const override;
@@ -62,27 +66,31 @@ class UnigramSegmenter : public Segmenter {
   SegmentWriter writer_;
   const PieceTable& pieces_;
   UnigramViterbi viterbi_;
+  bool takes_spaces_;
   WordBorders borders_;  // words that no piece reaches across
 };
 
 class UnigramSession : public SegmenterSession {
  public:
-  explicit UnigramSession(const UnigramSegmenter& segmenter) : segmenter_(segmenter) {}
+  explicit UnigramSession(const UnigramSegmenter& segmenter)
+      : segmenter_(segmenter), words_(segmenter.takes_spaces_) {}
 
   void segment(std::string_view text, std::vector<TokenId>& ids) override {
     float sum = 0;
     IdOutput output(ids, text.size());
     segmenter_.borders_.each_word(text, [&](std::size_t begin, std::size_t end) {
-      const MarkedWords::Word word = MarkedWords::word_at(text, begin, end);
-      if (!find(word, sum, output)) cut(word, sum, output);
+      MarkedWords::Word word = words_.word_at(text, begin, end);
+      if (find(word, sum, output)) return;
+      word.text = words_.spelled(word.text);
+      cut(word, sum, output);
     });
   }
 
  private:
   bool find(const MarkedWords::Word& word, float& sum, IdOutput& output) const {
     if (!word.has_key() || std::abs(sum) > kSafeSum) return false;
-    const TokenId* const ids = output.room(WordCache::kMaxIds);
-    const std::size_t count = cache_.find(word.key, output.room(WordCache::kMaxIds));
+    TokenId* const ids = output.room(WordCache::kMaxIds);
+    const std::size_t count = words_.cache().find(word.key, ids);
     for (std::size_t i = 0; i < count; ++i) {
       sum = static_cast<float>(segmenter_.viterbi_.score(ids[i])) + sum;
     }
@@ -103,13 +111,13 @@ class UnigramSession : public SegmenterSession {
     double exact = 0;
     segmenter_.viterbi_.segment(word.text, exact_, exact);
     const bool is_same = std::ranges::equal(exact_.segments, ids_, {}, &Segment::id);
-    if (is_same && UnigramViterbi::margin(exact_) > kSafeMargin) cache_.insert(word.key, ids_);
+    if (is_same && UnigramViterbi::margin(exact_) > kSafeMargin) words_.cache().insert(word.key, ids_);
   }
 
   const UnigramSegmenter& segmenter_;
   ViterbiScratch<float> scratch_;
   ViterbiScratch<double> exact_;
-  WordCache cache_;
+  MarkedWords words_;
   std::vector<TokenId> ids_;
 };
 
