@@ -36,6 +36,7 @@ class IdOutput {
     size_ += more.size();
   }
   std::size_t size() const { return size_; }
+  void drop_after(std::size_t size) { size_ = size; }
   std::span<const TokenId> since(std::size_t start) const {
     return {ids_.data() + start, size_ - start};
   }

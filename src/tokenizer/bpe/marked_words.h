@@ -46,6 +46,13 @@ class WordBorders {
     meets_[std::size_t{' '} << 8 | ' '] = meets_[kMark << 8 | kMark];
   }
 
+  bool cuts_before_marks() const {
+    for (std::size_t last = 0; last < kMark; ++last) {
+      if (meets_[last << 8 | kMark]) return false;
+    }
+    return true;
+  }
+
   // Calls visit(begin, end) for each word of the text, valid UTF-8.
   template <class Visit>
   void each_word(std::string_view text, const Visit& visit) const {
@@ -90,33 +97,62 @@ class MarkedWords {
  public:
   // Whether spaces stand for marks: words to be encoded have the marks.
   explicit MarkedWords(bool spaces = false) : spaces_(spaces) {}
+  void take_spaces(bool spaces) { spaces_ = spaces; }
 
-  // Appends the ids of a text; encode(word, ids) does those of a word that is not known.
+  // Appends the ids of a text; encode(word, ids) does those of a word that is not known, and says
+  // whether they are to be remembered.
   template <class Encode>
   void encode(const WordBorders& borders, std::string_view text, std::vector<TokenId>& ids,
               const Encode& encode) {
     IdOutput output(ids, text.size());
-    std::size_t waiting = 0;
-    borders.each_word(text, [&](std::size_t begin, std::size_t end) {
-      wait(text, begin, end, waiting);
-      if (++waiting < waiting_.size()) return;
-      for (const Word& word : waiting_) add(word, output, encode);
-      waiting = 0;
-    });
-    for (std::size_t i = 0; i < waiting; ++i) add(waiting_[i], output, encode);
+    each(borders, text, [&](const Word& word) { add(word, output, encode); });
   }
-  // The same for one word.
-  template <class Encode>
-  void encode_word(std::string_view word, std::vector<TokenId>& ids, const Encode& encode) {
-    IdOutput output(ids, word.size());
-    add(word_at(word, 0, word.size()), output, encode);
-  }
-
   struct Word {
     std::string_view text;
     WordKey key;  // zeros: the word is too long for one
     bool has_key() const { return key != WordKey{0, 0}; }
   };
+  // Calls visit(word) for each word of the text, some at a time, so that the cache's memory is
+  // there by then.
+  template <class Visit>
+  void each(const WordBorders& borders, std::string_view text, const Visit& visit) {
+    std::size_t waiting = 0;
+    borders.each_word(text, [&](std::size_t begin, std::size_t end) {
+      wait(text, begin, end, waiting);
+      if (++waiting < waiting_.size()) return;
+      for (const Word& word : waiting_) visit(word);
+      waiting = 0;
+    });
+    for (std::size_t i = 0; i < waiting; ++i) visit(waiting_[i]);
+  }
+
+  // Appends the ids of a word; the answer is encode's.
+  template <class Encode>
+  [[gnu::noinline]] bool add(const Word& word, IdOutput& output, const Encode& encode) {
+    if (word.has_key()) {
+      const std::size_t found = cache_.find(word.key, output.room(WordCache::kMaxIds));
+      if (found > 0) [[likely]] {
+        output.advance(found);
+        return true;
+      }
+    }
+    ids_.clear();
+    const bool remember = encode(spelled(word.text), ids_);
+    output.append(ids_);
+    if (remember && word.has_key()) cache_.insert(word.key, ids_);
+    return remember;
+  }
+
+  WordCache& cache() { return cache_; }
+  // The word with marks.
+  std::string_view spelled(std::string_view word) {
+    if (!spaces_ || word.find(' ') == word.npos) return word;
+    spelled_.clear();
+    append_replacing(word, ' ', kWordMark, spelled_);
+    return spelled_;
+  }
+
+ private:
   // The mark of a word's start is left out of the key, so that longer words fit in.
   Word word_at(std::string_view text, std::size_t begin, std::size_t end) const {
     const std::string_view word = text.substr(begin, end - begin);
@@ -128,17 +164,6 @@ class MarkedWords {
     return {word, WordKey::of(word.data() + start, size, text.size() - begin - start, marked)};
   }
 
-  WordCache& cache() { return cache_; }
-  const WordCache& cache() const { return cache_; }
-  // The word with marks.
-  std::string_view spelled(std::string_view word) {
-    if (!spaces_ || word.find(' ') == word.npos) return word;
-    spelled_.clear();
-    append_replacing(word, ' ', kWordMark, spelled_);
-    return spelled_;
-  }
-
- private:
   // Not inline, so that the loop over the text's bytes keeps its registers.
   [[gnu::noinline]] void wait(std::string_view text, std::size_t begin, std::size_t end,
                               std::size_t place) {
@@ -146,22 +171,6 @@ class MarkedWords {
     cache_.prefetch(waiting_[place].key);
   }
 
-  template <class Encode>
-  [[gnu::noinline]] void add(const Word& word, IdOutput& output, const Encode& encode) {
-    if (word.has_key()) {
-      const std::size_t found = cache_.find(word.key, output.room(WordCache::kMaxIds));
-      if (found > 0) [[likely]] {
-        output.advance(found);
-        return;
-      }
-    }
-    ids_.clear();
-    encode(spelled(word.text), ids_);
-    output.append(ids_);
-    if (word.has_key()) cache_.insert(word.key, ids_);
-  }
-
-  // Words are looked up some at a time, so that the cache's memory is there by then.
   std::array<Word, 16> waiting_;
   WordCache cache_;
   std::vector<TokenId> ids_;

@@ -103,8 +103,10 @@ void CharacterBpeEncoder::encode(std::string_view piece, std::vector<TokenId>& i
       return;
     }
   }
-  words_.encode(model_.borders_, piece, ids,
-                [&](std::string_view word, std::vector<TokenId>& its) { merge_word(word, its); });
+  words_.encode(model_.borders_, piece, ids, [&](std::string_view word, std::vector<TokenId>& its) {
+    merge_word(word, its);
+    return true;
+  });
 }
 
 void CharacterBpeEncoder::merge_word(std::string_view word, std::vector<TokenId>& ids) {

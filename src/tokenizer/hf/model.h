@@ -21,6 +21,9 @@ class ModelEncoder {
   virtual void encode(std::string_view piece, std::vector<TokenId>& ids) = 0;
   // The same for a piece whose bytes each stand for the character that spells them.
   virtual void encode_bytes(std::string_view piece, std::vector<TokenId>& ids);
+  // The same for many pieces, each of which is a space, which stands for U+2581, and more; none has
+  // another U+2581. False, and nothing, if this model has no way of its own for them.
+  virtual bool encode_spaced(std::string_view, std::vector<TokenId>&) { return false; }
 };
 
 class Model {

@@ -54,7 +54,7 @@ struct ModelTables {
     const std::vector<Token>& vocab_;
     std::vector<Note> notes_;
     std::vector<Merge> others_;
-    std::size_t next_ = 0;        // token that is expected
+    std::size_t next_ = 0;         // token that is expected
     std::int64_t first_line_ = 0;  // of merges that are noted: lines follow one another
   };
 
@@ -75,8 +75,8 @@ struct ModelTables {
   std::string_view keep(std::string text) { return kept.emplace_back(std::move(text)); }
 };
 
-// Parses a tokenizer.json, which must outlive the tables; what lies under model.vocab and model.merges goes to the tables, and is
-// empty in what is returned. `name` is for messages.
+// Parses a tokenizer.json, which must outlive the tables; what lies under model.vocab and
+// model.merges goes to the tables, and is empty in what is returned. `name` is for messages.
 nlohmann::json read_tokenizer_json(std::string_view text, const std::string& name,
                                    ModelTables& tables);
 

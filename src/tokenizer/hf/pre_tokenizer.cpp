@@ -1,5 +1,6 @@
 #include "tokenizer/hf/pre_tokenizer.h"
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -8,6 +9,7 @@
 #include "tokenizer/hf/metaspace.h"
 #include "tokenizer/hf/splitting.h"
 #include "tokenizer/hf/text_pattern.h"
+#include "tokenizer/word_mark.h"
 
 namespace bloomery::hf {
 namespace {
@@ -275,6 +277,16 @@ std::optional<PreTokenizers::ByteLevelSplit> find_byte_level(const nlohmann::jso
   return {{*pattern, false}};
 }
 
+bool are_marked_words(const nlohmann::json& object) {
+  const Fields fields(object, "pre_tokenizer");
+  if (fields.type() != "Sequence" || fields.array("pretokenizers").size() != 2) return false;
+  const Fields spaces(fields.array("pretokenizers")[0], "pre_tokenizer");
+  const Fields marks(fields.array("pretokenizers")[1], "pre_tokenizer");
+  return spaces.type() == "WhitespaceSplit" && marks.type() == "Metaspace" &&
+         marks.text("replacement") == kWordMark && marks.flag_or("split", true) &&
+         read_prepend_scheme(marks) == PrependScheme::always;
+}
+
 }  // namespace
 
 void Pieces::spell_out() {
@@ -288,6 +300,7 @@ PreTokenizers read_pre_tokenizers(const nlohmann::json& object) {
   PreTokenizers result;
   read_steps(object, result);
   result.byte_level = find_byte_level(object);
+  result.marked_words = are_marked_words(object);
   return result;
 }
 

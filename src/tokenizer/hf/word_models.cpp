@@ -98,6 +98,8 @@ class Unigram : public VocabularyModel {
       borders_.join_inside(piece);
       pieces.push_back({piece, id, score});
     }
+    spaced_borders_ = borders_;
+    spaced_borders_.take_spaces_for_marks();
     std::optional<TokenId> unknown;
     if (fields.find("unk_id") != nullptr) {
       unknown = static_cast<TokenId>(
@@ -115,31 +117,60 @@ class Unigram : public VocabularyModel {
   class Encoder : public ModelEncoder {
    public:
     explicit Encoder(const Unigram& unigram)
-        : model_(*unigram.model_), borders_(unigram.borders_) {}
+        : model_(*unigram.model_),
+          borders_(unigram.borders_),
+          spaced_borders_(unigram.spaced_borders_) {}
     void encode(std::string_view piece, std::vector<TokenId>& ids) override {
-      bool by_words = piece.size() <= kLongestByWords;
+      bool by_words = true;
       const std::size_t before = ids.size();
-      if (by_words) {
-        words_.encode(borders_, piece, ids, [&](std::string_view word, std::vector<TokenId>& its) {
-          by_words = by_words && model_.encode_part(word, scratch_, its);
-        });
-      }
+      words_.take_spaces(false);
+      words_.encode(borders_, piece, ids, [&](std::string_view word, std::vector<TokenId>& its) {
+        return by_words = by_words && model_.encode_part(word, scratch_, its);
+      });
       if (by_words) return;
       ids.resize(before);
       model_.encode(piece, scratch_, ids);
     }
 
+    // Words of a piece that are known, or may be learnt alone, one after another; a piece that has
+    // one that may not is begun again as a whole.
+    bool encode_spaced(std::string_view text, std::vector<TokenId>& ids) override {
+      if (text.empty() || !borders_.cuts_before_marks()) return false;
+      words_.take_spaces(true);
+      std::size_t first = 0;           // where the ids of this piece begin
+      const char* done = text.data();  // what lies before it is encoded
+      IdOutput output(ids, text.size());
+      words_.each(spaced_borders_, text, [&](const MarkedWords::Word& word) {
+        if (word.text.data() < done) return;
+        if (word.text[0] == ' ') first = output.size();
+        const bool is_known =
+            words_.add(word, output, [&](std::string_view spelled, std::vector<TokenId>& its) {
+              return model_.encode_part(spelled, scratch_, its);
+            });
+        if (is_known) return;
+        output.drop_after(first);
+        const auto at = static_cast<std::size_t>(word.text.data() - text.data());
+        const std::size_t begin = text.rfind(' ', at);
+        const std::size_t end = std::min(text.find(' ', at + 1), text.size());
+        done = text.data() + end;
+        whole_.clear();
+        model_.encode(words_.spelled(text.substr(begin, end - begin)), scratch_, whole_);
+        output.append(whole_);
+      });
+      return true;
+    }
+
    private:
-    // Sums over so many characters stay where their rounding does not matter.
-    static constexpr std::size_t kLongestByWords = 1024;
     const UnigramModel& model_;
-    const WordBorders& borders_;
+    const WordBorders &borders_, &spaced_borders_;
+    std::vector<TokenId> whole_;
     UnigramModel::Scratch scratch_;
     MarkedWords words_;
   };
 
   std::unique_ptr<UnigramModel> model_;
-  WordBorders borders_;  // what no piece reaches across
+  WordBorders borders_;         // what no piece reaches across
+  WordBorders spaced_borders_;  // the same where spaces stand for marks
 };
 
 }  // namespace

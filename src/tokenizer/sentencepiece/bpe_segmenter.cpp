@@ -106,18 +106,22 @@ class BpeSession : public SegmenterSession {
   void encode(std::string_view text, std::vector<TokenId>& ids) {
     words_.encode(segmenter_.borders_, text, ids,
                   [&](std::string_view word, std::vector<TokenId>& its) {
-                    const TokenId piece = segmenter_.pieces_.text().id_of(word);
-                    const bool is_known = piece >= 0 && reached_[static_cast<std::size_t>(piece)];
-                    if (is_known) {
-                      write(static_cast<Part>(piece), its);
-                      return;
-                    }
-                    merge(word);
-                    for (const Part part : parts_) write(part, its);
-                    if (parts_.size() == 1 && static_cast<TokenId>(parts_[0]) == piece) {
-                      reached_[static_cast<std::size_t>(piece)] = true;
-                    }
+                    encode_word(word, its);
+                    return true;
                   });
+  }
+
+  void encode_word(std::string_view word, std::vector<TokenId>& ids) {
+    const TokenId piece = segmenter_.pieces_.text().id_of(word);
+    if (piece >= 0 && reached_[static_cast<std::size_t>(piece)]) {
+      write(static_cast<Part>(piece), ids);
+      return;
+    }
+    merge(word);
+    for (const Part part : parts_) write(part, ids);
+    if (parts_.size() == 1 && static_cast<TokenId>(parts_[0]) == piece) {
+      reached_[static_cast<std::size_t>(piece)] = true;
+    }
   }
 
   // Leaves the parts of the word in parts_.

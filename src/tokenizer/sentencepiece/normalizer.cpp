@@ -67,8 +67,12 @@ std::size_t SentencePieceNormalizer::copy_plain(std::string_view text, std::size
   for (; end < text.size(); ++end) {
     const Copied copied = copied_[static_cast<unsigned char>(text[end])];
     const bool is_space = text[end] == ' ';
-    if (copied == Copied::no || (is_space && after)) break;
-    if (copied == Copied::before_ascii && end + 1 < text.size() && !is_ascii(text[end + 1])) break;
+    const bool before_other = end + 1 < text.size() && !is_ascii(text[end + 1]);
+    // No branch on what is a space: they are where one least expects them.
+    if (static_cast<int>(copied == Copied::no) | (is_space & static_cast<int>(after)) |
+        (static_cast<int>(copied == Copied::before_ascii) & static_cast<int>(before_other))) {
+      break;
+    }
     after = is_space && remove_extra_;
   }
   after_space = after;

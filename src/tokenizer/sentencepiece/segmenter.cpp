@@ -68,9 +68,9 @@ std::unique_ptr<Segmenter> make_character_segmenter(const SentencePieceFile& fil
 }
 
 bool takes_spaces(const SentencePieceFile& file, const PieceTable& pieces) {
-  const bool looks_words_up = file.algorithm == SentencePieceAlgorithm::unigram ||
-                              (file.algorithm == SentencePieceAlgorithm::bpe &&
-                               !pieces.has(PieceType::unused));
+  const bool looks_words_up =
+      file.algorithm == SentencePieceAlgorithm::unigram ||
+      (file.algorithm == SentencePieceAlgorithm::bpe && !pieces.has(PieceType::unused));
   return looks_words_up && file.normalization.escape_whitespaces &&
          !pieces.has(PieceType::user_defined);
 }

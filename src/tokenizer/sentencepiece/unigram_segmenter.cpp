@@ -1,6 +1,6 @@
-// The likeliest pieces. Scores of paths are sums of floats over the whole text, as SentencePiece has
-// them: how they are rounded depends on the text before. A word of its own is therefore known by
-// its spelling only if no rounding could change how it is cut.
+// The likeliest pieces. Scores of paths are sums of floats over the whole text, as SentencePiece
+// has them: how they are rounded depends on the text before. A word of its own is therefore known
+// by its spelling only if no rounding could change how it is cut.
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
@@ -17,9 +17,9 @@ constexpr float kUnknownPenalty = 10.0F;
 // in the word is beyond kLargestSum, where the count would begin again.
 constexpr float kSafeSum = 0.9F * kLargestSum;
 constexpr double kSafeScore = 0.1 * kLargestSum / 20;
-// Numbers up to kLargestSum are rounded by less than 2^-8; a word of at most 18 bytes has as many
-// sums on each of two ways.
-constexpr double kSafeMargin = 2 * 18 / 256.0;
+// Numbers up to kLargestSum are rounded by less than 2^-8; a word of at most 16 characters has as
+// many sums on each of two ways.
+constexpr double kSafeMargin = 2 * 16 / 256.0;
 
 class UnigramSegmenter : public Segmenter {
  public:
@@ -78,40 +78,48 @@ class UnigramSession : public SegmenterSession {
   void segment(std::string_view text, std::vector<TokenId>& ids) override {
     float sum = 0;
     IdOutput output(ids, text.size());
-    segmenter_.borders_.each_word(text, [&](std::size_t begin, std::size_t end) {
-      MarkedWords::Word word = words_.word_at(text, begin, end);
-      if (find(word, sum, output)) return;
-      word.text = words_.spelled(word.text);
-      cut(word, sum, output);
+    words_.each(segmenter_.borders_, text, [&](const MarkedWords::Word& word) {
+      const bool is_safe = word.has_key() && std::abs(sum) <= kSafeSum;
+      if (!is_safe || (!find(word, sum, output) && !learn(word, sum, output))) {
+        cut(words_.spelled(word.text), sum, output);
+      }
     });
   }
 
  private:
-  bool find(const MarkedWords::Word& word, float& sum, IdOutput& output) const {
-    if (!word.has_key() || std::abs(sum) > kSafeSum) return false;
+  const UnigramViterbi& viterbi() const { return segmenter_.viterbi_; }
+
+  bool find(const MarkedWords::Word& word, float& sum, IdOutput& output) {
     TokenId* const ids = output.room(WordCache::kMaxIds);
     const std::size_t count = words_.cache().find(word.key, ids);
     for (std::size_t i = 0; i < count; ++i) {
-      sum = static_cast<float>(segmenter_.viterbi_.score(ids[i])) + sum;
+      sum = static_cast<float>(viterbi().score(ids[i])) + sum;
     }
     output.advance(count);
     return count > 0;
   }
 
-  void cut(const MarkedWords::Word& word, float& sum, IdOutput& output) {
-    segmenter_.viterbi_.segment(word.text, scratch_, sum);
+  // The same for a word that is new; false if rounding could matter, or its text is unknown.
+  bool learn(const MarkedWords::Word& word, float& sum, IdOutput& output) {
+    double alone = 0;
+    viterbi().segment(words_.spelled(word.text), exact_, alone);
+    if (UnigramViterbi::margin(exact_) <= kSafeMargin) return false;
     ids_.clear();
-    bool is_known = word.has_key();
+    for (const Segment& segment : exact_.segments) ids_.push_back(segment.id);
+    if (std::ranges::find(ids_, segmenter_.pieces_.unknown()) != ids_.end()) return false;
+    for (const TokenId id : ids_) sum = static_cast<float>(viterbi().score(id)) + sum;
+    output.append(ids_);
+    words_.cache().insert(word.key, ids_);
+    return true;
+  }
+
+  void cut(std::string_view word, float& sum, IdOutput& output) {
+    viterbi().segment(word, scratch_, sum);
+    ids_.clear();
     for (const auto& [begin, end, id] : scratch_.segments) {
-      segmenter_.writer_.write(word.text.substr(begin, end - begin), id, ids_);
-      is_known &= id != segmenter_.pieces_.unknown();
+      segmenter_.writer_.write(word.substr(begin, end - begin), id, ids_);
     }
     output.append(ids_);
-    if (!is_known) return;
-    double exact = 0;
-    segmenter_.viterbi_.segment(word.text, exact_, exact);
-    const bool is_same = std::ranges::equal(exact_.segments, ids_, {}, &Segment::id);
-    if (is_same && UnigramViterbi::margin(exact_) > kSafeMargin) words_.cache().insert(word.key, ids_);
   }
 
   const UnigramSegmenter& segmenter_;

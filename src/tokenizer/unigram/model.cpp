@@ -47,11 +47,12 @@ void UnigramModel::append_unknown(std::string_view text, std::vector<TokenId>& i
 
 bool UnigramModel::encode_part(std::string_view part, Scratch& scratch,
                                std::vector<TokenId>& ids) const {
-  constexpr double kSafeMargin = 1e-3;  // roundings of sums below kLargestSum are below 1e-10
+  // A million of such sums are rounded by less than 1e-6, where they are added up.
+  constexpr double kSafeSum = 1000, kSafeMargin = 1e-3;
   double sum = 0;
   viterbi_.segment(part, scratch, sum);
   const auto is_unknown = [&](const Segment& segment) { return segment.id == unknown_; };
-  if (std::abs(sum) > kLargestSum || UnigramViterbi::margin(scratch) < kSafeMargin ||
+  if (std::abs(sum) > kSafeSum || UnigramViterbi::margin(scratch) < kSafeMargin ||
       std::ranges::any_of(scratch.segments, is_unknown)) {
     return false;
   }
