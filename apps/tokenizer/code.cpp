@@ -1,5 +1,7 @@
 // `bloomery tokenizer encode` and `decode`.
+#include <array>
 #include <charconv>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "apps/common/command_line.h"
@@ -110,16 +112,43 @@ std::vector<TokenId> ids_of_words(std::string_view text) {
   return ids;
 }
 
+// The four digits of each number below 10,000.
+constexpr auto kFourDigits = [] {
+  std::array<char, 4 * 10000 + 4> digits{};
+  for (std::size_t number = 0; number < 10000; ++number) {
+    for (std::size_t i = 0, left = number; i < 4; ++i, left /= 10) {
+      digits[4 * number + 3 - i] = static_cast<char>('0' + left % 10);
+    }
+  }
+  return digits;
+}();
+
+// Writes up to four bytes more than it returns.
+char* write_number(char* at, TokenId id) {
+  const auto number = static_cast<std::uint32_t>(id);
+  if (id < 0 || number >= 100'000'000) return std::to_chars(at, at + 11, id).ptr;
+  const auto put = [&](std::size_t part, std::size_t zeros) {
+    std::memcpy(at, &kFourDigits[4 * part + zeros], 4);
+    at += 4 - zeros;
+  };
+  const auto put_first = [&](std::uint32_t part) {
+    put(part, part < 10 ? 3 : part < 100 ? 2 : part < 1000 ? 1 : 0);
+  };
+  put_first(number < 10000 ? number : number / 10000);
+  if (number >= 10000) put(number % 10000, 0);
+  return at;
+}
+
 // Written into room for the longest numbers: appending them one by one would take as long as
 // encoding.
 void append_array(const std::vector<TokenId>& ids, std::string& text) {
-  constexpr std::size_t kLongest = 12;  // ten digits, ", "
+  constexpr std::size_t kLongest = 13;  // a sign, ten digits, ", "
   const std::size_t before = text.size();
-  text.resize(before + ids.size() * kLongest + 2);
+  text.resize(before + ids.size() * kLongest + 2 + 4);
   char* at = text.data() + before;
   *at++ = '[';
   for (const TokenId id : ids) {
-    at = std::to_chars(at, at + kLongest, id).ptr;
+    at = write_number(at, id);
     *at++ = ',';
     *at++ = ' ';
   }

@@ -1,6 +1,7 @@
 #include "base/file.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -69,6 +70,10 @@ int open_nameless(const std::filesystem::path& folder) {
 std::string read_file(const std::filesystem::path& path) {
   const Descriptor file(path, O_RDONLY);
   std::string text;
+  struct stat status {};
+  if (fstat(file, &status) == 0 && S_ISREG(status.st_mode)) {
+    text.reserve(static_cast<std::size_t>(status.st_size));
+  }
   char buffer[1 << 16];
   while (true) {
     const ssize_t count = read(file, buffer, sizeof(buffer));
@@ -77,6 +82,26 @@ std::string read_file(const std::filesystem::path& path) {
     if (count == 0) return text;
     text.append(buffer, static_cast<std::size_t>(count));
   }
+}
+
+FileText::FileText(const std::filesystem::path& path) {
+  const Descriptor file(path, O_RDONLY);
+  struct stat status {};
+  if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0) {
+    const auto size = static_cast<std::size_t>(status.st_size);
+    void* const mapped = mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, file, 0);
+    if (mapped != MAP_FAILED) {
+      mapped_ = mapped;
+      text_ = {static_cast<const char*>(mapped), size};
+      return;
+    }
+  }
+  read_ = read_file(path);
+  text_ = read_;
+}
+
+FileText::~FileText() {
+  if (mapped_ != nullptr) munmap(mapped_, text_.size());
 }
 
 InputFile::InputFile(const std::filesystem::path& path)

@@ -13,6 +13,23 @@ namespace bloomery {
 
 std::string read_file(const std::filesystem::path& path);
 
+// The contents of a file for a short while: mapped, so that nothing is copied and the pages cost
+// little, or read where that cannot be (a pipe). Not for files that others may cut short meanwhile:
+// reading on would be a signal.
+class FileText {
+ public:
+  explicit FileText(const std::filesystem::path& path);
+  ~FileText();
+  FileText(const FileText&) = delete;
+  FileText& operator=(const FileText&) = delete;
+  operator std::string_view() const { return text_; }
+
+ private:
+  std::string read_;
+  std::string_view text_;
+  void* mapped_ = nullptr;
+};
+
 // With AtomicFile: the name holds all of the text or what it held before.
 void write_file(const std::filesystem::path& path, std::string_view text);
 

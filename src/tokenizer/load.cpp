@@ -40,16 +40,17 @@ bool looks_like_json(std::string_view text) {
 }
 
 Loaded load_file(const TokenizerOptions& options) {
-  std::string text = read_file(options.path);
+  const FileText file(options.path);
+  const std::string_view text = file;
   check(!text.empty(), options.path, " is empty; it should be a tokenizer");
-  if (looks_like_json(text)) return read_hf_tokenizer(std::move(text), options.path);
-  if (looks_like_tiktoken(std::string_view(text).substr(0, 4096))) {
-    return parse_tiktoken(std::move(text), options.path, options.pattern);
+  if (looks_like_json(text)) return read_hf_tokenizer(text, options.path);
+  if (looks_like_tiktoken(text.substr(0, 4096))) {
+    return parse_tiktoken(text, options.path, options.pattern);
   }
   if (looks_like_sentencepiece(text)) {
     return parse_sentencepiece_tokenizer(text, options.path, SentencePieceKind::plain);
   }
-  if (looks_like_vocab_txt(text)) return parse_wordpiece(std::move(text), options.path);
+  if (looks_like_vocab_txt(text)) return parse_wordpiece(std::string(text), options.path);
   throw Error(concat(options.path, " is no tokenizer that Bloomery knows: neither a tokenizer.json",
                      ", a SentencePiece model, a tiktoken file nor a vocab.txt"));
 }

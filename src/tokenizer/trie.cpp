@@ -8,9 +8,23 @@ namespace {
 
 constexpr std::size_t kBlock = 256;
 constexpr std::size_t kWordBits = 64;
-// Blocks that a new family of children may still fill; older ones keep their gaps, which bounds
-// the search.
-constexpr std::size_t kOpenBlocks = 16;
+// Blocks that a new family of children may still fill, which bounds the search; the gaps of older
+// ones are for single children.
+constexpr std::size_t kOpenBlocks = 4;
+
+// A key with its first bytes as a number, by which most are told apart.
+struct Ordered {
+  std::uint64_t beginning;
+  std::uint32_t place;
+};
+
+std::uint64_t beginning_of(std::string_view key) {
+  std::uint64_t value = 0;
+  for (std::size_t i = 0; i < sizeof value; ++i) {
+    value = value << 8 | (i < key.size() ? static_cast<unsigned char>(key[i]) : 0U);
+  }
+  return value;
+}
 
 }  // namespace
 
@@ -81,6 +95,12 @@ class ByteTrie::Builder {
 
   // A place where all children are free: the first child tries each free unit.
   std::uint32_t find_base() {
+    if (children_.size() == 1) {
+      while (first_free_ < free_.size() && free_[first_free_] == 0) ++first_free_;
+      if (first_free_ == free_.size()) add_block();
+      const auto bit = static_cast<std::size_t>(std::countr_zero(free_[first_free_]));
+      return static_cast<std::uint32_t>(first_free_ * kWordBits + bit) ^ children_[0].byte;
+    }
     const std::size_t blocks = trie_.units_.size() / kBlock;
     const std::size_t first = blocks > kOpenBlocks ? blocks - kOpenBlocks : 0;
     for (std::size_t word = first * kBlock / kWordBits; word < free_.size(); ++word) {
@@ -98,19 +118,30 @@ class ByteTrie::Builder {
   ByteTrie& trie_;
   std::vector<Entry> entries_;
   std::vector<std::uint64_t> free_;  // one bit per unit
+  std::size_t first_free_ = 0;       // words before it have none
   std::vector<Range> pending_;
   std::vector<Child> children_;
 };
 
 ByteTrie::ByteTrie(std::span<const Entry> entries) {
-  std::vector<Entry> sorted(entries.begin(), entries.end());
-  std::erase_if(sorted, [](const Entry& entry) { return entry.key.empty(); });
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const Entry& a, const Entry& b) { return a.key < b.key; });
-  // Of a run of equal keys the last stays.
-  const auto kept = std::unique(sorted.rbegin(), sorted.rend(),
-                                [](const Entry& a, const Entry& b) { return a.key == b.key; });
-  sorted.erase(sorted.begin(), kept.base());
+  std::vector<Ordered> order;
+  order.reserve(entries.size());
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (entries[i].key.empty()) continue;
+    order.push_back({beginning_of(entries[i].key), static_cast<std::uint32_t>(i)});
+  }
+  std::ranges::sort(order, [&](const Ordered& a, const Ordered& b) {
+    if (a.beginning != b.beginning) return a.beginning < b.beginning;
+    const int compared = entries[a.place].key.compare(entries[b.place].key);
+    return compared != 0 ? compared < 0 : a.place < b.place;
+  });
+  std::vector<Entry> sorted;
+  sorted.reserve(order.size());
+  for (const Ordered& next : order) {
+    const Entry& entry = entries[next.place];
+    if (!sorted.empty() && sorted.back().key == entry.key) sorted.pop_back();
+    sorted.push_back(entry);
+  }
   Builder(*this, std::move(sorted)).build();
 }
 

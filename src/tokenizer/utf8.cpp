@@ -1,5 +1,6 @@
 #include "tokenizer/utf8.h"
 
+#include <bit>
 #include <cstring>
 
 namespace bloomery {
@@ -49,7 +50,9 @@ std::size_t skip_ascii(std::string_view text, std::size_t at) {
   std::uint64_t word = 0;
   while (at + sizeof word <= text.size()) {
     std::memcpy(&word, text.data() + at, sizeof word);
-    if ((word & 0x8080808080808080) != 0) break;
+    const std::uint64_t others = word & 0x8080808080808080;
+    static_assert(std::endian::native == std::endian::little);
+    if (others != 0) return at + static_cast<std::size_t>(std::countr_zero(others)) / 8;
     at += sizeof word;
   }
   return at;
@@ -61,6 +64,11 @@ std::size_t valid_utf8_prefix(std::string_view text) {
     if (static_cast<unsigned char>(text[at]) < 0x80) {
       at = skip_ascii(text, at);
       if (at == text.size()) break;
+    }
+    const auto first = static_cast<unsigned char>(text[at]);
+    if (first >= 0xC2 && first < 0xE0 && at + 1 < text.size() && (text[at + 1] & 0xC0) == 0x80) {
+      at += 2;
+      continue;
     }
     const Scanned next = scan(text, at);
     if (!next.valid) break;

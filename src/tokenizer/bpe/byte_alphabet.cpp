@@ -41,17 +41,25 @@ std::string spell_bytes(std::string_view bytes) {
   return spelling;
 }
 
-std::optional<std::string> unspell_bytes(std::string_view spelling) {
-  std::string bytes;
-  for (std::size_t at = 0; at < spelling.size();) {
+bool append_unspelled(std::string_view spelling, std::string& bytes) {
+  const std::size_t before = bytes.size();
+  bytes.resize(before + spelling.size());
+  char* to = bytes.data() + before;
+  bool known = true;
+  for (std::size_t at = 0; at < spelling.size() && known;) {
     const Utf8Char next = utf8_at(spelling, at);
-    const bool known = next.code < kFirstOther ? prints(static_cast<int>(next.code))
-                                               : next.code < kFirstOther + kNumOthers;
-    if (!known) return std::nullopt;
-    bytes.push_back(kAlphabet.byte[next.code]);
+    known = next.code < kFirstOther ? prints(static_cast<int>(next.code))
+                                    : next.code < kFirstOther + kNumOthers;
+    if (known) *to++ = kAlphabet.byte[next.code];
     at += static_cast<std::size_t>(next.length);
   }
-  return bytes;
+  bytes.resize(static_cast<std::size_t>(to - bytes.data()));
+  return known;
+}
+
+std::optional<std::string> unspell_bytes(std::string_view spelling) {
+  std::string bytes;
+  return append_unspelled(spelling, bytes) ? std::optional(std::move(bytes)) : std::nullopt;
 }
 
 }  // namespace bloomery

@@ -17,5 +17,7 @@ std::string spell_bytes(std::string_view bytes);
 // The bytes that `spelling` (valid UTF-8) stands for; nothing when it has a character that is not
 // of the alphabet.
 std::optional<std::string> unspell_bytes(std::string_view spelling);
+// The same at the end of `bytes`; false, and bytes up to such a character, when it has one.
+bool append_unspelled(std::string_view spelling, std::string& bytes);
 
 }  // namespace bloomery

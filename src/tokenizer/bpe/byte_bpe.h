@@ -4,23 +4,21 @@
 
 #include <bitset>
 #include <cstdint>
+#include <mutex>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
-#include "tokenizer/bpe/merge_rules.h"
+#include "tokenizer/bpe/id_output.h"
 #include "tokenizer/bpe/part_merger.h"
 #include "tokenizer/bpe/split_pattern.h"
+#include "tokenizer/bpe/text_joins.h"
 #include "tokenizer/bpe/word_cache.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/vocabulary.h"
 
 namespace bloomery {
-
-// Two tokens that join.
-struct TokenMerge {
-  TokenId left, right, result;
-};
 
 struct ByteBpeOptions {
   // A piece that is a token is that token, even where merging would not arrive at it: tiktoken's
@@ -33,27 +31,30 @@ struct ByteBpeOptions {
 // The model: immutable and shared by threads.
 class ByteBpe {
  public:
-  // `tokens` have their bytes as spelling. `merges` name them by id, the first joins first; the
-  // result of each is its two parts joined.
-  ByteBpe(Vocabulary tokens, const std::vector<TokenMerge>& merges, const ByteBpeOptions& options);
+  // `tokens` have their bytes as spelling.
+  ByteBpe(Vocabulary tokens, TextJoins joins, const ByteBpeOptions& options);
 
   const Vocabulary& tokens() const { return tokens_; }
 
  private:
   friend class ByteBpeEncoder;
+  using BytePairs = std::bitset<256 * 256>;
 
-  // While merging, a part is a byte or, from kFirstToken on, a token.
-  static constexpr std::uint32_t kFirstToken = 256;
-  TokenId id_of_part(std::uint32_t part) const {
-    return part < kFirstToken ? id_of_byte_[part] : static_cast<TokenId>(part - kFirstToken);
+  static std::size_t pair_of(char a, char b) {
+    return static_cast<std::size_t>(static_cast<unsigned char>(a)) << 8 |
+           static_cast<unsigned char>(b);
   }
+  // Two bytes that are neighbours inside some token: others do not join, nor does anything across
+  // them. Found when it is first asked for.
+  const BytePairs& neighbours() const;
 
   Vocabulary tokens_;
+  TextJoins joins_;
   ByteBpeOptions options_;
-  MergeRules rules_;
-  TokenId id_of_byte_[kFirstToken];
-  std::bitset<256 * 256> may_join_;  // two bytes that are neighbours inside some merged token
-  bool drops_bytes_ = false;         // some byte is no token and left out
+  TokenId id_of_byte_[256];
+  bool drops_bytes_ = false;  // some byte is no token and left out
+  mutable std::once_flag neighbours_found_;
+  mutable BytePairs neighbours_;
 };
 
 // One thread's way to encode: the model with a cache of words and scratch memory.
@@ -71,7 +72,6 @@ class ByteBpeEncoder {
   void encode_piece(std::string_view piece, std::vector<TokenId>& ids);
 
  private:
-  class Output;
   // A segment is a part of a piece, cut where no token can reach across; the rule that a whole
   // piece may be a token is not for it.
   enum class Kind : bool { piece, segment };
@@ -84,18 +84,19 @@ class ByteBpeEncoder {
   static Word word_at(std::string_view text, std::size_t begin, std::size_t end, Kind kind);
 
   template <class Scanner>
-  void encode_pieces(std::string_view text, Output& output);
-  void add(const Word& word, Kind kind, Output& output);
-  void add_new(std::string_view bytes, Kind kind, Output& output);
-  void add_segments(std::string_view piece, Output& output);
-  void add_merged(std::string_view bytes, Output& output);
+  void encode_pieces(std::string_view text, IdOutput& output);
+  void add(const Word& word, Kind kind, IdOutput& output);
+  void add_new(std::string_view bytes, Kind kind, IdOutput& output);
+  void add_segments(std::string_view piece, IdOutput& output);
+  void add_merged(std::string_view bytes, IdOutput& output);
   bool is_reached(std::string_view bytes, TokenId token);
   std::size_t merge(std::string_view bytes);
 
   const ByteBpe& model_;
   SplitPattern pattern_;
   WordCache cache_;
-  std::vector<std::uint32_t> parts_;
+  std::vector<std::uint32_t> parts_;  // ids
+  std::string kept_;                  // of the bytes, those that are not left out
   PartMerger merger_;
   // Whether merging the bytes of a token gives the token, found out when it is first met.
   enum class Reached : std::uint8_t { unknown, yes, no };

@@ -14,6 +14,10 @@ struct ByteToken {
   TokenId id;
 };
 
+struct TokenMerge {
+  TokenId left, right, result;
+};
+
 struct Model {
   std::vector<ByteToken> tokens;
   std::vector<TokenMerge> merges;
@@ -23,7 +27,11 @@ ByteBpe made(const std::vector<ByteToken>& tokens, const std::vector<TokenMerge>
              const ByteBpeOptions& options = {}) {
   Vocabulary vocabulary;
   for (const auto& [bytes, id] : tokens) vocabulary.add(bytes, id);
-  return ByteBpe(std::move(vocabulary), merges, options);
+  TextJoins joins;
+  for (const TokenMerge& merge : merges) {
+    joins.add(merge.result, vocabulary.piece(merge.left).value().size());
+  }
+  return ByteBpe(std::move(vocabulary), std::move(joins), options);
 }
 
 std::string decoded(const ByteBpe& bpe, const std::vector<TokenId>& ids) {

@@ -20,7 +20,7 @@ void read_merges_txt(std::string_view text, const std::string& name, hf::ModelTa
     check(space != line.npos && space > 0 && space + 1 < line.size() &&
               line.find(' ', space + 1) == line.npos,
           name, ", line ", number, ": '", line, "' is not two tokens with a space between");
-    tables.merges.push_back({line.substr(0, space), line.substr(space + 1), number});
+    tables.merges.add({line.substr(0, space), line.substr(space + 1), number});
   });
 }
 

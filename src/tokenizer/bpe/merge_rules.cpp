@@ -7,11 +7,9 @@
 
 namespace bloomery {
 
-MergeRules::MergeRules(const std::vector<MergeRule>& rules, std::vector<std::uint32_t> ranks)
-    : of_small_(std::size_t{256} * 256, kNone),
-      slots_(std::bit_ceil(std::max<std::size_t>(rules.size() * 2, 16)), kEmpty),
+MergeRules::MergeRules(const std::vector<MergeRule>& rules)
+    : slots_(std::bit_ceil(std::max<std::size_t>(rules.size() * 2, 16)), kEmpty),
       filter_(std::max<std::size_t>(slots_.size() / 16, 2)),
-      ranks_(std::move(ranks)),
       mask_(slots_.size() - 1),
       shift_(64 - std::countr_zero(slots_.size())),
       filter_shift_(64 - std::countr_zero(filter_.size())) {
@@ -24,10 +22,6 @@ MergeRules::MergeRules(const std::vector<MergeRule>& rules, std::vector<std::uin
           kMaxParts, " are supported");
     const auto number = static_cast<std::uint32_t>(results_.size());
     results_.push_back(result);
-    if ((left | right) < 256) {
-      of_small_[left << 8 | right] = number;
-      continue;
-    }
     const std::uint64_t key = key_of(left, right);
     const std::uint64_t hash = hash_of(key);
     filter_[hash >> filter_shift_] |= std::uint64_t{1} << (hash >> kFilterBit & 63);

@@ -1,5 +1,6 @@
 #include "tokenizer/bpe/tiktoken.h"
 
+#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 
@@ -12,9 +13,6 @@
 
 namespace bloomery {
 namespace {
-
-// Every division of a token in two is looked up, so that its length must have a bound.
-constexpr std::size_t kLongestToken = 1024;
 
 struct Known {
   std::size_t count;  // of ranks
@@ -39,41 +37,39 @@ const Known* known_by_count(std::size_t count) {
   return nullptr;
 }
 
-// The bytes of a line go to the end of `bytes`, its rank is what is returned; empty: no such line.
-std::string_view parse_line(std::string_view line, std::string& bytes) {
-  const std::size_t space = line.find(' ');
-  if (space == std::string_view::npos) return {};
-  const std::string_view digits = line.substr(space + 1);
-  TokenId rank = 0;
-  const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
-  const std::size_t before = bytes.size();
-  const bool good = append_base64(line.substr(0, space), bytes) && bytes.size() > before &&
-                    parsed.ec == std::errc() && parsed.ptr == digits.data() + digits.size() &&
-                    rank >= 0;
-  return good ? digits : std::string_view();
+// The rank of a line, whose bytes replace what is in `bytes`; -1: no such line.
+TokenId parse_line(std::string_view line, std::string& bytes) {
+  const std::size_t space = std::min(line.find(' '), line.size());
+  const char* const end = line.data() + line.size();
+  TokenId rank = -1;
+  bytes.clear();
+  if (space + 1 >= line.size() || !append_base64(line.substr(0, space), bytes)) return -1;
+  const auto parsed = std::from_chars(line.data() + space + 1, end, rank);
+  const bool good = parsed.ec == std::errc() && parsed.ptr == end && !bytes.empty();
+  return good ? rank : -1;
 }
 
-hf::ModelTables parse_ranks(std::string text, const std::string& name) {
-  hf::ModelTables tables;
-  tables.vocab_kind = hf::ModelTables::Kind::object;
-  tables.raw_bytes = tables.unique_ids = tables.added_ids = true;
-  std::string& bytes = tables.kept.emplace_back();
-  bytes.reserve(text.size());  // so that it stays where it is
+Vocabulary parse_ranks(std::string_view text, const std::string& name) {
+  // Ids need not follow one another, but a table by id must not dwarf the file.
+  const std::size_t largest = text.size() * 2 + 65536;
+  Vocabulary ranks;
+  ranks.reserve(text.size() / 16, text.size() / 2);
+  std::string bytes;
   int number = 0;
-  hf::each_line(tables.keep(std::move(text)), [&](std::string_view line) {
+  hf::each_line(text, [&](std::string_view line) {
     ++number;
     if (line.empty()) return;
-    const std::size_t before = bytes.size();
-    const std::string_view rank = parse_line(line, bytes);
-    check(!rank.empty(), name, ", line ", number,
+    const TokenId rank = parse_line(line, bytes);
+    check(rank >= 0 && static_cast<std::size_t>(rank) <= largest, name, ", line ", number,
           ": a token in base64, a space and its rank are expected");
-    const std::size_t size = bytes.size() - before;
-    check(size <= kLongestToken, name, ", line ", number, ": a token of ", size, " bytes; at most ",
-          kLongestToken, " are supported");
-    tables.vocab.push_back({{bytes.data() + before, size}, rank});
+    check(!ranks.has(rank), name, ": the vocabulary gives the id ", rank, " to two tokens, '",
+          ranks.piece(rank).value_or(""), "' and '", bytes, "'");
+    const std::size_t before = ranks.size();
+    ranks.add(bytes, rank);
+    check(ranks.size() > before, name, ": the vocabulary has the token '", bytes, "' twice");
   });
-  check(!tables.vocab.empty(), name, " has no ranks");
-  return tables;
+  check(ranks.size() > 0, name, " has no ranks");
+  return ranks;
 }
 
 std::string chosen_pattern(const std::string& file, const std::string& name, std::size_t count) {
@@ -103,10 +99,12 @@ std::shared_ptr<const Tokenizer> load_tiktoken(const std::filesystem::path& path
   return parse_tiktoken(read_file(path), path.string(), pattern);
 }
 
-std::shared_ptr<const Tokenizer> parse_tiktoken(std::string text, const std::string& name,
+std::shared_ptr<const Tokenizer> parse_tiktoken(std::string_view text, const std::string& name,
                                                 const std::string& pattern) {
-  const hf::ModelTables tables = parse_ranks(std::move(text), name);
-  const std::size_t count = tables.vocab.size();
+  hf::ModelTables tables;
+  tables.ranks = parse_ranks(text, name);
+  tables.added_ids = true;
+  const std::size_t count = tables.ranks->size();
   nlohmann::json settings = {{"model", {{"type", "BPE"}, {"ignore_merges", true}}},
                              {"pre_tokenizer",
                               {{"type", "ByteLevel"},
@@ -125,7 +123,7 @@ std::shared_ptr<const Tokenizer> parse_tiktoken(std::string text, const std::str
 
 bool looks_like_tiktoken(std::string_view beginning) {
   std::string bytes;
-  return !parse_line(beginning.substr(0, beginning.find_first_of("\r\n")), bytes).empty();
+  return parse_line(beginning.substr(0, beginning.find_first_of("\r\n")), bytes) >= 0;
 }
 
 }  // namespace bloomery

@@ -16,7 +16,7 @@ namespace bloomery {
 std::shared_ptr<const Tokenizer> load_tiktoken(const std::filesystem::path& path,
                                                const std::string& pattern = "");
 // The same from the contents of the file; the name is for messages.
-std::shared_ptr<const Tokenizer> parse_tiktoken(std::string text, const std::string& name,
+std::shared_ptr<const Tokenizer> parse_tiktoken(std::string_view text, const std::string& name,
                                                 const std::string& pattern = "");
 
 // Whether the beginning of a file looks like one: a base64 word, a space and a number.

@@ -40,11 +40,11 @@ AddedToken read_token(const nlohmann::json& object) {
 
 }  // namespace
 
-AddedTokens::AddedTokens(const nlohmann::json* array, const Vocabulary& vocabulary,
+AddedTokens::AddedTokens(const nlohmann::json* array, const Model& model,
                          const Normalizer* normalizer, bool has_ids) {
   if (array == nullptr) return;
   check(array->is_array(), "added_tokens is not an array");
-  auto next_id = static_cast<TokenId>(vocabulary.size());
+  auto next_id = static_cast<TokenId>(model.size());
   for (const nlohmann::json& object : *array) {
     AddedToken token = read_token(object);
     if (token.content.empty()) continue;
@@ -52,7 +52,7 @@ AddedTokens::AddedTokens(const nlohmann::json* array, const Vocabulary& vocabula
     if (known != by_content_.end()) {
       token.id = tokens_[known->second].id;
     } else {
-      const std::optional<TokenId> of_model = vocabulary.find(token.content);
+      const std::optional<TokenId> of_model = model.find(token.content);
       token.id = of_model ? *of_model : has_ids ? object.at("id").get<TokenId>() : next_id++;
     }
     token.pattern = token.content;

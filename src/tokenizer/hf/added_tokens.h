@@ -10,10 +10,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tokenizer/hf/model.h"
 #include "tokenizer/hf/normalizer.h"
 #include "tokenizer/token_matcher.h"
 #include "tokenizer/tokenizer.h"
-#include "tokenizer/vocabulary.h"
 
 namespace bloomery::hf {
 
@@ -33,8 +33,8 @@ class AddedTokens {
   // From the array under "added_tokens". Ids are the model's for spellings that it has, and
   // follow its vocabulary in the order of the array otherwise, whatever the file says, unless it
   // `has_ids`.
-  AddedTokens(const nlohmann::json* array, const Vocabulary& vocabulary,
-              const Normalizer* normalizer, bool has_ids);
+  AddedTokens(const nlohmann::json* array, const Model& model, const Normalizer* normalizer,
+              bool has_ids);
 
   // A stretch of text that is one added token, or lies between two.
   struct Part {

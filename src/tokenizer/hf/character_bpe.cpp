@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "tokenizer/byte_piece.h"
-#include "tokenizer/hf/word_mark.h"
 #include "tokenizer/utf8.h"
 
 namespace bloomery::hf {
@@ -15,8 +14,6 @@ class CharacterBpeEncoder : public ModelEncoder {
   void encode(std::string_view piece, std::vector<TokenId>& ids) override;
 
  private:
-  // A piece, or a word of it: through the cache when it is short.
-  void encode_word(std::string_view word, std::size_t readable, std::vector<TokenId>& ids);
   void merge_word(std::string_view word, std::vector<TokenId>& ids);
   // The tokens of a word's characters, before any merge.
   void split_word(std::string_view word);
@@ -25,7 +22,7 @@ class CharacterBpeEncoder : public ModelEncoder {
   void push(TokenId token) { parts_.push_back(static_cast<std::uint32_t>(token)); }
 
   const CharacterBpe& model_;
-  WordCache cache_;
+  MarkedWords words_;
   std::vector<std::uint32_t> parts_;
   std::string spelling_;
   PartMerger merger_;
@@ -33,10 +30,10 @@ class CharacterBpeEncoder : public ModelEncoder {
 
 CharacterBpe::CharacterBpe(CharacterBpeOptions options, Vocabulary vocabulary,
                            const std::vector<TokenMerge>& merges)
-    : options_(std::move(options)), vocabulary_(std::move(vocabulary)) {
+    : VocabularyModel(std::move(vocabulary)), options_(std::move(options)) {
   if (!options_.unknown_name.empty()) unknown_ = vocabulary_.find(options_.unknown_name);
   index_characters();
-  words_apart_ = words_stay_apart(merges);
+  find_borders(merges);
   std::vector<MergeRule> rules;
   rules.reserve(merges.size());
   const auto part = [](TokenId id) { return static_cast<std::uint32_t>(id); };
@@ -61,15 +58,38 @@ void CharacterBpe::index_characters() {
   }
 }
 
-bool CharacterBpe::words_stay_apart(const std::vector<TokenMerge>& merges) const {
-  if (!options_.continuation.empty() || !options_.ending.empty() || !vocabulary_.find(kWordMark)) {
-    return false;
-  }
-  if (unknown_ && options_.unknown_name.ends_with(kWordMark)) return false;
-  return std::ranges::none_of(merges, [&](const TokenMerge& merge) {
-    return !vocabulary_.piece(merge.left)->ends_with(kWordMark) &&
-           vocabulary_.piece(merge.right)->starts_with(kWordMark);
+// Merges are between tokens that the text spells, unless they take one that stands for unknown text
+// or a byte; and characters that are left out, or that unknown ones join, have no borders.
+void CharacterBpe::find_borders(const std::vector<TokenMerge>& merges) {
+  std::vector<bool> stands_for_other(static_cast<std::size_t>(vocabulary_.end_id()));
+  const auto note = [&](TokenId id) {
+    if (id >= 0) stands_for_other[static_cast<std::size_t>(id)] = true;
+  };
+  note(unknown_.value_or(-1));
+  for (const TokenId id : byte_tokens_) note(id);
+  const bool spelled = std::ranges::none_of(merges, [&](const TokenMerge& merge) {
+    return stands_for_other[static_cast<std::size_t>(merge.left)] ||
+           stands_for_other[static_cast<std::size_t>(merge.right)];
   });
+  if (!spelled || !options_.continuation.empty() || !options_.ending.empty() ||
+      !vocabulary_.has_unique_ids()) {
+    borders_.cut_nowhere();
+    return;
+  }
+  const bool has_all_bytes =
+      options_.byte_fallback && std::ranges::find(byte_tokens_, -1) == byte_tokens_.end();
+  if (!has_all_bytes && (!unknown_ || options_.fuse_unknown)) {
+    if (vocabulary_.find(kWordMark)) {
+      borders_.cut_before_marks_only();
+    } else {
+      borders_.cut_nowhere();
+    }
+  }
+  for (const TokenMerge& merge : merges) {
+    const std::string_view left = *vocabulary_.piece(merge.left);
+    const std::string_view right = *vocabulary_.piece(merge.right);
+    if (!left.empty() && !right.empty()) borders_.join(left, right);
+  }
 }
 
 std::unique_ptr<ModelEncoder> CharacterBpe::make_encoder() const {
@@ -83,33 +103,18 @@ void CharacterBpeEncoder::encode(std::string_view piece, std::vector<TokenId>& i
       return;
     }
   }
-  if (!model_.words_apart_) {
-    encode_word(piece, piece.size(), ids);
-    return;
-  }
-  for (std::size_t at = 0; at < piece.size();) {
-    const std::size_t end = marked_word_end(piece, at);
-    encode_word(piece.substr(at, end - at), piece.size() - at, ids);
-    at = end;
-  }
-}
-
-void CharacterBpeEncoder::encode_word(std::string_view word, std::size_t readable,
-                                      std::vector<TokenId>& ids) {
-  if (word.size() > WordKey::kMaxLength) {
-    merge_word(word, ids);
-    return;
-  }
-  const WordKey key = WordKey::of(word.data(), word.size(), readable, false);
-  if (cache_.append(key, ids)) return;
-  const std::size_t before = ids.size();
-  merge_word(word, ids);
-  cache_.insert(key, std::span(ids).subspan(before));
+  words_.encode(model_.borders_, piece, ids, [&](std::string_view word, std::vector<TokenId>& its) {
+    merge_word(word, its);
+    return true;
+  });
 }
 
 void CharacterBpeEncoder::merge_word(std::string_view word, std::vector<TokenId>& ids) {
   split_word(word);
-  const std::size_t count = merger_.merge(model_.rules_, parts_.data(), parts_.size());
+  const std::size_t count =
+      merger_.merge([&](std::size_t left, std::size_t right,
+                        std::size_t) { return model_.rules_.find(parts_[left], parts_[right]); },
+                    parts_.data(), parts_.size());
   ids.insert(ids.end(), parts_.begin(), parts_.begin() + static_cast<std::ptrdiff_t>(count));
 }
 

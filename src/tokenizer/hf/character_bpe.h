@@ -8,7 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "tokenizer/bpe/byte_bpe.h"
+#include "tokenizer/bpe/marked_words.h"
+#include "tokenizer/bpe/merge_rules.h"
 #include "tokenizer/hf/json_fields.h"
 #include "tokenizer/hf/model.h"
 
@@ -27,25 +28,26 @@ struct CharacterBpeOptions {
   bool fuse_unknown, byte_fallback, whole_piece_first;
 };
 
-class CharacterBpe : public Model {
+// Two tokens that join.
+struct TokenMerge {
+  TokenId left, right, result;
+};
+
+class CharacterBpe : public VocabularyModel {
  public:
   CharacterBpe(CharacterBpeOptions options, Vocabulary vocabulary,
                const std::vector<TokenMerge>& merges);
   std::unique_ptr<ModelEncoder> make_encoder() const override;
-  const Vocabulary& vocabulary() const override { return vocabulary_; }
 
  private:
   friend class CharacterBpeEncoder;
 
   void index_characters();
-  bool words_stay_apart(const std::vector<TokenMerge>& merges) const;
+  void find_borders(const std::vector<TokenMerge>& merges);
 
   CharacterBpeOptions options_;
-  Vocabulary vocabulary_;
   std::optional<TokenId> unknown_;
-  // No merge joins a word with the U+2581 that begins the next, so that words may be encoded one
-  // by one even though no pre-tokenizer divides them.
-  bool words_apart_;
+  WordBorders borders_;  // of parts of a piece that may be encoded one by one
   std::unordered_map<char32_t, TokenId> characters_;  // tokens of one character
   std::array<TokenId, 0x250> low_characters_;         // the same for the first of them; -1: none
   std::array<TokenId, 256> byte_tokens_;              // <0x00> ...; -1: none

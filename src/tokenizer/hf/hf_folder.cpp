@@ -67,8 +67,9 @@ std::shared_ptr<const Tokenizer> load_json(const fs::path& folder) {
   notes.names = hf::read_folder_notes(folder, notes.config, notes.added);
   hf::ModelTables tables;
   json settings;
+  std::optional<FileText> text;
   if (const fs::path file = folder / "tokenizer.json"; fs::exists(file)) {
-    settings = hf::read_tokenizer_json(read_file(file), file.string(), tables);
+    settings = hf::read_tokenizer_json(text.emplace(file), file.string(), tables);
   } else if (fs::exists(folder / "merges.txt")) {
     settings = read_byte_level(folder, notes, tables);
   } else {

@@ -44,30 +44,29 @@ class HfTokenizer : public Tokenizer {
   }
 
   std::int64_t vocab_size() const override {
-    return std::max<std::int64_t>(pipeline_.model->vocabulary().end_id(),
-                                  pipeline_.added->end_id());
+    return std::max<std::int64_t>(pipeline_.model->end_id(), pipeline_.added->end_id());
   }
 
   std::string piece(TokenId id) const override {
     if (const hf::AddedToken* added = pipeline_.added->find(id)) return added->content;
-    return std::string(pipeline_.model->vocabulary().piece(id).value_or(""));
+    return pipeline_.model->spelling(id).value_or("");
   }
 
   std::optional<TokenId> find(std::string_view piece) const override {
     if (const hf::AddedToken* added = pipeline_.added->find(piece)) return added->id;
-    return pipeline_.model->vocabulary().find(piece);
+    return pipeline_.model->find(piece);
   }
 
   const SpecialTokens& special() const override { return special_; }
 
  private:
   // What the decoder gets for an id: the spelling under which the token is looked for.
-  std::string_view spelling(TokenId id) const {
+  std::string spelling(TokenId id) const {
     if (const hf::AddedToken* added = pipeline_.added->find(id)) return added->pattern;
-    const auto piece = pipeline_.model->vocabulary().piece(id);
+    std::optional<std::string> piece = pipeline_.model->spelling(id);
     check(piece.has_value(), "token id ", id, " is not in the vocabulary of ", vocab_size(),
           " tokens");
-    return *piece;
+    return *std::move(piece);
   }
 
   std::string decode_bytes(const ByteBpe& engine, std::span<const TokenId> ids) const {
@@ -75,7 +74,7 @@ class HfTokenizer : public Tokenizer {
     for (const TokenId id : ids) {
       const hf::AddedToken* added = pipeline_.added->find(id);
       const auto bytes = added == nullptr ? engine.tokens().piece(id) : std::nullopt;
-      text += bytes ? *bytes : hf::byte_level_bytes(std::string(spelling(id)));
+      text += bytes ? *bytes : hf::byte_level_bytes(spelling(id));
     }
     return is_utf8(text) ? text : repair_utf8(text);
   }
@@ -117,7 +116,7 @@ std::optional<BertTextOptions> find_bert(const hf::Fields& fields) {
   return hf::read_bert_options(cleaning);
 }
 
-hf::Pipeline read_pipeline(const nlohmann::json& root, const hf::ModelTables& tables) {
+hf::Pipeline read_pipeline(const nlohmann::json& root, hf::ModelTables& tables) {
   const hf::Fields fields(root, "tokenizer.json");
   hf::Pipeline pipeline;
   const nlohmann::json* model = fields.find("model");
@@ -138,17 +137,15 @@ hf::Pipeline read_pipeline(const nlohmann::json& root, const hf::ModelTables& ta
   if (const nlohmann::json* object = fields.find("decoder")) {
     pipeline.decoder = hf::read_decoder(*object);
   }
-  pipeline.added =
-      std::make_unique<hf::AddedTokens>(fields.find("added_tokens"), pipeline.model->vocabulary(),
-                                        pipeline.normalizer.get(), tables.added_ids);
+  pipeline.added = std::make_unique<hf::AddedTokens>(fields.find("added_tokens"), *pipeline.model,
+                                                     pipeline.normalizer.get(), tables.added_ids);
   return pipeline;
 }
 
 }  // namespace
 
 std::shared_ptr<const Tokenizer> make_hf_tokenizer(const nlohmann::json& settings,
-                                                   const hf::ModelTables& tables,
-                                                   const std::string& name,
+                                                   hf::ModelTables& tables, const std::string& name,
                                                    const SpecialTokenNames& special) {
   try {
     return std::make_shared<HfTokenizer>(read_pipeline(settings, tables), special);
@@ -157,10 +154,10 @@ std::shared_ptr<const Tokenizer> make_hf_tokenizer(const nlohmann::json& setting
   }
 }
 
-std::shared_ptr<const Tokenizer> read_hf_tokenizer(std::string text, const std::string& name,
+std::shared_ptr<const Tokenizer> read_hf_tokenizer(std::string_view text, const std::string& name,
                                                    const SpecialTokenNames& special) {
   hf::ModelTables tables;
-  const nlohmann::json settings = hf::read_tokenizer_json(std::move(text), name, tables);
+  const nlohmann::json settings = hf::read_tokenizer_json(text, name, tables);
   return make_hf_tokenizer(settings, tables, name, special);
 }
 

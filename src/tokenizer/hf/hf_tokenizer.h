@@ -24,14 +24,13 @@ struct ModelTables;
 }
 
 // `text` is the file's contents and `name` what messages call it.
-std::shared_ptr<const Tokenizer> read_hf_tokenizer(std::string text, const std::string& name,
+std::shared_ptr<const Tokenizer> read_hf_tokenizer(std::string_view text, const std::string& name,
                                                    const SpecialTokenNames& special = {});
 
 // The pipeline of every kind of file: `settings` are a tokenizer.json without the tables of its
 // model.
 std::shared_ptr<const Tokenizer> make_hf_tokenizer(const nlohmann::json& settings,
-                                                   const hf::ModelTables& tables,
-                                                   const std::string& name,
+                                                   hf::ModelTables& tables, const std::string& name,
                                                    const SpecialTokenNames& special = {});
 
 // A folder of Hugging Face files: tokenizer.json first; else a SentencePiece model; else vocab.json

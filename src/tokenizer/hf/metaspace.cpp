@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "tokenizer/hf/splitting.h"
+#include "tokenizer/word_mark.h"
 
 namespace bloomery::hf {
 namespace {
@@ -19,12 +20,7 @@ class Metaspace : public PreTokenizer {
       const bool wanted =
           scheme_ == PrependScheme::always || (scheme_ == PrependScheme::first && piece.at_start);
       if (wanted && !text.starts_with(mark_) && !text.starts_with(' ')) result += mark_;
-      for (std::size_t at = 0; at < text.size();) {
-        const std::size_t space = std::min(text.find(' ', at), text.size());
-        result.append(text, at, space - at);
-        if (space < text.size()) result += mark_;
-        at = space + 1;
-      }
+      append_replacing(text, ' ', mark_, result);
     });
     if (split_) split(pieces);
   }

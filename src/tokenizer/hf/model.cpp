@@ -14,7 +14,7 @@ void ModelEncoder::encode_bytes(std::string_view piece, std::vector<TokenId>& id
   encode(spell_bytes(piece), ids);
 }
 
-std::unique_ptr<Model> read_model(const nlohmann::json& object, const ModelTables& tables,
+std::unique_ptr<Model> read_model(const nlohmann::json& object, ModelTables& tables,
                                   bool of_bytes) {
   const Fields fields(object, "model");
   std::string type = fields.text_or("type", "");

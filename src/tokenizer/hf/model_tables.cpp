@@ -11,6 +11,16 @@ namespace bloomery::hf {
 namespace {
 
 constexpr int kDeepest = 100;  // components hold components; reading them takes stack
+// Room for as many items as there could be, of so many bytes each: what is not used costs nothing,
+// whereas growing costs a copy.
+constexpr std::size_t kFewBytes = 12;
+
+bool is_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+
+bool ends_scalar(char c) {
+  return is_space(c) || c == ',' || c == ':' || c == ']' || c == '}' || c == '[' || c == '{' ||
+         c == '"';
+}
 
 // Walks over a JSON text, and takes the tables of a model out on the way.
 class TableReader {
@@ -36,7 +46,8 @@ class TableReader {
   }
 
   void read_vocab() {
-    tables_.vocab.clear();
+    check(tables_.vocab.empty(), name_, ": model.vocab is there twice");
+    tables_.vocab.reserve((text_.size() - at_) / kFewBytes);
     const bool is_object = peek() == '{';
     each([&] {
       ModelTables::Token token;
@@ -70,9 +81,7 @@ class TableReader {
   }
   char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
   void skip_space() {
-    while (at_ < text_.size() &&
-           std::string_view(" \t\r\n").find(text_[at_]) != std::string_view::npos)
-      ++at_;
+    while (at_ < text_.size() && is_space(text_[at_])) ++at_;
   }
   void expect_end() {
     skip_space();
@@ -115,7 +124,7 @@ class TableReader {
     if (peek() == '"') {
       string();
     } else {
-      at_ = std::min(text_.find_first_of(",:]}[{ \t\r\n\"", at_), text_.size());
+      while (at_ < text_.size() && !ends_scalar(text_[at_])) ++at_;
     }
     const std::string_view found = text_.substr(begin, at_ - begin);
     skip_space();
@@ -172,7 +181,8 @@ class TableReader {
   }
 
   void read_merges() {
-    tables_.merges.clear();
+    check(tables_.merges.empty(), name_, ": model.merges is there twice");
+    tables_.merges.reserve((text_.size() - at_) / kFewBytes);
     if (peek() == '{') return value(2);
     each([&] {
       const auto place = static_cast<std::int64_t>(tables_.merges.size());
@@ -183,17 +193,20 @@ class TableReader {
         check(space != text.npos && text.find(' ', space + 1) == text.npos, name_,
               ": model.merges[", place, "] is '", text,
               "'; it must be two tokens with a space between");
-        tables_.merges.push_back({text.substr(0, space), text.substr(space + 1), place});
+        tables_.merges.add({text.substr(0, space), text.substr(space + 1), place});
         return;
       }
       if (peek() != '[') return bad_item("model.merges", tables_.merges.size(), "two tokens");
-      std::vector<std::string_view> parts;
+      std::string_view parts[2];
+      std::size_t count = 0;
       each([&] {
-        if (peek() != '"') return bad_item("model.merges", tables_.merges.size(), "two tokens");
-        parts.push_back(string());
+        if (peek() != '"' || count == 2) {
+          return bad_item("model.merges", tables_.merges.size(), "two tokens");
+        }
+        parts[count++] = string();
       });
-      if (parts.size() != 2) return bad_item("model.merges", tables_.merges.size(), "two tokens");
-      tables_.merges.push_back({parts[0], parts[1], place});
+      if (count != 2) return bad_item("model.merges", tables_.merges.size(), "two tokens");
+      tables_.merges.add({parts[0], parts[1], place});
     });
   }
 
@@ -206,8 +219,38 @@ class TableReader {
 
 }  // namespace
 
-nlohmann::json read_tokenizer_json(std::string text, const std::string& name, ModelTables& tables) {
-  const std::string rest = TableReader(tables.keep(std::move(text)), name, tables).read_tokenizer();
+// Lines are those of merges that follow one another; a merge of which that is not so is no note.
+void ModelTables::Merges::add(const Merge& merge) {
+  if (notes_.empty()) first_line_ = merge.line;
+  const auto is_whole = [&](std::string_view piece) {
+    return piece.size() == merge.left.size() + merge.right.size() &&
+           piece.starts_with(merge.left) && piece.ends_with(merge.right);
+  };
+  // The first result is somewhere after the characters.
+  while (others_.empty() && notes_.empty() && next_ < vocab_.size() &&
+         !is_whole(vocab_[next_].piece)) {
+    ++next_;
+  }
+  if (next_ < vocab_.size() && is_whole(vocab_[next_].piece) &&
+      merge.line == first_line_ + static_cast<std::int64_t>(notes_.size())) {
+    notes_.push_back(
+        {static_cast<std::uint32_t>(next_++), static_cast<std::uint32_t>(merge.left.size())});
+  } else {
+    notes_.push_back({kNone, static_cast<std::uint32_t>(others_.size())});
+    others_.push_back(merge);
+  }
+}
+
+ModelTables::Merge ModelTables::Merges::operator[](std::size_t i) const {
+  const auto [token, left] = notes_[i];
+  if (token == kNone) return others_[left];
+  const std::string_view piece = vocab_[token].piece;
+  return {piece.substr(0, left), piece.substr(left), first_line_ + static_cast<std::int64_t>(i)};
+}
+
+nlohmann::json read_tokenizer_json(std::string_view text, const std::string& name,
+                                   ModelTables& tables) {
+  const std::string rest = TableReader(text, name, tables).read_tokenizer();
   try {
     return nlohmann::json::parse(rest);
   } catch (const nlohmann::json::parse_error& error) {
@@ -236,32 +279,42 @@ void add_known(std::initializer_list<const char*> names, const ModelTables& tabl
   }
 }
 
-Vocabulary read_vocabulary(const ModelTables& tables) {
+void each_token(const ModelTables& tables,
+                const std::function<void(std::string_view, TokenId)>& visit) {
   check(tables.vocab_kind == ModelTables::Kind::object,
         "model.vocab is not an object of tokens and ids");
+  for (std::size_t i = 0; i < tables.vocab.size(); ++i) {
+    visit(tables.vocab[i].piece, id_at(tables, i));
+  }
+}
+
+TokenId id_at(const ModelTables& tables, std::size_t place) {
+  const auto& [piece, value] = tables.vocab[place];
+  if (value.empty()) return static_cast<TokenId>(place);
   // Ids need not follow one another, but a table by id must not dwarf the file.
   const std::size_t largest = tables.vocab.size() * 16 + 65536;
+  TokenId id = 0;
+  const char* const end = value.data() + value.size();
+  const auto read = std::from_chars(value.data(), end, id);
+  check(read.ec == std::errc() && read.ptr == end && id >= 0 &&
+            static_cast<std::size_t>(id) <= largest,
+        "model.vocab: the id of '", piece, "' is ", value,
+        "; it must be a whole number (an integer) up to ", largest);
+  return id;
+}
+
+Vocabulary read_vocabulary(const ModelTables& tables) {
   std::size_t bytes = 0;
   for (const auto& [piece, value] : tables.vocab) bytes += piece.size();
   Vocabulary vocabulary;
   vocabulary.reserve(tables.vocab.size(), bytes);
-  TokenId number = 0;
-  for (const auto& [piece, value] : tables.vocab) {
-    TokenId id = number++;
-    const char* const end = value.data() + value.size();
-    const auto read = std::from_chars(value.data(), end, id);
-    check(value.empty() || (read.ec == std::errc() && read.ptr == end && id >= 0 &&
-                            static_cast<std::size_t>(id) <= largest),
-          "model.vocab: the id of '", piece, "' is ", value,
-          "; it must be a whole number (an integer) up to ", largest);
+  each_token(tables, [&](std::string_view piece, TokenId id) {
     if (tables.unique_ids) {
       check(!vocabulary.has(id), "the vocabulary gives the id ", id, " to two tokens, '",
             vocabulary.piece(id).value_or(""), "' and '", piece, "'");
     }
-    check(!tables.raw_bytes || vocabulary.id_of(piece) < 0, "the vocabulary has the token '", piece,
-          "' twice");
     vocabulary.add(piece, id);
-  }
+  });
   return vocabulary;
 }
 

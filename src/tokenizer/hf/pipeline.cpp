@@ -1,5 +1,11 @@
 #include "tokenizer/hf/pipeline.h"
 
+#include <algorithm>
+
+#include "tokenizer/hf/char_classes.h"
+#include "tokenizer/utf8.h"
+#include "tokenizer/word_mark.h"
+
 namespace bloomery::hf {
 
 const ByteBpe* Pipeline::engine() const {
@@ -70,6 +76,33 @@ void PipelineEncoder::encode_stretch(std::string_view text, bool at_start,
   }
 }
 
+std::string_view PipelineEncoder::spaced_words(std::string_view text) {
+  if (text.find(kWordMark) != text.npos) return {};
+  spaced_.resize(text.size() + 1);
+  char* to = spaced_.data();
+  bool after_space = true;
+  const auto put = [&](std::size_t at, std::size_t length, bool is_space) {
+    if (is_space) {
+      after_space = true;
+      return;
+    }
+    if (after_space) *to++ = ' ';
+    after_space = false;
+    to = std::copy_n(text.data() + at, length, to);
+  };
+  for (std::size_t at = 0; at < text.size();) {
+    const auto byte = static_cast<unsigned char>(text[at]);
+    if (byte < 0x80) {
+      put(at++, 1, byte == ' ' || (byte >= '\t' && byte <= '\r'));
+      continue;
+    }
+    const Utf8Char next = utf8_at(text, at);
+    put(at, static_cast<std::size_t>(next.length), is_space(next.code));
+    at += static_cast<std::size_t>(next.length);
+  }
+  return {spaced_.data(), to};
+}
+
 void PipelineEncoder::encode_normalized(std::string_view text, bool at_start,
                                         std::vector<TokenId>& ids) {
   if (text.empty()) return;
@@ -83,6 +116,9 @@ void PipelineEncoder::encode_normalized(std::string_view text, bool at_start,
   }
   if (pipeline_.pre_tokenizers.steps.empty()) {
     model_->encode(text, ids);
+    return;
+  }
+  if (pipeline_.pre_tokenizers.marked_words && model_->encode_spaced(spaced_words(text), ids)) {
     return;
   }
   pieces_.text = text;

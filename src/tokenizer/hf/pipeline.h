@@ -40,6 +40,8 @@ class PipelineEncoder : public Encoder {
  private:
   // Text between added tokens of the first kind.
   void encode_stretch(std::string_view text, bool at_start, std::vector<TokenId>& ids);
+  // What lies between white space as one text, a space before each; nothing if it has marks.
+  std::string_view spaced_words(std::string_view text);
   // Normalised text between added tokens.
   void encode_normalized(std::string_view text, bool at_start, std::vector<TokenId>& ids);
 
@@ -51,7 +53,7 @@ class PipelineEncoder : public Encoder {
   std::vector<AddedTokens::Part> parts_, normalized_parts_;
   Stretch stretch_;
   Pieces pieces_;
-  std::string prefixed_;
+  std::string prefixed_, spaced_;
 };
 
 }  // namespace bloomery::hf

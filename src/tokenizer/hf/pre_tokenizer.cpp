@@ -1,5 +1,6 @@
 #include "tokenizer/hf/pre_tokenizer.h"
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -8,6 +9,7 @@
 #include "tokenizer/hf/metaspace.h"
 #include "tokenizer/hf/splitting.h"
 #include "tokenizer/hf/text_pattern.h"
+#include "tokenizer/word_mark.h"
 
 namespace bloomery::hf {
 namespace {
@@ -16,7 +18,9 @@ namespace {
 class ClassSplit : public PreTokenizer {
  public:
   ClassSplit(bool (*is_member)(char32_t), Behavior behavior)
-      : is_member_(is_member), behavior_(behavior) {}
+      : is_member_(is_member), behavior_(behavior) {
+    for (char32_t code = 0; code < ascii_.size(); ++code) ascii_[code] = is_member(code);
+  }
 
   void apply(Pieces& pieces) const override {
     std::vector<Piece> result;
@@ -25,7 +29,7 @@ class ClassSplit : public PreTokenizer {
       parts.clear();
       std::size_t done = piece.begin;
       pieces.for_each_character(piece, [&](char32_t code, std::size_t begin, std::size_t end) {
-        if (!is_member_(code)) return;
+        if (!(code < ascii_.size() ? ascii_[code] : is_member_(code))) return;
         if (done < begin) parts.push_back({done, begin, false});
         parts.push_back({begin, end, true});
         done = end;
@@ -38,6 +42,7 @@ class ClassSplit : public PreTokenizer {
 
  private:
   bool (*is_member_)(char32_t);
+  std::array<bool, 128> ascii_;  // the same for the first characters
   Behavior behavior_;
 };
 
@@ -272,6 +277,16 @@ std::optional<PreTokenizers::ByteLevelSplit> find_byte_level(const nlohmann::jso
   return {{*pattern, false}};
 }
 
+bool are_marked_words(const nlohmann::json& object) {
+  const Fields fields(object, "pre_tokenizer");
+  if (fields.type() != "Sequence" || fields.array("pretokenizers").size() != 2) return false;
+  const Fields spaces(fields.array("pretokenizers")[0], "pre_tokenizer");
+  const Fields marks(fields.array("pretokenizers")[1], "pre_tokenizer");
+  return spaces.type() == "WhitespaceSplit" && marks.type() == "Metaspace" &&
+         marks.text("replacement") == kWordMark && marks.flag_or("split", true) &&
+         read_prepend_scheme(marks) == PrependScheme::always;
+}
+
 }  // namespace
 
 void Pieces::spell_out() {
@@ -285,6 +300,7 @@ PreTokenizers read_pre_tokenizers(const nlohmann::json& object) {
   PreTokenizers result;
   read_steps(object, result);
   result.byte_level = find_byte_level(object);
+  result.marked_words = are_marked_words(object);
   return result;
 }
 

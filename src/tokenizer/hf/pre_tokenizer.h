@@ -27,6 +27,8 @@ struct PreTokenizers {
     bool add_prefix_space;
   };
   std::optional<ByteLevelSplit> byte_level;
+  // Set when what lies between white space is a piece, a U+2581 before it.
+  bool marked_words = false;
 };
 
 // From the object under "pre_tokenizer"; an unknown type or pattern is an Error that names it.

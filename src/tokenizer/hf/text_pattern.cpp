@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "tokenizer/bpe/split_pattern.h"
 #include "tokenizer/hf/json_fields.h"
+#include "tokenizer/word_mark.h"
 
 namespace bloomery::hf {
 namespace {
@@ -20,6 +21,15 @@ class PlainText : public TextPattern {
       matches.push_back({at, at + text_.size()});
       at += text_.size();
     }
+  }
+  std::optional<std::string> replaced(std::string_view text,
+                                      std::string_view content) const override {
+    if (text_.size() != 1) return TextPattern::replaced(text, content);
+    if (text.find(text_[0]) == text.npos) return std::nullopt;
+    std::string result;
+    result.reserve(text.size() + text.size() / 2);
+    append_replacing(text, text_[0], content, result);
+    return result;
   }
 
  private:

@@ -20,7 +20,8 @@ class TextPattern {
   // empty.
   virtual void find_all(std::string_view text, std::vector<Match>& matches) const = 0;
   // The text with every match replaced; nothing when there is no match.
-  std::optional<std::string> replaced(std::string_view text, std::string_view content) const;
+  virtual std::optional<std::string> replaced(std::string_view text,
+                                              std::string_view content) const;
 };
 
 // From {"String": ...} or {"Regex": ...}; `where` names the component in messages.

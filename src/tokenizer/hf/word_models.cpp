@@ -3,20 +3,20 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "tokenizer/bpe/marked_words.h"
 #include "tokenizer/unigram/model.h"
 #include "tokenizer/wordpiece/model.h"
 
 namespace bloomery::hf {
 namespace {
 
-class WordLevel : public Model {
+class WordLevel : public VocabularyModel {
  public:
   WordLevel(const Fields& fields, const ModelTables& tables)
-      : unknown_name_(fields.text("unk_token")), vocabulary_(read_vocabulary(tables)) {
+      : VocabularyModel(read_vocabulary(tables)), unknown_name_(fields.text("unk_token")) {
     unknown_ = vocabulary_.find(unknown_name_);
   }
 
-  const Vocabulary& vocabulary() const override { return vocabulary_; }
   std::unique_ptr<ModelEncoder> make_encoder() const override {
     return std::make_unique<Encoder>(*this);
   }
@@ -38,14 +38,13 @@ class WordLevel : public Model {
   };
 
   std::string unknown_name_;
-  Vocabulary vocabulary_;
   std::optional<TokenId> unknown_;
 };
 
-class WordPiece : public Model {
+class WordPiece : public VocabularyModel {
  public:
   WordPiece(const Fields& fields, const ModelTables& tables)
-      : vocabulary_(read_vocabulary(tables)) {
+      : VocabularyModel(read_vocabulary(tables)) {
     const std::string unknown = fields.text_or("unk_token", "[UNK]");
     const std::optional<TokenId> id = vocabulary_.find(unknown);
     check(id.has_value(), "model.unk_token '", unknown, "' is not in model.vocab");
@@ -61,7 +60,6 @@ class WordPiece : public Model {
                                     fields.number_or("max_input_chars_per_word", 100, INT32_MAX))});
   }
 
-  const Vocabulary& vocabulary() const override { return vocabulary_; }
   std::unique_ptr<ModelEncoder> make_encoder() const override {
     return std::make_unique<Encoder>(*model_);
   }
@@ -78,17 +76,17 @@ class WordPiece : public Model {
     const WordPieceModel& model_;
   };
 
-  Vocabulary vocabulary_;
   std::unique_ptr<WordPieceModel> model_;
 };
 
-class Unigram : public Model {
+class Unigram : public VocabularyModel {
  public:
-  Unigram(const Fields& fields, const ModelTables& tables) {
+  Unigram(const Fields& fields, const ModelTables& tables) : VocabularyModel({}) {
     check(tables.vocab_kind == ModelTables::Kind::array && tables.vocab.size() < INT32_MAX,
           "model.vocab is not an array of pieces");
     std::vector<UnigramPiece> pieces;
     pieces.reserve(tables.vocab.size());
+    vocabulary_.reserve(tables.vocab.size(), tables.vocab.size() * 8);
     for (const auto& [piece, value] : tables.vocab) {
       const auto id = static_cast<TokenId>(pieces.size());
       double score = 0;
@@ -97,8 +95,11 @@ class Unigram : public Model {
       check(read.ec == std::errc() && read.ptr == end, "model.vocab[", id,
             "] is not a piece and its score");
       vocabulary_.add(piece, id);
+      borders_.join_inside(piece);
       pieces.push_back({piece, id, score});
     }
+    spaced_borders_ = borders_;
+    spaced_borders_.take_spaces_for_marks();
     std::optional<TokenId> unknown;
     if (fields.find("unk_id") != nullptr) {
       unknown = static_cast<TokenId>(
@@ -108,26 +109,68 @@ class Unigram : public Model {
         std::make_unique<UnigramModel>(pieces, unknown, fields.flag_or("byte_fallback", false));
   }
 
-  const Vocabulary& vocabulary() const override { return vocabulary_; }
   std::unique_ptr<ModelEncoder> make_encoder() const override {
-    return std::make_unique<Encoder>(*model_);
+    return std::make_unique<Encoder>(*this);
   }
 
  private:
   class Encoder : public ModelEncoder {
    public:
-    explicit Encoder(const UnigramModel& model) : model_(model) {}
+    explicit Encoder(const Unigram& unigram)
+        : model_(*unigram.model_),
+          borders_(unigram.borders_),
+          spaced_borders_(unigram.spaced_borders_) {}
     void encode(std::string_view piece, std::vector<TokenId>& ids) override {
+      bool by_words = true;
+      const std::size_t before = ids.size();
+      words_.take_spaces(false);
+      words_.encode(borders_, piece, ids, [&](std::string_view word, std::vector<TokenId>& its) {
+        return by_words = by_words && model_.encode_part(word, scratch_, its);
+      });
+      if (by_words) return;
+      ids.resize(before);
       model_.encode(piece, scratch_, ids);
+    }
+
+    // Words of a piece that are known, or may be learnt alone, one after another; a piece that has
+    // one that may not is begun again as a whole.
+    bool encode_spaced(std::string_view text, std::vector<TokenId>& ids) override {
+      if (text.empty() || !borders_.cuts_before_marks()) return false;
+      words_.take_spaces(true);
+      std::size_t first = 0;           // where the ids of this piece begin
+      const char* done = text.data();  // what lies before it is encoded
+      IdOutput output(ids, text.size());
+      words_.each(spaced_borders_, text, [&](const MarkedWords::Word& word) {
+        if (word.text.data() < done) return;
+        if (word.text[0] == ' ') first = output.size();
+        const bool is_known =
+            words_.add(word, output, [&](std::string_view spelled, std::vector<TokenId>& its) {
+              return model_.encode_part(spelled, scratch_, its);
+            });
+        if (is_known) return;
+        output.drop_after(first);
+        const auto at = static_cast<std::size_t>(word.text.data() - text.data());
+        const std::size_t begin = text.rfind(' ', at);
+        const std::size_t end = std::min(text.find(' ', at + 1), text.size());
+        done = text.data() + end;
+        whole_.clear();
+        model_.encode(words_.spelled(text.substr(begin, end - begin)), scratch_, whole_);
+        output.append(whole_);
+      });
+      return true;
     }
 
    private:
     const UnigramModel& model_;
+    const WordBorders &borders_, &spaced_borders_;
+    std::vector<TokenId> whole_;
     UnigramModel::Scratch scratch_;
+    MarkedWords words_;
   };
 
-  Vocabulary vocabulary_;
   std::unique_ptr<UnigramModel> model_;
+  WordBorders borders_;         // what no piece reaches across
+  WordBorders spaced_borders_;  // the same where spaces stand for marks
 };
 
 }  // namespace

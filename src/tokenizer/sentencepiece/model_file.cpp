@@ -3,12 +3,12 @@
 #include <bit>
 #include <bitset>
 #include <cmath>
-#include <unordered_set>
 
 #include "base/error.h"
 #include "tokenizer/byte_piece.h"
 #include "tokenizer/sentencepiece/wire_reader.h"
 #include "tokenizer/utf8.h"
+#include "tokenizer/vocabulary.h"
 
 namespace bloomery {
 namespace {
@@ -94,11 +94,6 @@ void read_normalization(WireReader reader, SentencePieceNormalization& normaliza
   }
 }
 
-// Normal, user-defined and unused pieces are found in text; the others have names of their own.
-bool is_text(PieceType type) {
-  return type == PieceType::normal || type == PieceType::user_defined || type == PieceType::unused;
-}
-
 class PieceChecker {
  public:
   PieceChecker(const SentencePieceFile& file, std::string_view name) : file_(file), name_(name) {}
@@ -125,8 +120,11 @@ class PieceChecker {
           " bytes; the limit is ", kLongestPiece);
     check(std::isfinite(score), name_, ": piece ", id, " (\"", text, "\") has the score ", score,
           "; scores must be finite");
-    check((is_text(type) ? text_ : reserved_).insert(text).second, name_, ": piece ", id, " (\"",
-          text, "\") is there twice");
+    Vocabulary& known = is_text(type) ? text_ : reserved_;
+    known.add(text, static_cast<TokenId>(id));
+    num_known_ += 1;
+    check(text_.size() + reserved_.size() == num_known_, name_, ": piece ", id, " (\"", text,
+          "\") is there twice");
     unknowns_ += type == PieceType::unknown;
     if (type != PieceType::byte) return;
     const auto byte = byte_of_piece(text);
@@ -137,7 +135,8 @@ class PieceChecker {
 
   const SentencePieceFile& file_;
   std::string_view name_;
-  std::unordered_set<std::string_view> text_, reserved_;
+  Vocabulary text_, reserved_;
+  std::size_t num_known_ = 0;
   std::bitset<256> bytes_;
   int unknowns_ = 0;
 };

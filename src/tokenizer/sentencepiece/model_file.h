@@ -19,6 +19,11 @@ enum class PieceType {
 
 enum class SentencePieceAlgorithm { unigram = 1, bpe = 2, word = 3, character = 4 };
 
+// Normal, user-defined and unused pieces are found in text; the others have names of their own.
+inline bool is_text(PieceType type) {
+  return type == PieceType::normal || type == PieceType::user_defined || type == PieceType::unused;
+}
+
 struct SentencePieceEntry {
   std::string text;
   float score = 0;

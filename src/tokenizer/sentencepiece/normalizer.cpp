@@ -1,5 +1,6 @@
 #include "tokenizer/sentencepiece/normalizer.h"
 
+#include <algorithm>
 #include <array>
 
 #include "tokenizer/utf8.h"
@@ -13,25 +14,31 @@ bool is_ascii(char byte) { return static_cast<signed char>(byte) >= 0; }
 
 SentencePieceNormalizer::SentencePieceNormalizer(const SentencePieceNormalization& rules,
                                                  bool whitespace_is_suffix, ByteTrie verbatim,
-                                                 std::string_view name)
+                                                 bool keep_spaces, std::string_view name)
     : charsmap_(rules.charsmap, name),
       verbatim_(std::move(verbatim)),
-      space_(rules.escape_whitespaces ? kSpaceSymbol : " "),
+      space_(rules.escape_whitespaces && !keep_spaces ? kWordMark : " "),
       dummy_prefix_(rules.add_dummy_prefix && !whitespace_is_suffix),
       dummy_suffix_(rules.add_dummy_prefix && whitespace_is_suffix),
       remove_extra_(rules.remove_extra_whitespaces),
-      space_is_plain_(nothing_begins_with(' ')) {
+      keep_spaces_(keep_spaces) {
   for (int byte = 0; byte < 256; ++byte) {
     const char first = static_cast<char>(byte);
+    if (nothing_begins_with(first)) {
+      copied_[static_cast<std::size_t>(byte)] = Copied::always;
+      continue;
+    }
     if (first == ' ' || verbatim_.next(ByteTrie::kRoot, first) != ByteTrie::kNowhere) continue;
-    plain_[byte] = nothing_begins_with(first);
     bool before_ascii = is_ascii(first) && charsmap_.longest({&first, 1}, 0).length == 0;
     for (int second = 1; second < 128 && before_ascii; ++second) {
       const std::array<char, 2> text = {first, static_cast<char>(second)};
       before_ascii = !charsmap_.leads_on({text.data(), text.size()});
     }
-    plain_before_ascii_[byte] = before_ascii;
+    if (before_ascii) copied_[static_cast<std::size_t>(byte)] = Copied::before_ascii;
   }
+  copies_all_ = !remove_extra_ && std::ranges::all_of(copied_, [](Copied copied) {
+    return copied == Copied::always;
+  });
 }
 
 bool SentencePieceNormalizer::nothing_begins_with(char byte) const {
@@ -51,23 +58,37 @@ SentencePieceNormalizer::Prefix SentencePieceNormalizer::prefix(std::string_view
   return {length, text.substr(at, length)};
 }
 
-// The end of the text from `at` that is copied as it is.
-std::size_t SentencePieceNormalizer::plain_end(std::string_view text, std::size_t at) const {
-  for (; at < text.size(); ++at) {
-    const auto byte = static_cast<unsigned char>(text[at]);
-    if (plain_[byte]) continue;
-    if (!plain_before_ascii_[byte]) break;
-    if (at + 1 < text.size() && !is_ascii(text[at + 1])) break;
+// Appends what is copied as it is, and spaces, up to one that is to be removed, and returns where
+// that ends.
+std::size_t SentencePieceNormalizer::copy_plain(std::string_view text, std::size_t at,
+                                                bool& after_space, std::string& result) const {
+  std::size_t end = copies_all_ ? text.size() : at;
+  bool after = after_space;
+  for (; end < text.size(); ++end) {
+    const Copied copied = copied_[static_cast<unsigned char>(text[end])];
+    const bool is_space = text[end] == ' ';
+    const bool before_other = end + 1 < text.size() && !is_ascii(text[end + 1]);
+    // No branch on what is a space: they are where one least expects them.
+    if (static_cast<int>(copied == Copied::no) | (is_space & static_cast<int>(after)) |
+        (static_cast<int>(copied == Copied::before_ascii) & static_cast<int>(before_other))) {
+      break;
+    }
+    after = is_space && remove_extra_;
   }
-  return at;
+  after_space = after;
+  append_replacing(text.substr(at, end - at), ' ', space_, result);
+  return end;
 }
 
-void SentencePieceNormalizer::append(std::string_view text, std::string& result) const {
-  for (const char byte : text) {
-    if (byte == ' ') {
-      result += space_;
+// Spaces at the end, and marks that were written as such, which no longer differ.
+void SentencePieceNormalizer::strip_end(std::string& result) const {
+  for (;;) {
+    if (result.ends_with(space_)) {
+      result.resize(result.size() - space_.size());
+    } else if (keep_spaces_ && result.ends_with(kWordMark)) {
+      result.resize(result.size() - kWordMark.size());
     } else {
-      result.push_back(byte);
+      return;
     }
   }
 }
@@ -84,22 +105,17 @@ void SentencePieceNormalizer::normalize(std::string_view text, std::string& resu
   if (dummy_prefix_) result += space_;
   bool after_space = remove_extra_;
   while (at < text.size()) {
-    if (const std::size_t end = plain_end(text, at); end > at) {
-      result.append(text, at, end - at);
-      after_space = false;
-      at = end;
-      continue;
-    }
-    auto [length, replacement] =
-        text[at] == ' ' && space_is_plain_ ? Prefix{1, " "} : prefix(text, at);
+    at = copy_plain(text, at, after_space, result);
+    if (at == text.size()) break;
+    auto [length, replacement] = prefix(text, at);
     while (after_space && replacement.starts_with(' ')) replacement.remove_prefix(1);
     if (!replacement.empty()) {
-      append(replacement, result);
+      append_replacing(replacement, ' ', space_, result);
       after_space = remove_extra_ && replacement.ends_with(' ');
     }
     at += length;
   }
-  while (remove_extra_ && result.ends_with(space_)) result.resize(result.size() - space_.size());
+  if (remove_extra_) strip_end(result);
   if (dummy_suffix_) result += space_;
 }
 

@@ -7,12 +7,11 @@
 namespace bloomery {
 
 PieceTable::PieceTable(const std::vector<SentencePieceEntry>& pieces) : pieces_(pieces) {
+  text_.reserve(pieces.size(), pieces.size() * 8);
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const auto id = static_cast<TokenId>(i);
     const PieceType type = pieces[i].type;
-    const bool is_text =
-        type == PieceType::normal || type == PieceType::user_defined || type == PieceType::unused;
-    (is_text ? text_ : reserved_).add(pieces[i].text, id);
+    (is_text(type) ? text_ : reserved_).add(pieces[i].text, id);
     if (type == PieceType::unknown) unknown_ = id;
   }
   for (int byte = 0; byte < 256; ++byte) {

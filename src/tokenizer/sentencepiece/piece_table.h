@@ -23,6 +23,8 @@ class PieceTable {
     return pieces_[static_cast<std::size_t>(id)];
   }
   TokenId unknown() const { return unknown_; }
+  // The normal, user-defined and unused pieces.
+  const Vocabulary& text() const { return text_; }
   // A control, unknown or byte piece comes before a piece of text that is spelled the same.
   std::optional<TokenId> find(std::string_view text) const;
   // The piece that text like this becomes: unknown if there is none.

@@ -48,14 +48,14 @@ class PieceWriter {
   void add_piece(std::string_view piece) {
     const SentencePieceNormalization& rules = file_.normalization;
     if (at_start_ && (rules.add_dummy_prefix || rules.remove_extra_whitespaces) &&
-        piece.starts_with(kSpaceSymbol)) {
-      piece.remove_prefix(kSpaceSymbol.size());
+        piece.starts_with(kWordMark)) {
+      piece.remove_prefix(kWordMark.size());
       skipped_space_ = !rules.remove_extra_whitespaces;
     }
-    for (std::size_t space; (space = piece.find(kSpaceSymbol)) != std::string_view::npos;) {
+    for (std::size_t space; (space = piece.find(kWordMark)) != std::string_view::npos;) {
       add_text(piece.substr(0, space));
       add_text(" ");
-      piece.remove_prefix(space + kSpaceSymbol.size());
+      piece.remove_prefix(space + kWordMark.size());
     }
     add_text(piece);
   }
@@ -88,10 +88,11 @@ class PieceWriter {
 SentencePieceProcessor::SentencePieceProcessor(SentencePieceFile file, std::string_view name)
     : file_(std::move(file)),
       pieces_(file_.pieces),
-      normalizer_(file_.normalization, file_.whitespace_is_suffix, pieces_.user_defined(), name),
+      normalizer_(file_.normalization, file_.whitespace_is_suffix, pieces_.user_defined(),
+                  takes_spaces(file_, pieces_), name),
       segmenter_(make_segmenter(file_, pieces_)) {
   if (!file_.denormalization.charsmap.empty()) {
-    denormalizer_.emplace(file_.denormalization, false, ByteTrie(), name);
+    denormalizer_.emplace(file_.denormalization, false, ByteTrie(), false, name);
   }
 }
 

@@ -28,6 +28,10 @@ class Segmenter {
 
 std::unique_ptr<Segmenter> make_segmenter(const SentencePieceFile& file, const PieceTable& pieces);
 
+// Whether the segmenter takes texts in which spaces still stand for marks: it looks words up, and
+// spells out only those that are new.
+bool takes_spaces(const SentencePieceFile& file, const PieceTable& pieces);
+
 // The makers that make_segmenter chooses from.
 std::unique_ptr<Segmenter> make_bpe_segmenter(const SentencePieceFile& file,
                                               const PieceTable& pieces);

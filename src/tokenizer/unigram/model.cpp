@@ -1,6 +1,7 @@
 #include "tokenizer/unigram/model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "tokenizer/byte_piece.h"
@@ -44,9 +45,25 @@ void UnigramModel::append_unknown(std::string_view text, std::vector<TokenId>& i
   ids.push_back(unknown_);
 }
 
+bool UnigramModel::encode_part(std::string_view part, Scratch& scratch,
+                               std::vector<TokenId>& ids) const {
+  // A million of such sums are rounded by less than 1e-6, where they are added up.
+  constexpr double kSafeSum = 1000, kSafeMargin = 1e-3;
+  double sum = 0;
+  viterbi_.segment(part, scratch, sum);
+  const auto is_unknown = [&](const Segment& segment) { return segment.id == unknown_; };
+  if (std::abs(sum) > kSafeSum || UnigramViterbi::margin(scratch) < kSafeMargin ||
+      std::ranges::any_of(scratch.segments, is_unknown)) {
+    return false;
+  }
+  for (const Segment& segment : scratch.segments) ids.push_back(segment.id);
+  return true;
+}
+
 void UnigramModel::encode(std::string_view text, Scratch& scratch,
                           std::vector<TokenId>& ids) const {
-  viterbi_.segment(text, scratch);
+  double sum = 0;
+  viterbi_.segment(text, scratch, sum);
   const auto& segments = scratch.segments;
   for (std::size_t i = 0; i < segments.size();) {
     if (segments[i].id != unknown_) {

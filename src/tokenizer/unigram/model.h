@@ -19,6 +19,9 @@ class UnigramModel {
 
   // Appends the ids of one pre-tokenized text. A run of unknown characters becomes one id.
   void encode(std::string_view text, Scratch& scratch, std::vector<TokenId>& ids) const;
+  // Appends the ids of a part of such a text, beyond which no piece reaches; false, and nothing, if
+  // the rest of the text could matter: by unknown characters, or by how sums are rounded.
+  bool encode_part(std::string_view part, Scratch& scratch, std::vector<TokenId>& ids) const;
 
  private:
   void append_unknown(std::string_view text, std::vector<TokenId>& ids) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <type_traits>
 
 #include "base/error.h"
@@ -14,10 +15,6 @@ namespace {
 // written in the text.
 constexpr TokenId kUnset = -1;
 constexpr TokenId kUnknownCharacter = -2;
-
-// SentencePiece's precaution against the rounding of sums that have grown large: beyond this the
-// count begins again.
-constexpr float kLargestSum = 100000.0F;
 
 // Counts from position `begin` on: what leads there is taken off the paths that end at or after it.
 template <class Score>
@@ -62,15 +59,21 @@ UnigramViterbi::UnigramViterbi(std::span<const UnigramPiece> pieces, TokenId unk
 }
 
 template <class Score>
-void UnigramViterbi::search(std::string_view text, ViterbiScratch<Score>& scratch) const {
-  scratch.best.assign(text.size() + 1, Score(0));
+void UnigramViterbi::search(std::string_view text, ViterbiScratch<Score>& scratch,
+                            Score sum) const {
+  scratch.best.assign(text.size() + 1, sum);
+  scratch.second.assign(text.size() + 1, std::numeric_limits<Score>::lowest());
   scratch.last.assign(text.size() + 1, kUnset);
   Score* const best = scratch.best.data();
   TokenId* const last = scratch.last.data();
+  last[0] = kUnknownCharacter;  // something leads here
   const auto offer = [&](std::size_t end, Score score, TokenId id) {
     if (last[end] == kUnset || score > best[end]) {
+      if (last[end] != kUnset) scratch.second[end] = best[end];
       best[end] = score;
       last[end] = id;
+    } else if (score > scratch.second[end]) {
+      scratch.second[end] = score;
     }
   };
   for (std::size_t begin = 0; begin < text.size();) {
@@ -100,8 +103,10 @@ void UnigramViterbi::search(std::string_view text, ViterbiScratch<Score>& scratc
 }
 
 template <class Score>
-void UnigramViterbi::segment(std::string_view text, ViterbiScratch<Score>& scratch) const {
-  search(text, scratch);
+void UnigramViterbi::segment(std::string_view text, ViterbiScratch<Score>& scratch,
+                             Score& sum) const {
+  search(text, scratch, sum);
+  sum = scratch.best[text.size()];
   scratch.segments.clear();
   for (std::size_t end = text.size(); end > 0; end = scratch.segments.back().begin) {
     const TokenId id = scratch.last[end];
@@ -114,7 +119,17 @@ void UnigramViterbi::segment(std::string_view text, ViterbiScratch<Score>& scrat
   std::reverse(scratch.segments.begin(), scratch.segments.end());
 }
 
-template void UnigramViterbi::segment(std::string_view, ViterbiScratch<float>&) const;
-template void UnigramViterbi::segment(std::string_view, ViterbiScratch<double>&) const;
+template <class Score>
+Score UnigramViterbi::margin(const ViterbiScratch<Score>& scratch) {
+  Score least = std::numeric_limits<Score>::infinity();
+  for (const Segment& segment : scratch.segments) {
+    least = std::min(least, scratch.best[segment.end] - scratch.second[segment.end]);
+  }
+  return least;
+}
+
+template void UnigramViterbi::segment(std::string_view, ViterbiScratch<float>&, float&) const;
+template void UnigramViterbi::segment(std::string_view, ViterbiScratch<double>&, double&) const;
+template double UnigramViterbi::margin(const ViterbiScratch<double>&);
 
 }  // namespace bloomery
