@@ -20,6 +20,7 @@ RankOptions rank_options(const RunInputs& inputs) {
   RankOptions o = rank_options(inputs.plan, inputs.device, inputs.options.seed);
   o.optimizer.schedule = inputs.facts.schedule;
   o.device.memory_limit = memory_limit(inputs.options.offload);
+  o.graphs = inputs.options.cuda_graphs;
   return o;
 }
 
@@ -258,6 +259,15 @@ void Trainer::take_outcome() {
   }
   report_timers(iteration);
   if (log_.at_interval(iteration)) report_interval(iteration);
+  report_graphs();
+}
+
+// Once, when it is decided.
+void Trainer::report_graphs() {
+  if (!graphs_reported_ && rank_->graphs_settled()) {
+    graphs_reported_ = true;
+    if (const std::string verdict = rank_->graph_verdict(); !verdict.empty()) log_.line(verdict);
+  }
 }
 
 // Whether the run can go on after what a step found. All ranks see the same numbers.
