@@ -8,6 +8,8 @@
 // cannot be waited for. On the CPU a graph calls the function again, which checks the rest.
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "harness/device_test.h"
 #include "train/rank.h"
 
@@ -188,9 +190,13 @@ void check_replay(const RankOptions& options) {
 
 // The steps of a rank, as they come to pass in a run: three micro-batches, an evaluation, memory
 // that somebody else holds for a while, and sequences of another length.
-std::vector<std::vector<double>> take_steps(Rank& rank) {
+std::vector<Bytes> take_steps(Rank& rank) {
   constexpr int kSteps = 24;
-  std::vector<std::vector<double>> found;
+  std::vector<Bytes> found;
+  const auto add_numbers = [&](const std::vector<double>& numbers) {  // some of them may be NaN
+    Bytes& bytes = found.emplace_back(numbers.size() * sizeof(double));
+    std::memcpy(bytes.data(), numbers.data(), bytes.size());
+  };
   std::vector<Tensor> held;
   for (int step = 0; step < kSteps; ++step) {
     const std::int64_t length = step < 14 ? kLength : kLength / 2;
@@ -202,21 +208,21 @@ std::vector<std::vector<double>> take_steps(Rank& rank) {
     if (step == 8) {
       const Rank::Losses losses =
           rank.evaluate(1, [&](std::int64_t) { return upload(batches[0], rank.stream()); });
-      found.push_back({losses.front().value});
+      add_numbers({losses.front().value});
       held.push_back(Tensor::zeros(rank.stream(), DType::fp32, {1 << 16}));
     }
     if (step == 12) {
       held.clear();
     }
     const Rank::Result result = rank.step(batches);
-    found.push_back({result.loss, result.grad_norm});
+    add_numbers({result.loss, result.grad_norm});
     for (const Tensor& tensor : held) {
-      found.push_back(to_doubles(rank.stream(), tensor));  // nobody has written there
+      found.push_back(to_bytes(rank.stream(), tensor));  // nobody has written there
     }
   }
   for (const FlatShard& shard : rank.optimizer().shards()) {
-    found.push_back(to_doubles(rank.stream(), shard.master));
-    found.push_back(to_doubles(rank.stream(), shard.moment2));
+    found.push_back(to_bytes(rank.stream(), shard.master));
+    found.push_back(to_bytes(rank.stream(), shard.moment2));
   }
   return found;
 }

@@ -40,9 +40,9 @@ Batch slots_for(const Batch& batch, Stream& stream) {
   return slots;
 }
 
-void copy(const Batch& from, const Batch& to, Stream& stream) {
+void copy(const Batch& from, const Batch& to, Stream& stream, const auto& is_known) {
   for (Tensor Batch::*const field : kTensors) {
-    if (const Tensor& given = from.*field) {
+    if (const Tensor& given = from.*field; given && !is_known(field)) {
       stream.copy((to.*field).data(), given.data(), given.bytes());
     }
   }
@@ -59,9 +59,17 @@ bool BatchSlots::fill(const Batch& batch) {
     batch_.reset();  // before others are asked for
     batch_ = slots_for(batch, stream_);
   }
-  copy(batch, *batch_, stream_);
+  const auto same = [&](const std::weak_ptr<Storage>& last, const Tensor& given) {
+    return fitted && last.lock() == given.storage();
+  };
+  copy(batch, *batch_, stream_, [&](Tensor Batch::*field) {
+    return (field == &Batch::positions && same(positions_, batch.positions)) ||
+           (field == &Batch::places && same(places_, batch.places));
+  });
+  positions_ = batch.positions.storage();
+  places_ = batch.places.storage();
   if (batch.encoder) {
-    copy(*batch.encoder, *batch_->encoder, stream_);
+    copy(*batch.encoder, *batch_->encoder, stream_, [](Tensor Batch::*) { return false; });
   }
   return fitted;
 }

@@ -28,6 +28,25 @@ TEST(BatchSlots, TakeBatchesAtTheSamePlaces) {
   EXPECT_FALSE(slots.batch().loss_mask);
 }
 
+TEST(BatchSlots, CopyPositionsOnce) {
+  Device device({.num_threads = 1});
+  Stream stream(device);
+  BatchSlots slots(stream);
+  const HostBatch first = random_batch(2, 8, 50, 7, 0);
+  const BatchUpload all(stream, first.fields(), 2);
+  slots.fill(all.enqueue(first));
+  const Batch second = all.enqueue(random_batch(2, 8, 50, 7, 2));
+  stream.fill(slots.batch().positions.data(), 0, slots.batch().positions.bytes());
+  slots.fill(second);  // with the same positions: nobody writes them anew
+  EXPECT_EQ(slots.batch().positions.to_host<std::int32_t>(stream), std::vector<std::int32_t>(16));
+  EXPECT_EQ(slots.batch().tokens.to_host<std::int32_t>(stream),
+            second.tokens.to_host<std::int32_t>(stream));
+  const Batch third = upload(random_batch(2, 8, 50, 7, 4), stream);
+  slots.fill(third);
+  EXPECT_EQ(slots.batch().positions.to_host<std::int32_t>(stream),
+            third.positions.to_host<std::int32_t>(stream));
+}
+
 TEST(BatchSlots, MoveWhereShapesChange) {
   Device device({.num_threads = 1});
   Stream stream(device);

@@ -4,6 +4,7 @@
 #include <array>
 #include <ctime>
 #include <filesystem>
+#include <future>
 
 #include "base/hash.h"
 #include "base/log.h"
@@ -368,6 +369,17 @@ void require_room(const PretrainOptions& options, const Plan& plan, const Room& 
         advice(options, vocabulary, room));
 }
 
+// Starts the driver, which takes a while. Whoever uses the GPU first says what is wrong with it.
+std::future<void> start_driver(const DeviceOptions& device) {
+  return std::async(device.kind == DeviceKind::cuda ? std::launch::async : std::launch::deferred,
+                    [device] {
+                      try {
+                        use_device(device);
+                      } catch (const Error&) {  // NOLINT(bugprone-empty-catch)
+                      }
+                    });
+}
+
 }  // namespace
 
 std::filesystem::path report_folder(const PretrainOptions& options) {
@@ -381,6 +393,7 @@ RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
   std::unique_ptr<Communicator> world =
       setting.world ? std::move(setting.world) : make_self_communicator();
   const bool first = world->rank() == 0;
+  const std::future<void> driver = start_driver(setting.device);
   RunLog log(first ? &setting.out : nullptr, options, table);
   print_options(log, options, table, notes);
   if (first) {

@@ -66,7 +66,7 @@ Rank::Rank(const RankOptions& options, std::unique_ptr<Communicator> world)
   ties_ = std::make_unique<Ties>(*mesh_, parameters_);
   make_streams();
   store_ = std::make_unique<ParameterStore>(*stream_, *mesh_, blocks, store_options(ties_.get()));
-  store_->initialize(options.seed);
+  initialize_values();
   if (quantized_) {
     quantized_->initialize(options.seed);
   }
@@ -91,10 +91,7 @@ Rank::Rank(const RankOptions& options, std::unique_ptr<Communicator> world)
       .chunks = std::move(chunks),
       .recompute = options.recompute,
       .context = [this](const Batch& batch, Tape* tape) { return context(batch, tape); }});
-  if (options.graphs != GraphChoice::off &&
-      graph_refusal(options, mesh_->world().size(), device_->kind()).empty()) {
-    graphs_ = std::make_unique<StepGraphs>(*stream_, options.graphs);
-  }
+  graphs_ = make_step_graphs(options, mesh_->world().size(), *stream_);
   const DType dtype = accumulation_dtype(options.dtype);
   statistics_ = Tensor::zeros(*stream_, dtype, {kMostLosses + 1});
   one_ = device_one(*stream_, dtype);
@@ -102,6 +99,23 @@ Rank::Rank(const RankOptions& options, std::unique_ptr<Communicator> world)
 }
 
 Rank::~Rank() = default;
+
+// Beside the rest only where that does not need the threads: on a GPU.
+void Rank::initialize_values() {
+  if (!options_.initialize_beside || !stream_->on_cuda() || quantized_) {
+    return store_->initialize(options_.seed);
+  }
+  initial_values_ = std::async(std::launch::async, [this] {
+    use_device(options_.device);
+    store_->initialize(options_.seed);
+  });
+}
+
+void Rank::await_initial_values() {
+  if (initial_values_.valid()) {
+    initial_values_.get();
+  }
+}
 
 int Rank::put_weights_on_grids() {
   if (!grid_layers_) {

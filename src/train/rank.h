@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <set>
@@ -44,6 +45,9 @@ struct RankOptions {
   std::int64_t sequence_chunk = 0;  // tokens that layers compute at once; 0: all
   DeviceOptions device;
   std::uint64_t seed = 1234;
+  // Initial values may be made while the constructor's caller does other things: nothing reads or
+  // writes weights before await_initial_values().
+  bool initialize_beside = false;
   bool training = true;  // dropout is active
   GraphChoice graphs = GraphChoice::automatic;
   Layout layout;
@@ -61,6 +65,8 @@ class Rank {
   explicit Rank(const RankOptions& options,
                 std::unique_ptr<Communicator> world = make_self_communicator());
   ~Rank();
+
+  void await_initial_values();
 
   using Losses = std::vector<NamedLoss>;  // those that are trained on first
   struct Result {
@@ -171,6 +177,7 @@ class Rank {
 
  private:
   void make_streams();
+  void initialize_values();
   void quantize_base(std::vector<ParameterList>& blocks);
   void tell_layers();
   void prepare_offload();
@@ -247,6 +254,7 @@ class Rank {
   std::shared_ptr<Event> reduction_begin_, reduction_end_;  // of the step in work
   bool in_graphs_ = false;                                  // likewise: graphs_ has it
   std::int64_t parts_ = 0;                                  // likewise, as in StepTime
+  std::future<void> initial_values_;  // on their way; the last member, for it is awaited first
 };
 
 }  // namespace bloomery

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "device/memory_source.h"
+#include "train/rank.h"
 
 namespace bloomery {
 namespace {
@@ -100,6 +101,13 @@ void StepGraphs::add_time(GraphTrial::Step kind, std::int64_t num_parts, double 
   if (num_parts == num_parts_) {
     trial_.add_time(kind, seconds);
   }
+}
+
+std::unique_ptr<StepGraphs> make_step_graphs(const RankOptions& options, int num_ranks,
+                                             Stream& stream) {
+  const bool captures = options.graphs != GraphChoice::off &&
+                        graph_refusal(options, num_ranks, stream.device().kind()).empty();
+  return captures ? std::make_unique<StepGraphs>(stream, options.graphs) : nullptr;
 }
 
 }  // namespace bloomery

@@ -83,4 +83,8 @@ class StepGraphs {
   GraphTrial::Step last_ = GraphTrial::Step::other;
 };
 
+// Null: passes are always launched.
+std::unique_ptr<StepGraphs> make_step_graphs(const RankOptions& options, int num_ranks,
+                                             Stream& stream);
+
 }  // namespace bloomery
