@@ -23,6 +23,14 @@ const bloomery::Library& compiler() {
 
 bool bloomery::attention_cuda::cudnn_found() { return static_cast<bool>(cudnn()); }
 
+void bloomery::attention_cuda::open_cudnn_ahead() {
+  if (cudnn() && compiler()) {
+    for (const char* const part : {"graph", "heuristic", "engines_runtime_compiled"}) {
+      open_cuda_library(concat("libcudnn_", part, ".so.9"));
+    }
+  }
+}
+
 #define FORWARD_CUDNN(result, name, parameters, arguments) \
   BLOOMERY_FORWARD(cudnn(), "cuDNN", result, name, parameters, arguments)
 #define FORWARD_COMPILER(name, parameters, arguments) \
