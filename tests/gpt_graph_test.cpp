@@ -8,6 +8,8 @@
 // cannot be waited for. On the CPU a graph calls the function again, which checks the rest.
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "harness/device_test.h"
 #include "train/rank.h"
 
@@ -28,6 +30,7 @@ RankOptions small(DeviceKind device, DType dtype) {
   options.model.init.std = 0.1;
   options.dtype = dtype;
   options.device = {.kind = device, .num_threads = 1, .poison = true};
+  options.graphs = GraphChoice::off;  // here the test captures
   options.optimizer.schedule.learning_rate = 1e-2;
   options.optimizer.schedule.train_length = 100;
   options.optimizer.schedule.warmup_length = 8;
@@ -183,6 +186,58 @@ void check_replay(const RankOptions& options) {
   EXPECT_EQ(asked(), asked_before) << "a warm step asks the device for no memory";
 }
 
+// The steps of a rank, as they come to pass in a run: three micro-batches, an evaluation, memory
+// that somebody else holds for a while, and sequences of another length.
+std::vector<Bytes> take_steps(Rank& rank) {
+  constexpr int kSteps = 24;
+  std::vector<Bytes> found;
+  const auto add_numbers = [&](const std::vector<double>& numbers) {  // some of them may be NaN
+    Bytes& bytes = found.emplace_back(numbers.size() * sizeof(double));
+    std::memcpy(bytes.data(), numbers.data(), bytes.size());
+  };
+  std::vector<Tensor> held;
+  for (int step = 0; step < kSteps; ++step) {
+    const std::int64_t length = step < 14 ? kLength : kLength / 2;
+    std::vector<HostBatch> batches;
+    for (std::int64_t m = 0; m < 3; ++m) {
+      batches.push_back(
+          random_batch(kSequences, length, kVocabulary, 7, (step * 3 + m) * kSequences));
+    }
+    if (step == 8) {
+      const Rank::Losses losses =
+          rank.evaluate(1, [&](std::int64_t) { return upload(batches[0], rank.stream()); });
+      add_numbers({losses.front().value});
+      held.push_back(Tensor::zeros(rank.stream(), DType::fp32, {1 << 16}));
+    }
+    if (step == 12) {
+      held.clear();
+    }
+    const Rank::Result result = rank.step(batches);
+    add_numbers({result.loss, result.grad_norm});
+    for (const Tensor& tensor : held) {
+      found.push_back(to_bytes(rank.stream(), tensor));  // nobody has written there
+    }
+  }
+  for (const FlatShard& shard : rank.optimizer().shards()) {
+    found.push_back(to_bytes(rank.stream(), shard.master));
+    found.push_back(to_bytes(rank.stream(), shard.moment2));
+  }
+  return found;
+}
+
+void check_rank(RankOptions options) {
+  Rank launched(options);
+  options.graphs = GraphChoice::on;
+  Rank replayed(options);
+  EXPECT_TRUE(take_steps(launched) == take_steps(replayed));
+  EXPECT_TRUE(replayed.replays_graphs()) << replayed.graph_verdict();
+  EXPECT_FALSE(launched.replays_graphs());
+  const auto reserved = [](Rank& rank) {
+    return static_cast<double>(rank.stream().memory()->statistics().peak_reserved_bytes);
+  };
+  EXPECT_LE(reserved(replayed), reserved(launched) + 4e6) << "graphs have no memory of their own";
+}
+
 class GptGraph : public DeviceTest {};
 INSTANTIATE_TEST_SUITE_P(Devices, GptGraph, every_device(), device_label);
 
@@ -194,6 +249,19 @@ TEST_P(GptGraph, AReplayedStepEqualsAnEagerOne) {
     }
   }
   check_replay(in_fp8(small(GetParam(), DType::bf16)));
+}
+
+TEST_P(GptGraph, ARankThatReplaysEqualsOneThatLaunches) {
+  if (GetParam() != DeviceKind::cuda) {
+    GTEST_SKIP() << "on the CPU nothing is replayed";
+  }
+  for (const DType dtype : {DType::fp32, DType::bf16, DType::fp16}) {
+    const RankOptions options = small(GetParam(), dtype);
+    for (const RankOptions& variant : {options, recomputed(options), llama(options)}) {
+      check_rank(variant);
+    }
+  }
+  check_rank(in_fp8(small(GetParam(), DType::bf16)));
 }
 
 }  // namespace

@@ -40,9 +40,12 @@ void describe(OptionTable& t, BenchTrainOptions& o) {
         {{"fp32", DType::fp32}, {"bf16", DType::bf16}, {"fp16", DType::fp16}});
   t.add("grad-dtype", o.grad_dtype, "Of gradients; bf16 goes with --dtype bf16.",
         {{"fp32", DType::fp32}, {"bf16", DType::bf16}});
-  t.add("steps", o.steps, "Timed steps, after two that are not.", at_least(1));
+  t.add("steps", o.steps,
+        "Timed steps, after two that are not, and on a GPU as many as CUDA graphs are tried in.",
+        at_least(1));
   t.add("on-request", o.on_request,
-        "Print \"ready\" after those two and measure once for every line on the standard input.");
+        "Print \"ready\" after those and measure once for every line on the standard input.");
+  describe_graphs(t, o.cuda_graphs);
   t.section("reports");
   t.add("peak-tflops", o.peak_tflops,
         "What MFU counts as all; by default that of the GPU's data sheet.", above(0));
@@ -86,6 +89,7 @@ RankOptions rank_options(const BenchTrainOptions& o, const DeviceOptions& device
   options.replicas.grad_dtype = o.grad_dtype;
   options.fp8 = fp8_options(o.fp8);
   options.device = device;
+  options.graphs = o.cuda_graphs;
   options.device.memory_limit = memory_limit(o.offload);
   options.offload = offload_options(o.offload, o.chunks);
   options.sequence_chunk = o.chunks.tokens();

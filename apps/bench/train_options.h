@@ -19,6 +19,7 @@ struct BenchTrainOptions {
   Fp8Flags fp8;
   OffloadFlags offload;
   SequenceChunkFlags chunks;
+  GraphChoice cuda_graphs = GraphChoice::automatic;
   std::int64_t sequences = 0, length = 0;  // 0: the model's
   int micro_batches = 0;
   float dropout = 0;

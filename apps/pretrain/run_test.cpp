@@ -57,6 +57,45 @@ INSTANTIATE_TEST_SUITE_P(Dtypes, ResumedRun,
                                            "--moe-train-capacity-factor 0.75"),
                          case_name);
 
+// Replayed, launched, and replayed in two parts: the same numbers.
+TEST_P(ResumedRun, GraphsChangeNoBitOnCuda) {
+  if (num_cuda_devices() == 0) {
+    GTEST_SKIP() << "no GPU on this machine";
+  }
+  const std::string options = std::string(GetParam()) +
+                              " --device cuda --global-batch-size 6 --train-iters 30 "
+                              "--eval-interval 11 --initial-loss-scale 65536 --cuda-graphs ";
+  const Outcome launched = train(options + "off" + saved_in("launched"));
+  ASSERT_EQ(launched.code, kFinished) << launched.errors;
+  const std::string graphs = "passes are replayed as CUDA graphs";
+  EXPECT_FALSE(launched.says(graphs));
+  std::string replayed;
+  expect_exact_resume(
+      [&](const std::string& more) {
+        Outcome run = train(more);
+        replayed += run.out;
+        return run;
+      },
+      options + "on" + saved_in("replayed"), options + "on" + saved_in("parts"));
+  if (const bool captures = options.find("fpdt") == options.npos; captures) {
+    EXPECT_EQ(all_matches(replayed, "(" + graphs + ")").size(), 2u) << replayed;
+  } else {
+    EXPECT_NE(replayed.find("not replayed as CUDA graphs: "), replayed.npos) << replayed;
+  }
+  const std::vector<std::string> a = losses(launched.out), b = losses(replayed);
+  ASSERT_EQ(a.size(), 30u);
+  EXPECT_EQ(a, std::vector(b.begin(), b.begin() + 30));
+  expect_same_checkpoints("launched", "replayed");
+  expect_same_checkpoints("launched", "parts");
+}
+
+TEST_F(PretrainRun, SaysWhyNothingIsReplayed) {
+  const Outcome outcome = train("--train-iters 2 --enable-cuda-graph");
+  EXPECT_EQ(outcome.code, kFinished) << outcome.errors;
+  EXPECT_TRUE(outcome.says("passes are not replayed as CUDA graphs: there is no GPU"))
+      << outcome.out;
+}
+
 TEST_F(PretrainRun, TwoRanksAsThreadsGiveTheLossesOfOne) {
   const std::string options = "--global-batch-size 8 --train-iters 12";
   const Outcome one = train(options);

@@ -1,9 +1,11 @@
 #include "autograd/parameter.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <type_traits>
 
-#include "base/random.h"
+#include "base/normals.h"
 
 namespace bloomery {
 namespace {
@@ -20,6 +22,36 @@ double initial_value(const Init& init, RandomKey key, std::int64_t index) {
       return init.scale * (2.0 * random_uniform(key, static_cast<std::uint64_t>(index)) - 1.0);
   }
   return 0.0;
+}
+
+// The places of elements [begin, begin + indices) of a box in the whole tensor: one after another
+// along a row.
+void fill_global_indices(const Box& box, std::int64_t begin, std::span<std::uint64_t> indices) {
+  const std::int64_t row = box.extent.rank() == 0 ? 1 : box.extent.back();
+  std::int64_t left = 0, index = 0;  // in this row
+  for (std::uint64_t& each : indices) {
+    if (left == 0) {
+      index = box.global_index(begin);
+      left = row - begin % row;
+    }
+    each = static_cast<std::uint64_t>(index++);
+    ++begin;
+    --left;
+  }
+}
+
+// Elements [begin, end) of a parameter with normal initial numbers.
+void fill_normals(const Parameter& parameter, RandomKey key, std::int64_t begin, std::int64_t end,
+                  std::span<float> numbers) {
+  std::array<std::uint64_t, 1024> indices;
+  while (begin < end) {
+    const auto count = std::min<std::size_t>(indices.size(), static_cast<std::size_t>(end - begin));
+    const std::span<std::uint64_t> some(indices.data(), count);
+    fill_global_indices(parameter.box, begin, some);
+    scaled_normals(key, parameter.init.scale, some,
+                   numbers.subspan(static_cast<std::size_t>(begin), count));
+    begin += static_cast<std::int64_t>(count);
+  }
 }
 
 }  // namespace
@@ -42,6 +74,11 @@ void initial_numbers(const Parameter& parameter, std::uint64_t seed, ThreadPool&
   check(count <= static_cast<std::int64_t>(numbers.size()), "parameter ", parameter.name,
         ": a buffer of ", numbers.size(), " elements cannot hold its part ", parameter.box.extent);
   pool.for_ranges(count, 16384, [&](std::int64_t begin, std::int64_t end) {
+    if constexpr (std::is_same_v<Real, float>) {
+      if (parameter.init.kind == Init::Kind::normal) {
+        return fill_normals(parameter, key, begin, end, numbers);
+      }
+    }
     for (std::int64_t i = begin; i < end; ++i) {
       numbers[static_cast<std::size_t>(i)] =
           static_cast<Real>(initial_value(parameter.init, key, parameter.box.global_index(i)));

@@ -137,7 +137,11 @@ void* capture(void* stream, const std::function<void()>& work) {
     static_cast<void>(cudaGetLastError());  // an invalidated capture is not the next call's error
     throw;
   }
-  check_cuda(cudaStreamEndCapture(as_stream(stream), &graph), "cudaStreamEndCapture");
+  const cudaError_t ended = cudaStreamEndCapture(as_stream(stream), &graph);
+  if (ended != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());  // likewise
+  }
+  check_cuda(ended, "cudaStreamEndCapture");
   cudaGraphExec_t executable = nullptr;
   const cudaError_t status = cudaGraphInstantiate(&executable, graph, 0);
   static_cast<void>(cudaGraphDestroy(graph));

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "device/memory_source.h"
 #include "device/stream.h"
 
 // Sanitizers must let an impossible allocation return null, which is what is tested here.
@@ -171,6 +172,30 @@ TEST_P(StreamTest, CapturedWorkCannotWaitOrAskTheDeviceForMemory) {
   Storage data(stream.memory(), 10);
   stream.fill(data.data(), 5, 10);
   EXPECT_EQ(download(stream, data), Bytes(10, 5));
+}
+
+// Blocks that are handed out are told apart by place and size; free ones leave no trace.
+TEST_P(StreamTest, SaysWhetherTheSameBlocksAreInUse) {
+  const MemorySource& memory = *device.memory();
+  auto first = std::make_unique<Storage>(stream.memory(), 4096);
+  const std::uint64_t one = memory.in_use();
+  {
+    const Storage second(stream.memory(), 512), third(stream.memory(), 1 << 20);
+    EXPECT_NE(memory.in_use(), one);
+  }
+  EXPECT_EQ(memory.in_use(), one);
+  const void* const place = first->data();
+  first.reset();
+  EXPECT_NE(memory.in_use(), one);
+  first = std::make_unique<Storage>(stream.memory(), 2048);
+  EXPECT_EQ(first->data(), place);
+  EXPECT_NE(memory.in_use(), one);
+  first.reset();
+  first = std::make_unique<Storage>(stream.memory(), 4096);
+  EXPECT_EQ(memory.in_use(), one);
+  { const Storage large(stream.memory(), std::size_t{64} << 20); }
+  stream.memory()->trim();  // its segment may be somebody else's now
+  EXPECT_NE(memory.in_use(), one);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, StreamTest, ::testing::ValuesIn(stream_setups()),

@@ -57,6 +57,7 @@ void* MemoryPool::allocate(std::size_t bytes) {
     free_.insert({block.bytes - wanted, rest});
     block.bytes = wanted;
   }
+  source_->note_block(start, block.bytes);
   statistics_.used_bytes += block.bytes;
   statistics_.peak_used_bytes = std::max(statistics_.peak_used_bytes, statistics_.used_bytes);
   set_bounds(start, block.bytes, block.bytes);
@@ -120,6 +121,7 @@ void MemoryPool::release_locked(void* memory) noexcept {
   if (block == blocks_.end()) {
     return;
   }
+  source_->note_block(memory, block->second.bytes);
   statistics_.used_bytes -= block->second.bytes;
   set_bounds(memory, block->second.bytes, block->second.bytes);
   poison_block(memory, block->second.bytes);
@@ -169,6 +171,7 @@ void MemoryPool::trim_locked() {
       free_.erase({it->second.bytes, it->first});
       set_bounds(segment->first, segment->second, segment->second);
       source_->release(segment->first, segment->second);
+      source_->note_segment_given_back();
       statistics_.reserved_bytes -= segment->second;
       segments_.erase(segment);
       it = blocks_.erase(it);

@@ -32,6 +32,13 @@ void* allocate_on_cpu(std::size_t bytes) {
   return memory;
 }
 
+// Every bit of the result depends on every bit of `x` (the finalizer of splitmix64).
+std::uint64_t mixed(std::uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+  return x ^ (x >> 31);
+}
+
 // Addresses that are nobody else's, and that nobody can use.
 void* allocate_abstract(std::size_t bytes) {
   void* const addresses =
@@ -122,6 +129,13 @@ class MemoryBesideGpu final : public MemorySource {
 };
 
 }  // namespace
+
+std::uint64_t MemorySource::in_use() const { return blocks_ ^ mixed(segments_given_back_); }
+
+// A block that comes back takes its number out of the sum again.
+void MemorySource::note_block(const void* block, std::size_t bytes) noexcept {
+  blocks_ ^= mixed(mixed(reinterpret_cast<std::uintptr_t>(block)) + bytes);
+}
 
 std::shared_ptr<MemorySource> own_memory(const DeviceOptions& device) {
   return std::make_shared<OwnMemory>(device);

@@ -12,8 +12,9 @@ namespace {
 
 using Work = Instruction::Work;
 
+constexpr std::int64_t kLevelOfPasses = 2;
+
 Timers::Scope timed(Timers* timers, const char* name) {
-  constexpr std::int64_t kLevelOfPasses = 2;
   return timers != nullptr ? timers->scope(kLevelOfPasses, name) : Timers::Scope(nullptr, name);
 }
 
@@ -49,6 +50,11 @@ void Executor::run(std::span<const Instruction> list, const ExecutorWork& work) 
   }
 }
 
+bool Executor::observed() const {
+  return clock_ != nullptr || tape_report.has_value() || parts_.stream.clock() != nullptr ||
+         (timers_ != nullptr && timers_->level() >= kLevelOfPasses);
+}
+
 void Executor::run_step(std::span<const Instruction> step, const ExecutorWork& work) {
   const Instruction& first = step.front();
   if (recorder_ != nullptr) {
@@ -82,7 +88,11 @@ Executor::InFlight& Executor::in_flight(const Instruction& instruction, const Ex
     if (work.training) {
       Tape& tape = flight->tape.emplace(parts_.stream);
       tape.on_sink = [this](Parameter& parameter) { parts_.store.prepare_grad(parameter); };
-      tape.on_contribution = [this, m = instruction.micro_batch](Parameter& parameter) {
+      tape.on_contribution = [this, m = instruction.micro_batch,
+                              noted = work.contributions](Parameter& parameter) {
+        if (noted != nullptr) {
+          noted->push_back(&parameter);
+        }
         parts_.reducer.contributed(parameter, m);
       };
     }

@@ -40,6 +40,8 @@ struct ExecutorWork {
   std::function<void(const Batch& batch)> prepare;
   // After each forward pass of the model's last chunk, and of others that reported something.
   std::function<void(const Batch& batch, const Metrics& metrics)> report;
+  // Gets the parameters to which passes contribute, in order; null: nobody asks.
+  std::vector<Parameter*>* contributions = nullptr;
 };
 
 struct TapeReport {
@@ -57,6 +59,8 @@ class Executor {
   // Each pass is timed as "forward-compute" or "backward-compute", level 2.
   void time_passes(Timers& timers) { timers_ = &timers; }
   void time_instructions(InstructionClock* clock) { clock_ = clock; }  // null: no longer
+  // Whether somebody wants to know what happens within passes: they must be launched then.
+  bool observed() const;
   // What the tape kept for backward in the last micro-batch, if somebody asked before.
   std::optional<TapeReport> tape_report;
 

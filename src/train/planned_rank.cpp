@@ -28,6 +28,18 @@ RankOptions rank_options(const Plan& plan, const DeviceOptions& device, std::int
   return o;
 }
 
+void take_planned_step(Rank& rank, const Plan& plan, const SampleFields& fields) {
+  const BatchUpload upload(rank.stream(), fields, plan.micro_batch);
+  const HostBatch samples(DeviceKind::cpu, fields, plan.micro_batch);  // whose numbers nobody reads
+  // The second micro-batch adds to gradients, and a pipeline is full after two rounds of its
+  // stages; the ones after that are like those before.
+  const std::int64_t most = plan.batch.global() / (plan.micro_batch * plan.data_ranks);
+  rank.enqueue_gradients(std::min<std::int64_t>(most, 2 * plan.layout.degrees.pipeline),
+                         [&](std::int64_t) { return upload.enqueue(samples); });
+  rank.enqueue_reduction();
+  rank.enqueue_update(1);
+}
+
 namespace {
 
 PlannedMemory plan_rank(const Plan& plan, const SampleFields& fields, DeviceKind kind, int number) {
@@ -38,15 +50,7 @@ PlannedMemory plan_rank(const Plan& plan, const SampleFields& fields, DeviceKind
     rank.set_completed_steps(plan.last_iteration);  // when layers have their grids
   }
   const std::size_t state_on_host = rank.host() == nullptr ? 0 : rank.host()->used_bytes();
-  const BatchUpload upload(rank.stream(), fields, plan.micro_batch);
-  const HostBatch samples(DeviceKind::cpu, fields, plan.micro_batch);  // whose numbers nobody reads
-  // The second micro-batch adds to gradients, and a pipeline is full after two rounds of its
-  // stages; the ones after that are like those before.
-  const std::int64_t most = plan.batch.global() / (plan.micro_batch * plan.data_ranks);
-  rank.enqueue_gradients(std::min<std::int64_t>(most, 2 * degrees.pipeline),
-                         [&](std::int64_t) { return upload.enqueue(samples); });
-  rank.enqueue_reduction();
-  rank.enqueue_update(1);
+  take_planned_step(rank, plan, fields);
   const StoreBytes store = rank.store().bytes();
   PlannedMemory memory;
   memory.parameters = static_cast<std::int64_t>(store.values);

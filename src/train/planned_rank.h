@@ -9,6 +9,10 @@ namespace bloomery {
 
 RankOptions rank_options(const Plan& plan, const DeviceOptions& device, std::int64_t seed);
 
+// Passes and update of as many micro-batches as differ from each other, of samples that nobody
+// reads: on the abstract device.
+void take_planned_step(Rank& rank, const Plan& plan, const SampleFields& fields);
+
 // Of the first rank. Scratch inside kernels is not in it.
 struct PlannedMemory {
   std::int64_t parameters = 0;  // values that the model computes with

@@ -4,9 +4,11 @@
 #include <array>
 #include <ctime>
 #include <filesystem>
+#include <future>
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "build_config.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/stored_model.h"
 #include "comm/nccl/nccl.h"
@@ -15,6 +17,8 @@
 #include "data/instruct/instruct_data.h"
 #include "data/tasks/task_data.h"
 #include "device/out_of_memory.h"
+#include "ops/attention/cudnn_library.h"
+#include "ops/matmul/cublaslt_library.h"
 #include "train/choose_schedule.h"
 #include "train/run_command.h"
 #include "train/what_fits.h"
@@ -368,6 +372,27 @@ void require_room(const PretrainOptions& options, const Plan& plan, const Room& 
         advice(options, vocabulary, room));
 }
 
+// Starts the driver of a GPU and opens its libraries, which takes a while, on threads beside the
+// caller. Whoever uses them says what is wrong with them.
+std::vector<std::future<void>> start_gpu(const DeviceOptions& device) {
+  std::vector<std::future<void>> started;
+  if constexpr (build::cuda) {
+    if (device.kind == DeviceKind::cuda) {
+      started.push_back(std::async(std::launch::async, [device] {
+        try {
+          use_device(device);
+        } catch (const Error&) {  // NOLINT(bugprone-empty-catch)
+        }
+      }));
+      started.push_back(std::async(std::launch::async, [] {
+        attention_cuda::open_cudnn_ahead();
+        open_cublaslt_ahead();
+      }));
+    }
+  }
+  return started;
+}
+
 }  // namespace
 
 std::filesystem::path report_folder(const PretrainOptions& options) {
@@ -381,6 +406,7 @@ RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
   std::unique_ptr<Communicator> world =
       setting.world ? std::move(setting.world) : make_self_communicator();
   const bool first = world->rank() == 0;
+  const std::vector<std::future<void>> started = start_gpu(setting.device);
   RunLog log(first ? &setting.out : nullptr, options, table);
   print_options(log, options, table, notes);
   if (first) {

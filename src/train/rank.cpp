@@ -11,6 +11,7 @@
 #include "ops/arithmetic/arithmetic.h"
 #include "train/frozen_model.h"
 #include "train/stage_blocks.h"
+#include "train/step_graphs.h"
 #include "train/teacher.h"
 #include "train/timers.h"
 
@@ -65,7 +66,7 @@ Rank::Rank(const RankOptions& options, std::unique_ptr<Communicator> world)
   ties_ = std::make_unique<Ties>(*mesh_, parameters_);
   make_streams();
   store_ = std::make_unique<ParameterStore>(*stream_, *mesh_, blocks, store_options(ties_.get()));
-  store_->initialize(options.seed);
+  initialize_values();
   if (quantized_) {
     quantized_->initialize(options.seed);
   }
@@ -90,6 +91,7 @@ Rank::Rank(const RankOptions& options, std::unique_ptr<Communicator> world)
       .chunks = std::move(chunks),
       .recompute = options.recompute,
       .context = [this](const Batch& batch, Tape* tape) { return context(batch, tape); }});
+  graphs_ = make_step_graphs(options, mesh_->world().size(), *stream_);
   const DType dtype = accumulation_dtype(options.dtype);
   statistics_ = Tensor::zeros(*stream_, dtype, {kMostLosses + 1});
   one_ = device_one(*stream_, dtype);
@@ -97,6 +99,23 @@ Rank::Rank(const RankOptions& options, std::unique_ptr<Communicator> world)
 }
 
 Rank::~Rank() = default;
+
+// Beside the rest only where that does not need the threads: on a GPU.
+void Rank::initialize_values() {
+  if (!options_.initialize_beside || !stream_->on_cuda() || quantized_) {
+    return store_->initialize(options_.seed);
+  }
+  initial_values_ = std::async(std::launch::async, [this] {
+    use_device(options_.device);
+    store_->initialize(options_.seed);
+  });
+}
+
+void Rank::await_initial_values() {
+  if (initial_values_.valid()) {
+    initial_values_.get();
+  }
+}
 
 int Rank::put_weights_on_grids() {
   if (!grid_layers_) {
@@ -219,6 +238,19 @@ void Rank::report(const Batch& batch, const Metrics& metrics, double factor) {
 void Rank::enqueue_gradients(std::int64_t num_micro_batches, const BatchSource& batch) {
   const std::int64_t parts = num_micro_batches * mesh_->degree(Axis::data);
   begin_ = last_end_ ? last_end_ : recorded(*stream_);
+  begin_passes(num_micro_batches);
+  clear_statistics();
+  parts_ = parts;
+  in_graphs_ = graphs_ && graphs_->wanted() && frozen_.empty() && !executor_->observed();
+  if (in_graphs_) {
+    return run_in_graphs(num_micro_batches, batch, parts);
+  }
+  executor_->run(instructions(options_.layout.schedule, mesh_->coordinate(Axis::pipeline),
+                              pipeline_shape(num_micro_batches)),
+                 training_work(batch, optimizer_->grad_scale(parts), parts));
+}
+
+void Rank::begin_passes(std::int64_t num_micro_batches) {
   store_->begin_step(num_micro_batches);
   for (const auto& frozen : frozen_) {
     frozen->store->begin_pass(Pass::training);
@@ -239,17 +271,14 @@ void Rank::enqueue_gradients(std::int64_t num_micro_batches, const BatchSource& 
     dropping.step = completed_steps_;
     dropping.num_layers = options_.model.num_layers;
   }
-  clear_statistics();
-  executor_->run(instructions(options_.layout.schedule, mesh_->coordinate(Axis::pipeline),
-                              pipeline_shape(num_micro_batches)),
-                 training_work(batch, parts));
 }
 
 void Rank::set_kept_tokens(std::int64_t kept) { device_->service<TokenDropping>().kept = kept; }
 
-ExecutorWork Rank::training_work(const BatchSource& batch, std::int64_t parts) {
+ExecutorWork Rank::training_work(const BatchSource& batch, const Tensor& grad_scale,
+                                 std::int64_t parts) {
   ExecutorWork work{.batch = batch,
-                    .grad_scale = optimizer_->grad_scale(parts),
+                    .grad_scale = grad_scale,
                     .training = true,
                     .report = [this, parts](const Batch& of, const Metrics& metrics) {
                       report(of, metrics, 1 / static_cast<double>(parts));
@@ -332,7 +361,12 @@ void Rank::enqueue_update(std::int64_t schedule_units, bool stop) {
     grid_layers_->end_step();
   }
   last_end_ = recorded(*stream_);
-  times_.push_front({begin_, last_end_, reduction_begin_, reduction_end_});
+  times_.push_front({.begin = begin_,
+                     .end = last_end_,
+                     .reduction_begin = reduction_begin_,
+                     .reduction_end = reduction_end_,
+                     .kind = in_graphs_ ? graphs_->end_step() : GraphTrial::Step::other,
+                     .parts = parts_});
   times_.resize(std::min(times_.size(), kKeptTimes));
 }
 

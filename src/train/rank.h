@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <set>
@@ -20,6 +21,7 @@
 #include "tensor/readback.h"
 #include "train/batch_upload.h"
 #include "train/executor.h"
+#include "train/graph_choice.h"
 #include "train/log/iteration_line.h"
 #include "train/offload_options.h"
 #include "train/teacher_options.h"
@@ -43,13 +45,18 @@ struct RankOptions {
   std::int64_t sequence_chunk = 0;  // tokens that layers compute at once; 0: all
   DeviceOptions device;
   std::uint64_t seed = 1234;
+  // Initial values may be made while the constructor's caller does other things: nothing reads or
+  // writes weights before await_initial_values().
+  bool initialize_beside = false;
   bool training = true;  // dropout is active
+  GraphChoice graphs = GraphChoice::automatic;
   Layout layout;
   ReplicaOptions replicas;
   OffloadOptions offload;
 };
 
 struct FrozenModel;
+class StepGraphs;
 class Teacher;
 
 class Rank {
@@ -58,6 +65,8 @@ class Rank {
   explicit Rank(const RankOptions& options,
                 std::unique_ptr<Communicator> world = make_self_communicator());
   ~Rank();
+
+  void await_initial_values();
 
   using Losses = std::vector<NamedLoss>;  // those that are trained on first
   struct Result {
@@ -105,6 +114,12 @@ class Rank {
   };
   // Of the step before the last `age` ones.
   Outcome outcome(int age) const;
+
+  // Whether passes are replayed as CUDA graphs in the next steps, as far as that depends on
+  // earlier ones; they are launched where somebody times them, and where shapes have changed.
+  bool replays_graphs() const;
+  bool graphs_settled() const;        // for the rest of the run
+  std::string graph_verdict() const;  // for logs, once it is settled; empty: nothing to say
 
   // What happens until the next step begins is no part of it (an evaluation, a save).
   void restart_clock() { last_end_.reset(); }
@@ -162,6 +177,7 @@ class Rank {
 
  private:
   void make_streams();
+  void initialize_values();
   void quantize_base(std::vector<ParameterList>& blocks);
   void tell_layers();
   void prepare_offload();
@@ -182,7 +198,11 @@ class Rank {
   std::int64_t place_of(const std::string& name);
   void sum_losses(const Tensor& statistics);
   void learn_loss_names();
-  ExecutorWork training_work(const BatchSource& batch, std::int64_t parts);
+  void begin_passes(std::int64_t num_micro_batches);
+  void run_in_graphs(std::int64_t num_micro_batches, const BatchSource& batch, std::int64_t parts);
+  void tell_graphs_of_times();
+  ExecutorWork training_work(const BatchSource& batch, const Tensor& grad_scale,
+                             std::int64_t parts);
   Losses named(const std::vector<double>& numbers) const;
   Losses mean_losses();  // of the statistics, over the ranks; waits for the device
 
@@ -213,6 +233,7 @@ class Rank {
   std::unique_ptr<GridLayers> grid_layers_;
   std::int64_t completed_steps_ = 0;
   std::unique_ptr<Executor> executor_;
+  std::unique_ptr<StepGraphs> graphs_;  // null: passes are always launched
   // Of the step in work: mean losses, and behind them how many ranks want to stop.
   Tensor statistics_;
   std::vector<std::string> own_names_;   // in the order of the statistics
@@ -225,10 +246,15 @@ class Rank {
   struct StepTime {
     std::shared_ptr<Event> begin, end;
     std::shared_ptr<Event> reduction_begin, reduction_end;
+    GraphTrial::Step kind = GraphTrial::Step::other;
+    std::int64_t parts = 0;  // micro-batches on all ranks together
   };
   std::deque<StepTime> times_;
   std::shared_ptr<Event> begin_, last_end_;  // of the step in work; of the one before, or null
   std::shared_ptr<Event> reduction_begin_, reduction_end_;  // of the step in work
+  bool in_graphs_ = false;                                  // likewise: graphs_ has it
+  std::int64_t parts_ = 0;                                  // likewise, as in StepTime
+  std::future<void> initial_values_;  // on their way; the last member, for it is awaited first
 };
 
 }  // namespace bloomery

@@ -18,6 +18,8 @@ class Timers {
   // it starts and stops, so that it times the device's work, as Megatron's do.
   Timers(Stream& stream, std::int64_t level) : stream_(stream), level_(level) {}
 
+  std::int64_t level() const { return level_; }
+
   // Times a scope.
   class Scope {
    public:

@@ -6,6 +6,7 @@
 
 #include "ops/attention/attention_settings.h"
 #include "ops/matmul/choices.h"
+#include "train/attention_ahead.h"
 #include "train/optimizer_statistics.h"
 #include "train/planned_rank.h"
 #include "train/rank_lines.h"
@@ -20,6 +21,8 @@ RankOptions rank_options(const RunInputs& inputs) {
   RankOptions o = rank_options(inputs.plan, inputs.device, inputs.options.seed);
   o.optimizer.schedule = inputs.facts.schedule;
   o.device.memory_limit = memory_limit(inputs.options.offload);
+  o.graphs = inputs.options.cuda_graphs;
+  o.initialize_beside = true;
   return o;
 }
 
@@ -42,6 +45,10 @@ Trainer::Trainer(const RunInputs& inputs, std::unique_ptr<Communicator> world, R
       skipped_(options_.stop, options_.precision.stop_at_min_scale, plan_.optimizer.loss_scale) {
   setup(std::move(world));
   open_data();
+  if (rank_->stream().on_cuda() && !options_.evaluation.skip_train) {
+    make_attention_plans(rank_->stream(), attention_calls(plan_, sample_fields(options_)));
+  }
+  rank_->await_initial_values();
   if (inputs.task != nullptr) {
     epochs_ = std::make_unique<TaskEpochs>(*inputs.task, options_, plan_, *rank_, log_, progress_);
   }
@@ -82,6 +89,10 @@ void Trainer::setup(std::unique_ptr<Communicator> world) {
     const std::string nothing = replica_problem(*rank_);
     compares_replicas_ = nothing.empty();
     if (!nothing.empty()) log_.warning(concat("--check-replicas does nothing: ", nothing));
+  }
+  if (inputs_.checkpoint != nullptr || !inputs_.foreign_model.empty() ||
+      !options_.checkpoint.start.empty() || rank_->teacher() != nullptr) {
+    rank_->await_initial_values();
   }
   if (inputs_.checkpoint != nullptr) {
     load();
@@ -258,6 +269,15 @@ void Trainer::take_outcome() {
   }
   report_timers(iteration);
   if (log_.at_interval(iteration)) report_interval(iteration);
+  report_graphs();
+}
+
+// Once, when it is decided.
+void Trainer::report_graphs() {
+  if (!graphs_reported_ && rank_->graphs_settled()) {
+    graphs_reported_ = true;
+    if (const std::string verdict = rank_->graph_verdict(); !verdict.empty()) log_.line(verdict);
+  }
 }
 
 // Whether the run can go on after what a step found. All ranks see the same numbers.

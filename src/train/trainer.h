@@ -88,6 +88,7 @@ class Trainer {
   [[noreturn]] void give_up(const std::string& why);
   void report_rejected_choices();
   void report_timers(std::int64_t iteration);
+  void report_graphs();
   void report_interval(std::int64_t iteration);
   bool after_step();
   bool wants_to_stop() const;
@@ -124,6 +125,7 @@ class Trainer {
   bool stop_seen_ = false;        // some rank wished to stop; the same on all ranks
   std::int64_t timed_steps_ = 0;  // since the timers were set back
   bool memory_reported_ = false;
+  bool graphs_reported_ = false;
   std::size_t told_rejected_ = 0;
   std::optional<std::int64_t> saved_;  // the iteration of the last save that was begun
   std::deque<Progress> saving_;        // begun, and their outcome not yet known

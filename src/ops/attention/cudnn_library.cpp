@@ -2,7 +2,12 @@
 #include "ops/attention/cudnn_library.h"
 
 #include <cudnn.h>
+#include <dlfcn.h>
+#include <fcntl.h>
 #include <nvrtc.h>
+#include <unistd.h>
+
+#include <filesystem>
 
 #include "device/cuda_library.h"
 
@@ -22,6 +27,21 @@ const bloomery::Library& compiler() {
 }  // namespace
 
 bool bloomery::attention_cuda::cudnn_found() { return static_cast<bool>(cudnn()); }
+
+void bloomery::attention_cuda::open_cudnn_ahead() {
+  Dl_info place{};
+  if (!cudnn() || !compiler() || dladdr(cudnn().find("cudnnCreate"), &place) == 0) {
+    return;
+  }
+  const std::filesystem::path folder = std::filesystem::path(place.dli_fname).parent_path();
+  for (const char* const part : {"graph", "heuristic", "engines_runtime_compiled"}) {
+    const int file = open((folder / concat("libcudnn_", part, ".so.9")).c_str(), O_RDONLY);
+    if (file >= 0) {
+      static_cast<void>(posix_fadvise(file, 0, 0, POSIX_FADV_WILLNEED));  // advice only
+      close(file);
+    }
+  }
+}
 
 #define FORWARD_CUDNN(result, name, parameters, arguments) \
   BLOOMERY_FORWARD(cudnn(), "cuDNN", result, name, parameters, arguments)

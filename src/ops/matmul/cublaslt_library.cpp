@@ -1,4 +1,6 @@
 // The functions of cuBLASLt that we call; see cuda_library.h.
+#include "ops/matmul/cublaslt_library.h"
+
 #include <cublasLt.h>
 
 #include "device/cuda_library.h"
@@ -12,6 +14,8 @@ const bloomery::Library& library() {
 }
 
 }  // namespace
+
+void bloomery::open_cublaslt_ahead() { library(); }
 
 #define FORWARD(result, name, parameters, arguments) \
   BLOOMERY_FORWARD(library(), "cuBLASLt", result, name, parameters, arguments)

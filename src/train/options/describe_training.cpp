@@ -153,6 +153,7 @@ void describe_precision(OptionTable& t, PretrainOptions& options) {
         "their products by timing in each run; without it by fixed rules, and one GPU alone by "
         "timing once, for all later runs.")
       .shorthand("deterministic-mode", "false");
+  describe_graphs(t, options.cuda_graphs);
 }
 
 void describe_recompute(OptionTable& t, RecomputeFlags& o) {
@@ -180,6 +181,15 @@ void describe_recompute(OptionTable& t, RecomputeFlags& o) {
 }
 
 }  // namespace
+
+void describe_graphs(OptionTable& t, GraphChoice& choice) {
+  t.add("cuda-graphs", choice,
+        "Whether the passes of one GPU are captured in CUDA graphs and replayed, with the same "
+        "numbers: auto, where that is faster in the first steps; on, wherever they can be captured "
+        "(one rank, nothing on the host, no teacher, no layers or tokens that are dropped).",
+        {{"auto", GraphChoice::automatic}, {"on", GraphChoice::on}, {"off", GraphChoice::off}})
+      .shorthand("enable-cuda-graph", "on");
+}
 
 void describe_training(OptionTable& t, PretrainOptions& o) {
   describe_batch(t, o);

@@ -21,6 +21,7 @@
 #include "tensor/dtype.h"
 #include "tensor/quantized.h"
 #include "tokenizer/load.h"
+#include "train/graph_choice.h"
 #include "zero/replica_options.h"
 
 namespace bloomery {
@@ -303,6 +304,7 @@ struct PretrainOptions {
   std::string deepspeed_config;
   std::int64_t seed = 1234;
   bool allow_nondeterministic = false;
+  GraphChoice cuda_graphs = GraphChoice::automatic;
   bool dry_run = false, dry_run_json = false;
 };
 
@@ -327,6 +329,7 @@ void describe_chunks(OptionTable& table, SequenceChunkFlags& options);
 void describe_offload(OptionTable& table, OffloadFlags& options);
 void add_transport(OptionTable& table, Transport& transport);
 void describe_fp8(OptionTable& table, Fp8Flags& options);
+void describe_graphs(OptionTable& table, GraphChoice& choice);
 void describe_training(OptionTable& table, PretrainOptions& options);
 void describe_curriculum(OptionTable& table, PretrainOptions& options);
 void describe_compression(OptionTable& table, PretrainOptions& options);
