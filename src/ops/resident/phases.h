@@ -3,6 +3,8 @@
 // until all blocks have met.
 #pragma once
 
+#include <vector_types.h>
+
 #include <cstdint>
 
 #include "ops/activation/activation_kind.h"
@@ -21,28 +23,30 @@ struct NormInput {
   bool stream_is_kept = false;  // it is the x of the norm before
 };
 
-// One new token of each row attends to its sequence, which the keys are divided for among blocks:
-// they leave sums that the product behind puts together.
+// One new token of each row attends to its sequence, whose keys are divided among blocks; the first
+// of these gets what the others found, and has the result.
 struct Attention {
-  const void* qkv = nullptr;             // [rows, groups, heads per group + 2, head_dim]
-  const std::uint32_t* words = nullptr;  // of qkv, if it comes so
-  void* cache = nullptr;                 // [slots, capacity, groups, 2, head_dim]
-  float* sums = nullptr;                 // [rows, heads, splits, head_dim]
-  float* statistics = nullptr;           // [rows, heads, splits, 2]: maximum, total
-  std::int64_t capacity = 0;
-  int groups = 1, heads_per_group = 1, head_dim = 1, splits = 1;
-  float scale = 1;
-  bool turned = false;  // queries and new keys turn by their positions
+  const void* qkv = nullptr;              // [rows, groups, heads per group + 2, head_dim]
+  const std::uint32_t* words = nullptr;   // of qkv, if it comes so
+  void* cache = nullptr;                  // [slots, capacity, groups, 2, head_dim]
+  void* out = nullptr;                    // [rows, heads, head_dim]
+  std::uint32_t* result_words = nullptr;  // of out, if the next phase takes it so
 };
 
-// The same for all attention of a launch: where rows stand, and by what their heads turn.
+// The same for all attention of a launch: its heads, where rows stand, by what their heads turn,
+// and how keys are divided.
 struct Places {
   CachePlaces cache;
+  std::int64_t capacity = 0;
+  int groups = 1, heads_per_group = 1, head_dim = 1;
+  float scale = 1;
   const double* frequencies = nullptr;
   const std::int32_t* positions = nullptr;
-  int pairs = 0;
+  int pairs = 0;  // of channels that turn
   float magnitude = 1;
   bool interleaved = false;
+  int splits = 1;
+  uint4* partials = nullptr;  // [rows, heads, splits, head_dim]: sum, maximum, total, phase
 
   bool operator==(const Places&) const = default;
 };
@@ -50,16 +54,10 @@ struct Places {
 // d [rows, n] = activation(input [rows, k] times b [n, k] transposed, + bias), and where `gated` is
 // given, gated [rows, n / 2] = gate(first half of d) * second half.
 struct Product {
-  enum class Input : std::uint8_t {
-    plain,      // a
-    norm,       // of `norm`
-    attention,  // partials of the phase before, put together; block 0 writes it to `made`
-  };
-  Input input = Input::plain;
+  bool normalised = false;  // the input is that of `norm`; else a
   bool fp32_result = false;
   Activation gate = Activation::none, activation = Activation::none;
   const void* a = nullptr;
-  void* made = nullptr;
   NormInput norm;
   // Of int8 and fp8 b has codes, a byte each, and every row a scale.
   QuantizedFormat format = QuantizedFormat::none;
@@ -74,7 +72,8 @@ struct Product {
   // Every block has block_rows rows of b (of each half, where there are two), the first `extra`
   // blocks one more.
   int block_rows = 0, extra = 0;
-  int chunk = 0;  // columns of b that are copied at a time
+  int tile_rows = 0;  // that are copied at a time
+  int chunk = 0;      // and columns of them
 };
 
 struct alignas(16) Phase {
@@ -82,7 +81,7 @@ struct alignas(16) Phase {
   bool meets = false;       // blocks wait for each other in front of it
   bool meets_next = false;  // and in front of the next one
   Product product;
-  Attention attention;  // of an attention phase, and of the product behind it
+  Attention attention;
 };
 
 // Keys of a sequence are divided so that blocks have this many, as far as there are splits.
@@ -96,12 +95,13 @@ inline constexpr int kTileRows = 16;             // of b, at most: those of a te
 inline constexpr int kMaxChunk = 768;            // columns of a tile of 16-bit numbers
 inline constexpr int kStepColumns = 32;          // that a warp takes at a time
 inline constexpr int kMaxWords = 4 * kMaxInput;  // of a phase's results
-inline constexpr int kKeptSums = 576;            // of a warp, by row of b and row of the input
+// Sums that a block keeps of rows of b and of the input.
+inline constexpr int kKeptSums = 256, kMostKeptSums = 576;
 
 // Bytes between the rows of a tile in shared memory: those that a warp reads together lie in
 // different banks.
-constexpr int tile_pitch(QuantizedFormat format, int chunk) {
-  return format == QuantizedFormat::none ? 2 * chunk + 64 : chunk + 32;
+constexpr int tile_pitch(QuantizedFormat format) {
+  return 2 * kMaxChunk + (format == QuantizedFormat::none ? 64 : 32);
 }
 
 }  // namespace bloomery::resident

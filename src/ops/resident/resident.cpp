@@ -11,7 +11,7 @@ using resident::Product;
 
 namespace {
 
-constexpr std::int64_t kMaxPhases = 2048, kMaxTables = 4;
+constexpr std::int64_t kMaxPhases = 2048, kMaxTables = 4, kWordPlaces = 3;
 constexpr std::int64_t kTableBytes = kMaxRotaryPairs * sizeof(double);
 
 bool aligned(std::initializer_list<const void*> pointers) {
@@ -54,34 +54,42 @@ void set_operands(Product& p, const QuantizedProduct& k) {
   p.row_bytes = p.k;
 }
 
-// Tiles of about as many columns, and each warp as many of them; of codes, which take half the
-// memory, twice as many.
+// Tiles of as many columns as fit; of codes, which take half the memory, twice as many.
 void divide_columns(Product& p) {
   constexpr int kUnit = resident::kWarps * resident::kStepColumns;
   const int most = resident::kMaxChunk * (p.format == QuantizedFormat::none ? 1 : 2);
-  const int chunks = (p.k + most - 1) / most;
-  p.chunk = ((p.k + chunks - 1) / chunks + kUnit - 1) / kUnit * kUnit;
+  p.chunk = std::min(most, (p.k + kUnit - 1) / kUnit * kUnit);
 }
 
+// Blocks have about as many rows, and so have their tiles.
 void divide_rows(Product& p, int count, int num_blocks) {
   p.block_rows = count / num_blocks;
   p.extra = count % num_blocks;
+  const int most = p.block_rows + (p.extra > 0 ? 1 : 0);
+  const int tiles = (most + resident::kTileRows - 1) / resident::kTileRows;
+  p.tile_rows = (most + tiles - 1) / tiles;
+}
+
+// Sums that a block keeps until the end where a gate needs both halves, at most.
+int sums_of_halves(const Product& p, std::int64_t rows, int num_blocks) {
+  const int pairs = p.n / 2 / num_blocks + 1;
+  return 2 * pairs * static_cast<int>(rows == 3 ? 4 : rows);  // the kernel has no three rows
 }
 
 // Whether a block can keep the sums of both halves until the end.
 bool keeps_halves(const Product& p, std::int64_t rows, int num_blocks) {
-  const int pairs = p.n / 2 / num_blocks + 1;
-  const std::int64_t kernel_rows = rows == 3 ? 4 : rows;
   return p.n % 2 == 0 && p.activation == Activation::none && !p.fp32_result &&
-         2 * pairs * kernel_rows <= resident::kKeptSums;
+         sums_of_halves(p, rows, num_blocks) <= resident::kMostKeptSums;
 }
 
-// The result of a product that the next phase may take as words, or null.
+// The result that the next phase may take as words, or null.
 const void* result_in_words(const Phase& phase, std::int64_t rows) {
+  if (!phase.is_product) {
+    return phase.attention.out;
+  }
   const Product& p = phase.product;
   const std::int64_t width = p.gated != nullptr ? p.n / 2 : p.n;
-  const bool fits =
-      phase.is_product && !p.fp32_result && p.block_rows > 0 && rows * width <= resident::kMaxWords;
+  const bool fits = !p.fp32_result && p.block_rows > 0 && rows * width <= resident::kMaxWords;
   return !fits ? nullptr : p.gated != nullptr ? p.gated : p.d;
 }
 
@@ -98,7 +106,7 @@ ResidentSteps::ResidentSteps(Stream& stream, DType dtype, std::int64_t rows)
       dtype_(dtype),
       rows_(rows),
       arrivals_(Tensor::zeros(copies_, DType::int32, {2})),
-      words_(Tensor::zeros(copies_, DType::int32, {2, resident::kMaxWords})) {
+      words_(Tensor::zeros(copies_, DType::int32, {kWordPlaces, resident::kMaxWords})) {
   for (Room& room : rooms_) {
     room.phases = Tensor::empty(copies_, DType::uint8,
                                 {kMaxPhases * static_cast<std::int64_t>(sizeof(Phase))});
@@ -120,6 +128,7 @@ void ResidentSteps::run(const std::function<void()>& work) {
     taken_.clear();
     phases_.clear();
     places_ = {};
+    format_ = QuantizedFormat::none;
     stream_.set_collector(nullptr);
     stream_.memory()->hold(false);
   };
@@ -244,16 +253,13 @@ std::size_t ResidentSteps::add_phases(std::size_t first) {
   const void* input = nullptr;  // of the product, where a kernel before it makes it
   std::size_t next = first;
   if (const auto* norm = at<NormForward>(first)) {
-    phase.product.input = Product::Input::norm;
+    phase.product.normalised = true;
     phase.product.norm = norm_input(*norm);
     input = norm->y.data;
     ++next;
   } else if (const auto attention = match_attention(first, next)) {
     before = Phase{.attention = *attention};
-    phase.attention = *attention;
-    phase.product.input = Product::Input::attention;
-    phase.product.made = at<CachedAttention>(next - 1)->out.data;
-    input = phase.product.made;
+    input = attention->out;
   }
   Product& p = phase.product;
   if (!set_product(p, next) || (input != nullptr && p.a != input)) {
@@ -268,6 +274,12 @@ std::size_t ResidentSteps::add_phases(std::size_t first) {
     ++next;
   }
   divide_rows(p, p.gated != nullptr ? p.n / 2 : p.n, num_blocks);
+  if (p.format != QuantizedFormat::none) {
+    if (format_ != QuantizedFormat::none && format_ != p.format) {
+      return 0;  // a launch has one format
+    }
+    format_ = p.format;
+  }
   if (before) {
     phases_.push_back(*before);
   }
@@ -287,33 +299,20 @@ std::optional<resident::Attention> ResidentSteps::match_attention(std::size_t fi
   if (!same_places(*k, rotary)) {
     return {};
   }
-  const CacheProblem& c = k->problem;
-  resident::Attention made{.qkv = k->qkv.data,
-                           .cache = k->cache.data,
-                           .capacity = c.capacity,
-                           .groups = static_cast<int>(c.num_groups),
-                           .heads_per_group = static_cast<int>(c.heads_per_group),
-                           .head_dim = static_cast<int>(c.head_dim),
-                           .scale = k->scale,
-                           .turned = rotary != nullptr};
-  const std::int64_t units = rows_ * c.num_heads();
-  const std::int64_t most = (c.capacity + resident::kFewestKeys - 1) / resident::kFewestKeys;
-  made.splits = static_cast<int>(
-      std::clamp<std::int64_t>(resident::num_blocks(stream_.device()) / units, 1, most));
-  const std::int64_t numbers = units * made.splits * (c.head_dim + 2);
-  if (!partials_ || partials_.numel() < numbers) {
-    partials_ = Tensor::empty(copies_, DType::fp32, {numbers});
-  }
-  made.sums = static_cast<float*>(partials_.data());
-  made.statistics = made.sums + units * made.splits * c.head_dim;
   next = place + 1;
-  return made;
+  return resident::Attention{.qkv = k->qkv.data, .cache = k->cache.data, .out = k->out.data};
 }
 
 // Whether this attention can be in the launch that is being put together; it starts another one
 // where it cannot.
 bool ResidentSteps::same_places(const CachedAttention& attention, const Rotary* rotary) {
-  resident::Places wanted{.cache = attention.problem.places};
+  const CacheProblem& c = attention.problem;
+  resident::Places wanted{.cache = c.places,
+                          .capacity = c.capacity,
+                          .groups = static_cast<int>(c.num_groups),
+                          .heads_per_group = static_cast<int>(c.heads_per_group),
+                          .head_dim = static_cast<int>(c.head_dim),
+                          .scale = attention.scale};
   if (rotary != nullptr) {
     wanted.frequencies = table(rotary->table);
     wanted.positions = rotary->positions.as<std::int32_t>();
@@ -324,11 +323,26 @@ bool ResidentSteps::same_places(const CachedAttention& attention, const Rotary* 
       return false;
     }
   }
+  divide_keys(wanted);
   if (places_.cache.slots != nullptr && !(places_ == wanted)) {
     launch_phases();
   }
   places_ = wanted;
   return true;
+}
+
+void ResidentSteps::divide_keys(resident::Places& places) {
+  const std::int64_t units = rows_ * places.groups * places.heads_per_group;
+  const std::int64_t most = (places.capacity + resident::kFewestKeys - 1) / resident::kFewestKeys;
+  places.splits = static_cast<int>(
+      std::clamp<std::int64_t>(resident::num_blocks(stream_.device()) / units, 1, most));
+  const std::int64_t bytes =
+      units * places.splits * places.head_dim * static_cast<std::int64_t>(sizeof(uint4));
+  if (!partials_ || partials_.numel() < bytes) {
+    partials_ = Tensor::zeros(copies_, DType::uint8, {bytes});
+    copies_.synchronize();
+  }
+  places.partials = static_cast<uint4*>(partials_.data());
 }
 
 // The place of such a table on the device; null when there is no room.
@@ -347,9 +361,10 @@ const double* ResidentSteps::table(const RotaryTable& wanted) {
   return reinterpret_cast<const double*>(place);
 }
 
-// How each phase waits. Words of two phases have places of their own, in turns: a block that writes
-// some has read all of the phase before, and for that every block had read those of the phase that
-// had the place.
+// How each phase waits. Words of three phases have places of their own, in turns. Who writes some
+// has words of the phase before, or met the others: either way every block has sent what it makes
+// in the phase before that (attention's part comes from all blocks, too), for which it had read the
+// words that had the place.
 void ResidentSteps::connect_phases() {
   std::vector<const void*> written;  // by phases before
   const void* kept = nullptr;        // what the last norm left in every block
@@ -358,14 +373,14 @@ void ResidentSteps::connect_phases() {
     Product& p = phase.product;
     const void* input = phase.attention.qkv;
     bool by_words = i > 0;
-    if (phase.is_product && p.input == Product::Input::norm) {
+    if (phase.is_product && p.normalised) {
       NormInput& norm = p.norm;
       input = norm.pending;
       norm.stream_is_kept = kept != nullptr && norm.stream == kept;
       by_words &= norm.stream_is_kept || std::ranges::find(written, norm.stream) == written.end();
       kept = norm.pending != nullptr ? norm.sum : norm.stream;
     } else if (phase.is_product) {
-      input = p.input == Product::Input::plain ? p.a : nullptr;
+      input = p.a;
     }
     by_words = by_words && input != nullptr && input == result_in_words(phases_[i - 1], rows_);
     phase.meets = !by_words;
@@ -373,11 +388,13 @@ void ResidentSteps::connect_phases() {
       phases_[i - 1].meets_next = phase.meets;
     }
     if (by_words) {
-      auto* const words = static_cast<std::uint32_t*>(words_.data()) + i % 2 * resident::kMaxWords;
-      phases_[i - 1].product.words = words;
+      auto* const words = static_cast<std::uint32_t*>(words_.data()) +
+                          static_cast<std::int64_t>(i) % kWordPlaces * resident::kMaxWords;
+      Phase& before = phases_[i - 1];
+      (before.is_product ? before.product.words : before.attention.result_words) = words;
       (phase.is_product ? p.input_words : phase.attention.words) = words;
     }
-    written.insert(written.end(), {p.d, p.gated, p.made, p.norm.sum, p.norm.y});
+    written.insert(written.end(), {p.d, p.gated, p.norm.sum, p.norm.y, phase.attention.out});
   }
 }
 
@@ -393,15 +410,20 @@ void ResidentSteps::launch_phases() {
                        .phases = place,
                        .num_phases = static_cast<int>(phases_.size()),
                        .arrivals = static_cast<std::uint32_t*>(arrivals_.data()),
-                       .places = places_};
+                       .places = places_,
+                       .format = format_};
   for (const Phase& phase : phases_) {
     if (phase.is_product) {
-      const int pitch = resident::tile_pitch(phase.product.format, phase.product.chunk);
-      all.tile_bytes = std::max(all.tile_bytes, resident::kTileRows * pitch);
-      const bool norm = phase.product.input == Product::Input::norm;  // gain and bias beside it
-      all.input_bytes =
-          std::max(all.input_bytes, (all.rows + (norm ? 2 : 0)) * phase.product.k * 2);
-      all.stream_bytes = std::max(all.stream_bytes, norm ? all.rows * phase.product.k * 2 : 0);
+      const Product& p = phase.product;
+      const int rows = all.rows + (p.normalised ? 2 : 0);  // gain and bias beside them
+      all.tile_bytes =
+          std::max(all.tile_bytes, resident::kTileRows * resident::tile_pitch(p.format));
+      all.input_bytes = std::max(all.input_bytes, rows * p.k * 2);
+      all.stream_bytes = std::max(all.stream_bytes, p.normalised ? all.rows * p.k * 2 : 0);
+      if (p.gated != nullptr) {
+        all.num_sums = std::max(all.num_sums,
+                                sums_of_halves(p, rows_, resident::num_blocks(stream_.device())));
+      }
     }
   }
   timed_launch(stream_, [&] { resident::launch(stream_, all); });
@@ -409,6 +431,7 @@ void ResidentSteps::launch_phases() {
   num_phases_ += static_cast<int>(phases_.size());
   phases_.clear();
   places_ = {};
+  format_ = QuantizedFormat::none;
 }
 
 }  // namespace bloomery

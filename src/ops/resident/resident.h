@@ -55,6 +55,7 @@ class ResidentSteps final : public Collector {
   bool set_product(resident::Product& p, std::size_t i) const;
   std::size_t add_phases(std::size_t first);
   std::optional<resident::Attention> match_attention(std::size_t first, std::size_t& next);
+  void divide_keys(resident::Places& places);
   bool same_places(const CachedAttention& attention, const Rotary* rotary);
   const double* table(const RotaryTable& table);
   void connect_phases();
@@ -74,11 +75,12 @@ class ResidentSteps final : public Collector {
   };
   Room rooms_[2];
   Room* room_ = nullptr;
-  Tensor partials_;          // of attention
-  resident::Places places_;  // of the attention in phases_
+  Tensor partials_;                                 // of attention, zero where nothing was written
+  resident::Places places_;                         // of the attention in phases_
+  QuantizedFormat format_ = QuantizedFormat::none;  // of the codes in phases_
   // int32 [2]: of blocks where they meet, zero before and after; and the number of the last phase.
   Tensor arrivals_;
-  Tensor words_;  // of results, for phases in turns
+  Tensor words_;  // of results, for phases in turns (connect_phases)
   int num_phases_ = 0, num_single_ = 0;
 };
 
@@ -91,9 +93,11 @@ struct Launch {
   int num_phases;
   std::uint32_t* arrivals;
   Places places;
-  int tile_bytes = 16;   // of the largest tile
-  int stream_bytes = 0;  // of the rows that norms keep
-  int input_bytes = 0;   // of the largest input of a product
+  QuantizedFormat format = QuantizedFormat::none;  // of weights that are codes
+  int tile_bytes = 16;                             // of the largest tile
+  int stream_bytes = 0;                            // of the rows that norms keep
+  int input_bytes = 0;                             // of the largest input of a product
+  int num_sums = kKeptSums;
 };
 void launch(Stream& stream, const Launch& launch);
 int num_blocks(const Device& device);

@@ -8,8 +8,9 @@
 namespace bloomery::resident {
 
 inline constexpr int kComputing = kWarps * kLanes;  // threads
-inline constexpr int kMaxSlots = 16;
-inline constexpr int kKeptBias = 512;
+inline constexpr unsigned kMaxSlots = 32;
+// Descriptions: of this phase, the next one, and one that other warps may still read.
+inline constexpr int kPhases = 3;
 inline constexpr int kMaxPairs = kMaxHeadDim / 2;
 
 template <class T>
@@ -20,26 +21,38 @@ template <class T>
 struct AttentionShared {
   float partials[kWarps][kMaxHeadDim + 2];
   alignas(16) float query[kMaxHeadDim];
-  alignas(16) T fresh[2][kMaxHeadDim];  // the new key and its value
+  alignas(16) T arrived[2][kMaxHeadDim];  // query and key, as they came
+  alignas(16) T fresh[2][kMaxHeadDim];    // the new key and its value
+};
+
+// One head of one row, over the keys [begin, end) of a split.
+struct Unit {
+  int row, head, split, splits;  // the head among those of all rows
+  int group, head_of_group, count, begin, end;
+  std::int64_t keys;          // where its first key is in the cache
+  const std::int32_t* pages;  // of the row's slot; null: it has none
 };
 
 struct Shared {
-  Phase phases[2];
+  Phase phases[kPhases];
   std::uint64_t barriers[2 * kMaxSlots];
   float2 reductions[kWarps];
-  float2 scale_and_bias[kKeptBias];  // of the first rows of this block
-  float sums[kWarps][kKeptSums];     // of rows of b, by warp and row of the input
+  float origins[kMaxRows];  // the first numbers of the rows that norms keep
   float2 angles[kMaxRows][kMaxPairs];
   int slots[kMaxRows], counts[kMaxRows];  // of keys, the new one among them
+  Unit unit;                              // of this block
 };
 inline constexpr int kSharedBytes = (sizeof(Shared) + 127) / 128 * 128;
 
 // What the computing threads have: the common part, what is either the input of a product or the
-// scratch of attention, and the rows that norms keep.
+// scratch of attention, the rows that norms keep, and sums of products, by row of b, row of the
+// input and warp.
 template <class T>
 struct Room {
   Shared& shared;
   unsigned char *memory, *kept;
+  float* sums;
+  int num_sums;  // of each warp
 
   __device__ T* input() const { return reinterpret_cast<T*>(memory); }
   __device__ T* stream() const { return reinterpret_cast<T*>(kept); }
@@ -71,86 +84,85 @@ struct Place {
   std::uint32_t wanted;
   bool meets;
 
-  // Until what the phases before wrote is there, unless it comes as words, and what this block
-  // copies.
+  // Until what the phases before wrote is there, unless it comes as words.
   __device__ __forceinline__ void wait() const {
-    if (meets && threadIdx.x == 0) {
-      std::uint32_t seen = 0;
-      do {
-        asm volatile("ld.acquire.gpu.global.u32 %0, [%1];\n"
-                     : "=r"(seen)
-                     : "l"(arrivals)
-                     : "memory");
-      } while (seen < wanted);
+    if (meets) {
+      if (threadIdx.x == 0) {
+        std::uint32_t seen = 0;
+        do {
+          asm volatile("ld.acquire.gpu.global.u32 %0, [%1];\n"
+                       : "=r"(seen)
+                       : "l"(arrivals)
+                       : "memory");
+        } while (seen < wanted);
+      }
+      sync_computing();
     }
-    wait_for_copies();
-    sync_computing();
   }
 };
 
 // The rows of b that this block has: some from `begin` on and, of a gated product, as many of the
-// second half. They are numbered one after the other.
+// second half. They are numbered one after the other, and divided into tiles.
 struct Share {
-  int begin, count, runs, half;
-  __device__ explicit Share(const Product& p) {
+  int begin, count, all, half, tile_rows;
+  __device__ explicit Share(const Product& p) : tile_rows(p.tile_rows) {
     const int block = static_cast<int>(blockIdx.x);
     begin = block * p.block_rows + min(block, p.extra);
     count = p.block_rows + (block < p.extra ? 1 : 0);
-    runs = p.gated != nullptr ? 2 : 1;
+    all = p.gated != nullptr ? 2 * count : count;
     half = p.n / 2;
   }
-  __device__ int all() const { return runs * count; }
   __device__ int row(int number) const {
     return number < count ? begin + number : begin + number - count + half;
   }
-};
-
-// How so many rows of b are divided into tiles.
-struct Groups {
-  int count, rows, all;
-  __device__ explicit Groups(int share_rows) : all(share_rows) {
-    count = (share_rows + kTileRows - 1) / kTileRows;
-    rows = count > 0 ? (share_rows + count - 1) / count : 0;
+  // Rows of the tile that begins with row `number`; 0: there is none.
+  __device__ int rows_from(int number) const {
+    return min(tile_rows, (number < count ? count : all) - number);
   }
-  __device__ int rows_of(int group) const { return min(rows, all - group * rows); }
 };
 
+// Tiles lie one after the other in the ring, each in one piece, and come round to its beginning.
+// Every one has a barrier that says that it is there, and one that it was read.
 class Ring {
  public:
-  __device__ Ring(unsigned char* memory, std::uint64_t* barriers, int slots, int slot_bytes)
-      : slots_(slots),
-        slot_bytes_(slot_bytes),
+  __device__ Ring(unsigned char* memory, std::uint64_t* barriers, int bytes)
+      : bytes_(bytes),
         memory_(memory),
         barriers_(static_cast<std::uint32_t>(__cvta_generic_to_shared(barriers))) {}
 
-  __device__ int slots() const { return slots_; }
-  __device__ const unsigned char* tile(int slot) const { return memory_ + slot * slot_bytes_; }
-  __device__ std::uint32_t address(int slot) const {
-    return static_cast<std::uint32_t>(__cvta_generic_to_shared(tile(slot)));
+  __device__ int bytes() const { return bytes_; }
+  __device__ const unsigned char* at(int offset) const { return memory_ + offset; }
+  __device__ std::uint32_t address(int offset) const {
+    return static_cast<std::uint32_t>(__cvta_generic_to_shared(memory_ + offset));
   }
-  __device__ SharedBarrier full(int slot) const {
-    return {barriers_ + static_cast<std::uint32_t>(slot) * 8};
-  }
-  __device__ SharedBarrier empty(int slot) const {
-    return {barriers_ + static_cast<std::uint32_t>(kMaxSlots + slot) * 8};
+  __device__ SharedBarrier full(unsigned slot) const { return {barriers_ + slot * 8}; }
+  __device__ SharedBarrier empty(unsigned slot) const {
+    return {barriers_ + (kMaxSlots + slot) * 8};
   }
 
  private:
-  int slots_, slot_bytes_;
+  int bytes_;
   unsigned char* memory_;
   std::uint32_t barriers_;
 };
 
-// Whose turn it is in the ring.
+// Whose turn it is in the ring: the number of a tile, and where it is.
 struct Turn {
-  __device__ explicit Turn(const Ring& ring) : slots(ring.slots()) {}
-  __device__ void next() {
-    if (++slot == slots) {
-      slot = 0;
-      ++round;
-    }
+  unsigned number = 0;
+  int offset = 0;
+
+  __device__ __forceinline__ unsigned slot() const { return number % kMaxSlots; }
+  __device__ __forceinline__ int round() const { return static_cast<int>(number / kMaxSlots); }
+  // How many bytes before the tile stay unused; it must follow for a tile of `bytes`.
+  __device__ __forceinline__ int place(const Ring& ring, int bytes) {
+    const int unused = offset + bytes > ring.bytes() ? ring.bytes() - offset : 0;
+    offset = unused > 0 ? 0 : offset;
+    return unused;
   }
-  int slots, slot = 0, round = 0;
+  __device__ __forceinline__ void next(int bytes) {
+    offset += bytes;
+    ++number;
+  }
 };
 
 // Two numbers of a word. (Arrays of 16-bit numbers would take a register for each.)
@@ -167,13 +179,11 @@ __device__ __forceinline__ float2 unpacked<__half>(std::uint32_t word) {
   return __half22float2(pair);
 }
 
-// Past the L1 cache, for what other blocks of this kernel wrote.
+// Four numbers of 16 bits.
 template <class T>
-__device__ __forceinline__ EightOf<T> load_shared_by_blocks(const T* from) {
-  const uint4 words = __ldcg(reinterpret_cast<const uint4*>(from));
-  EightOf<T> pack;
-  memcpy(&pack, &words, sizeof pack);
-  return pack;
+__device__ __forceinline__ float4 unpacked(uint2 words) {
+  const float2 low = unpacked<T>(words.x), high = unpacked<T>(words.y);
+  return {low.x, low.y, high.x, high.y};
 }
 
 }  // namespace bloomery::resident

@@ -6,6 +6,8 @@
 
 namespace bloomery::resident {
 
+inline constexpr int kFour = 4;  // words that are read at a time
+
 // Sixteen bits of a result below the last sixteen of its phase's number. A place is written again
 // long before those repeat.
 template <class T>
@@ -31,85 +33,90 @@ __device__ __forceinline__ bool are_of(std::uint32_t phase, const uint4& words) 
          1u << 16;
 }
 
-// Eight results, of words that are there.
-template <class T>
-__device__ __forceinline__ EightOf<T> results_of(const uint4& low, const uint4& high) {
-  const uint4 words = {__byte_perm(low.x, low.y, 0x5410), __byte_perm(low.z, low.w, 0x5410),
-                       __byte_perm(high.x, high.y, 0x5410), __byte_perm(high.z, high.w, 0x5410)};
-  EightOf<T> pack;
-  memcpy(&pack, &words, sizeof pack);
-  return pack;
+// Four results, of words that are there.
+__device__ __forceinline__ uint2 results_of(const uint4& words) {
+  return {__byte_perm(words.x, words.y, 0x5410), __byte_perm(words.z, words.w, 0x5410)};
 }
 
-// Eight results, when they are there.
+// Results from memory or as words of a phase, four at a time.
 template <class T>
-__device__ __forceinline__ EightOf<T> receive_pack(const std::uint32_t* from, std::uint32_t phase) {
-  uint4 low, high;
-  do {
-    low = load_words(from);
-    high = load_words(from + 4);
-  } while (!are_of(phase, low) || !are_of(phase, high));
-  return results_of<T>(low, high);
-}
+struct Results {
+  const T* memory;
+  const std::uint32_t* words;
+  std::uint32_t phase;
 
-// All results, by all computing threads: of each several packs are on their way at a time.
-template <class T>
-__device__ __forceinline__ void receive_all(const std::uint32_t* from, int count,
-                                            std::uint32_t phase, T* to) {
-  constexpr int kAtOnce = 2, kStep = kComputing * kPackElements;
-  for (int first = static_cast<int>(threadIdx.x) * kPackElements; first < count;
-       first += kAtOnce * kStep) {
-    uint4 low[kAtOnce], high[kAtOnce];
-    bool there;
-    do {
-      there = true;
+  // Those at first, first + step, ..., as far as they are below `end`: all are on their way at
+  // once. `first` is below it.
+  template <int kCount>
+  __device__ __forceinline__ void load(int first, int step, int end, uint2 (&to)[kCount]) const {
+    if (words == nullptr) {
 #pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
-        if (first + i * kStep < count) {
-          low[i] = load_words(from + first + i * kStep);
-          high[i] = load_words(from + first + i * kStep + 4);
+      for (int i = 0; i < kCount; ++i) {
+        if (i == 0 || first + i * step < end) {  // past the L1 cache: other blocks wrote it
+          to[i] = __ldcg(reinterpret_cast<const uint2*>(memory + first + i * step));
         }
       }
+      return;
+    }
+    uint4 found[kCount];
+    bool there;
+    do {
 #pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
-        there &= first + i * kStep >= count || (are_of(phase, low[i]) && are_of(phase, high[i]));
+      for (int i = 0; i < kCount; ++i) {
+        if (i == 0 || first + i * step < end) {
+          found[i] = load_words(words + first + i * step);
+        }
+      }
+      there = true;
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) {
+        there &= (i > 0 && first + i * step >= end) || are_of(phase, found[i]);
       }
     } while (!there);
 #pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      to[i] = results_of(found[i]);
+    }
+  }
+};
+
+// All results, by all computing threads.
+template <class T>
+__device__ __forceinline__ void receive_all(const Results<T>& results, int count, T* to) {
+  constexpr int kAtOnce = 4, kStep = kComputing * kFour;
+#pragma unroll 1
+  for (int first = static_cast<int>(threadIdx.x) * kFour; first < count; first += kAtOnce * kStep) {
+    uint2 four[kAtOnce];
+    results.load(first, kStep, count, four);
+#pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
-      if (first + i * kStep < count) {
-        store_pack(to + first + i * kStep, results_of<T>(low[i], high[i]));
+      if (i == 0 || first + i * kStep < count) {
+        *reinterpret_cast<uint2*>(to + first + i * kStep) = four[i];
       }
     }
   }
 }
 
-__device__ __forceinline__ std::uint32_t load_word(const std::uint32_t* from) {
-  std::uint32_t word;
-  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];\n" : "=r"(word) : "l"(from) : "memory");
-  return word;
+// Sixteen bytes that are read and written whole.
+__device__ __forceinline__ void send_whole(uint4* to, const uint4& words) {
+  const std::uint64_t low = std::uint64_t{words.y} << 32 | words.x;
+  const std::uint64_t high = std::uint64_t{words.w} << 32 | words.z;
+  asm volatile(
+      "{\n.reg .b128 all;\nmov.b128 all, {%1, %2};\n"
+      "st.relaxed.gpu.global.b128 [%0], all;\n}\n" ::"l"(to),
+      "l"(low), "l"(high)
+      : "memory");
 }
-
-__device__ __forceinline__ bool is_of(std::uint32_t phase, std::uint32_t word) {
-  return word >> 16 == (phase & 0xFFFFu);
-}
-
-template <class T>
-__device__ __forceinline__ T result_of(std::uint32_t word) {
-  const auto bits = static_cast<std::uint16_t>(word);
-  T value;
-  memcpy(&value, &bits, sizeof value);
-  return value;
-}
-
-// One result, when it is there.
-template <class T>
-__device__ __forceinline__ T receive(const std::uint32_t* from, std::uint32_t phase) {
-  std::uint32_t word;
-  do {
-    word = load_word(from);
-  } while (!is_of(phase, word));
-  return result_of<T>(word);
+__device__ __forceinline__ uint4 load_whole(const uint4* from) {
+  std::uint64_t low, high;
+  asm volatile(
+      "{\n.reg .b128 all;\nld.relaxed.gpu.global.b128 all, [%2];\n"
+      "mov.b128 {%0, %1}, all;\n}\n"
+      : "=l"(low), "=l"(high)
+      : "l"(from)
+      : "memory");
+  return {static_cast<std::uint32_t>(low), static_cast<std::uint32_t>(low >> 32),
+          static_cast<std::uint32_t>(high), static_cast<std::uint32_t>(high >> 32)};
 }
 
 }  // namespace bloomery::resident

@@ -91,18 +91,35 @@ struct Row {
     return token == banned ? kBanned : x;
   }
 
-  // f(token, logit, logit with penalty and bias)
+  // f(token, logit, logit with penalty and bias). Several packs of a thread are on their way at a
+  // time: one block has to hide the latency of memory by itself.
   template <class Function>
   __device__ __forceinline__ void for_each(Function&& f) const {
-    for (int first = threadIdx.x * kPack; first < vocabulary; first += kThreads * kPack) {
-      const Pack<T, kPack> pack = load_pack<kPack>(logits + first);
-      const std::uint32_t bits = occurred != nullptr ? occurred[first / 32] >> first % 32 : 0;
+    constexpr int kAtOnce = 4, kStep = kThreads * kPack;
+    for (int begin = threadIdx.x * kPack; begin < vocabulary; begin += kAtOnce * kStep) {
+      Pack<T, kPack> packs[kAtOnce];
 #pragma unroll
-      for (int j = 0; j < kPack; ++j) {
-        if (first + j < vocabulary) {
-          const float logit = to_float(pack[j]);
-          f(first + j, logit, adjusted(first + j, logit, (bits >> j & 1) != 0));
+      for (int i = 0; i < kAtOnce; ++i) {
+        if (begin + i * kStep < vocabulary) {
+          packs[i] = load_pack<kPack>(logits + begin + i * kStep);
         }
+      }
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        if (begin + i * kStep < vocabulary) {
+          take(begin + i * kStep, packs[i], f);
+        }
+      }
+    }
+  }
+  template <class Function>
+  __device__ __forceinline__ void take(int first, const Pack<T, kPack>& pack, Function&& f) const {
+    const std::uint32_t bits = occurred != nullptr ? occurred[first / 32] >> first % 32 : 0;
+#pragma unroll
+    for (int j = 0; j < kPack; ++j) {
+      if (first + j < vocabulary) {
+        const float logit = to_float(pack[j]);
+        f(first + j, logit, adjusted(first + j, logit, (bits >> j & 1) != 0));
       }
     }
   }
