@@ -219,7 +219,7 @@ std::vector<Bytes> take_steps(Rank& rank) {
     }
   }
   for (const FlatShard& shard : rank.optimizer().shards()) {
-    found.push_back(to_bytes(rank.stream(), shard.master));
+    found.push_back(to_bytes(rank.stream(), weights_of(shard, rank.stream())));
     found.push_back(to_bytes(rank.stream(), shard.moment2));
   }
   return found;
