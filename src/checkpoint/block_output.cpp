@@ -61,8 +61,9 @@ void BlockOutput::write(std::uint64_t offset, std::span<const std::byte> block, 
       throw_failure("write", path_, size_ - offset - done);
     }
     done += static_cast<std::size_t>(count);
-    if (done < size && done % kAlignment != 0 && direct) {  // only where room or a limit ends
-      done -= done % kAlignment;
+    if (done < size && done % kAlignment != 0 && direct) {  // only where room or a limit ends:
+      set_direct(false);                                    // the next call says which
+      direct = false;
     }
   }
   if (!direct) {  // starts the disk now, so that sync() finds little left to wait for
