@@ -328,7 +328,8 @@ __device__ __forceinline__ void put_splits_together(const Attention& p, const Pl
     return;
   }
   const int c = static_cast<int>(threadIdx.x);
-  uint4* const partials = places.partials + unit.head * places.splits * kHeadDim + c;
+  uint4* const partials =
+      static_cast<uint4*>(places.partials) + unit.head * places.splits * kHeadDim + c;
   if (unit.split > 0) {
     return send_whole(partials + unit.split * kHeadDim,
                       {__float_as_uint(all.sum), __float_as_uint(all.maximum),

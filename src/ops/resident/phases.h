@@ -3,8 +3,6 @@
 // until all blocks have met.
 #pragma once
 
-#include <vector_types.h>
-
 #include <cstdint>
 
 #include "ops/activation/activation_kind.h"
@@ -46,7 +44,7 @@ struct Places {
   float magnitude = 1;
   bool interleaved = false;
   int splits = 1;
-  uint4* partials = nullptr;  // [rows, heads, splits, head_dim]: sum, maximum, total, phase
+  void* partials = nullptr;  // uint4 [rows, heads, splits, head_dim]: sum, maximum, total, phase
 
   bool operator==(const Places&) const = default;
 };

@@ -342,7 +342,7 @@ void ResidentSteps::divide_keys(resident::Places& places) {
     partials_ = Tensor::zeros(copies_, DType::uint8, {bytes});
     copies_.synchronize();
   }
-  places.partials = static_cast<uint4*>(partials_.data());
+  places.partials = partials_.data();
 }
 
 // The place of such a table on the device; null when there is no room.
