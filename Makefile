@@ -49,7 +49,8 @@ check:
 
 test: TARGETS = all
 test: check $(PRESET)
-	ctest --test-dir build/$(PRESET) -L fast --output-on-failure --parallel $(JOBS)
+	@ctest --test-dir build/$(PRESET) -L fast --output-on-failure --parallel $(JOBS); \
+	  status=$$?; tools/skipped_tests build/$(PRESET); exit $$status
 
 test-long: packages headers
 	tools/test_long
