@@ -4,6 +4,7 @@
 
 #include "data/indexed_corpus.h"
 #include "data/input/byte_source.h"
+#include "data/input/file_kind.h"
 #include "data/input/json_line.h"
 #include "data/input/line_format.h"
 #include "data/input/line_reader.h"
@@ -27,6 +28,7 @@ std::string read_text(const std::string& path) {
   while (const std::size_t count = source->read(buffer)) {
     text.append(buffer.data(), count);
   }
+  check_is_text(path, std::string_view(text).substr(0, kHeadBytes), LineFormat::text);
   const std::size_t valid = valid_utf8_prefix(text);
   check(valid == text.size(), path, ": byte ", valid, " is not valid UTF-8");
   return text;

@@ -56,7 +56,7 @@ Compression recognise_compression(std::string_view head);
 // off data is an Error that names the file.
 std::unique_ptr<ByteSource> decompressed(std::unique_ptr<FileSource> from);
 
-// All of a file, decompressed, without the mark of byte order that some texts begin with.
+// All of a file of text, decompressed, without the mark of byte order that some texts begin with.
 std::string read_decompressed(const std::string& path);
 
 }  // namespace bloomery

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <vector>
 
+#include "data/input/file_kind.h"
+
 namespace bloomery {
 namespace {
 
@@ -111,6 +113,7 @@ std::string read_decompressed(const std::string& path) {
   while (const std::size_t count = source->read(buffer)) {
     bytes.append(buffer.data(), count);
   }
+  check_is_text(path, std::string_view(bytes).substr(0, kHeadBytes), LineFormat::text);
   if (bytes.starts_with("\xEF\xBB\xBF")) {
     bytes.erase(0, 3);
   }

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "data/input/file_kind.h"
 
 namespace bloomery {
 namespace {
@@ -129,6 +130,7 @@ bool LineReader::next(LineChunk& chunk) {
     }
     chunk.file = options_.first_file + file_ - 1;
     chunk.first_of_file = first_;
+    if (first_) check_is_text(files_[file_ - 1], chunk.bytes(), options_.format);
     first_ = false;
     std::size_t whole = ended_ ? chunk.used : end_of_last_line(chunk.bytes());
     while (whole == 0 && !ended_ && chunk.used <= options_.max_line_bytes) {

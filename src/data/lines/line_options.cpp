@@ -11,7 +11,9 @@ void describe_lines(OptionTable& t, LineOptions& o, const std::string& keys) {
   t.section("input");
   t.add("input", o.input,
         "Files and patterns ('data/*.jsonl.gz'), in this order; - is standard input. gzip, xz and "
-        "zstd are recognised by content.")
+        "zstd are recognised by content; what is no UTF-8 text (UTF-16, CSV, Parquet, bzip2, "
+        "archives) "
+        "is refused with the way to convert it.")
       .required();
   t.add(
       "input-format", o.input_format,

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "data/input/file_kind.h"
 #include "data/input/input_files.h"
 
 namespace bloomery {
@@ -14,7 +15,9 @@ LineRun::LineRun(const LineOptions& options, const LineCaller& caller,
       caller_(caller),
       files_(std::move(files)),
       total_bytes_(total_bytes(files_)),
-      progress_(caller.messages, {caller.terminal, options.log_interval, total_bytes_}) {}
+      progress_(caller.messages, {caller.terminal, options.log_interval, total_bytes_}) {
+  check_are_text(files_, options.input_format);
+}
 
 LineReaderOptions LineRun::reader_options() const {
   return {.max_line_bytes = static_cast<std::size_t>(options_.max_document_bytes),
