@@ -17,6 +17,7 @@ namespace bloomery {
 
 struct HttpLimits {
   std::size_t body_bytes = std::size_t{4} << 20;
+  std::size_t all_bodies_bytes = std::size_t{1} << 30;  // of requests that are not answered yet
   std::size_t header_bytes = std::size_t{32} << 10;
   unsigned connections = 256;
   std::chrono::milliseconds header_time{10'000}, body_time{30'000};
@@ -72,6 +73,10 @@ class HttpServer {
   // Waits until all answers were sent, or the time is over; then ends every connection.
   virtual void stop(std::chrono::milliseconds patience) = 0;
 };
+
+// An Error where nobody can listen at the port now, such as where another server does: for who
+// wants to know it before a long start.
+void require_free_port(const std::string& address, int port);
 
 // Listens at once. `address` is a name or number, port 0 any that is free. An Error says what is in
 // the way, such as another server there.

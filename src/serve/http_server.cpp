@@ -1,13 +1,16 @@
 #include <arpa/inet.h>
 #include <netdb.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <condition_variable>
 #include <cstring>
 #include <set>
 #include <thread>
 
 #include "base/error.h"
+#include "serve/api_error.h"
 #include "serve/connection_watch.h"
 #include "serve/http.h"
 #include "serve/http_library.h"
@@ -28,6 +31,7 @@ struct Front {
   std::mutex mutex;
   std::condition_variable changed;
   std::set<Exchange*> open;
+  std::atomic<std::size_t> body_bytes = 0;  // of those
 
   Front(const HttpLimits& l, HttpServer::Handler h) : limits(l), handler(std::move(h)) {}
 };
@@ -65,21 +69,24 @@ class Exchange final : public HttpExchange, public std::enable_shared_from_this<
   // forgotten: most clients listen only when they have said all.
   void append(const char* data, std::size_t size) {
     too_large_ = too_large_ || size > front_.limits.body_bytes - request_.body.size();
-    if (!too_large_) {
+    too_many_ = too_many_ || front_.body_bytes + size > front_.limits.all_bodies_bytes;
+    if (!too_large_ && !too_many_) {
       request_.body.append(data, size);
+      front_.body_bytes += size;
     }
   }
   MHD_Result refuse_size() {
-    respond({.status = 413,
-             .body = concat(R"({"error":{"message":"the request has more than )",
-                            front_.limits.body_bytes,
-                            R"( bytes","type":"invalid_request_error","param":null,"code":null}})"),
-             .headers = {{"Connection", "close"}}});
+    const ApiError error =
+        too_large_
+            ? ApiError(413,
+                       concat("the request has more than ", front_.limits.body_bytes, " bytes"))
+            : ApiError(503, "the requests in flight have too many bytes; try again in a moment");
+    respond({.status = error.status, .body = error.json(), .headers = {{"Connection", "close"}}});
     return queue();
   }
   // All of the request is here; called again after the connection was suspended.
   MHD_Result complete() {
-    if (too_large_) {
+    if (too_large_ || too_many_) {
       return refuse_size();
     }
     if (!handled_) {
@@ -97,15 +104,18 @@ class Exchange final : public HttpExchange, public std::enable_shared_from_this<
     }
     return queue();
   }
-  // The connection is done with this exchange.
+  // The connection is done with this exchange. The body, which may hold the exchange, ends here.
   void finished() {
+    std::shared_ptr<HttpBody> body;
     {
       const std::lock_guard lock(mutex_);
       left_ = true;
       suspended_ = false;
+      body = std::move(body_);
     }
     front_.watch.expect(connection_, Clock::now() + front_.limits.header_time +
                                          std::chrono::seconds(front_.limits.idle_seconds));
+    front_.body_bytes -= request_.body.size();
     const std::lock_guard lock(front_.mutex);
     front_.open.erase(this);
     front_.changed.notify_all();
@@ -119,6 +129,9 @@ class Exchange final : public HttpExchange, public std::enable_shared_from_this<
   }
   void stream(std::string type, std::shared_ptr<HttpBody> body) override {
     const std::lock_guard lock(mutex_);
+    if (left_) {
+      return;  // finished() may have come already, and nobody else lets the body go
+    }
     response_.type = std::move(type);
     body_ = std::move(body);
     answered_ = true;
@@ -209,7 +222,7 @@ class Exchange final : public HttpExchange, public std::enable_shared_from_this<
 
   Front& front_;
   MHD_Connection* connection_;
-  bool too_large_ = false, handled_ = false;
+  bool too_large_ = false, too_many_ = false, handled_ = false;
 
   std::mutex mutex_;
   bool suspended_ = false, answered_ = false;
@@ -283,6 +296,12 @@ struct Address {
   }
 };
 
+void require_listening(bool listening, const std::string& name, int port) {
+  const int reason = errno;
+  check(listening, "cannot listen at ", name, " port ", port, ": ", std::strerror(reason),
+        reason == EADDRINUSE ? "; another program has the port: give another --port" : "");
+}
+
 constexpr std::chrono::seconds kLastWait{5};
 
 class Server final : public HttpServer {
@@ -296,12 +315,11 @@ class Server final : public HttpServer {
         flags, 0, nullptr, nullptr, on_request, &front_,
         // The logger first, so that it holds for the others.
         MHD_OPTION_EXTERNAL_LOGGER, say_nothing, nullptr, MHD_OPTION_SOCK_ADDR, &address.storage,
-        MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u, MHD_OPTION_CONNECTION_LIMIT, limits.connections,
-        MHD_OPTION_CONNECTION_TIMEOUT, limits.idle_seconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        limits.header_bytes, MHD_OPTION_NOTIFY_COMPLETED, on_completed, nullptr,
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, &front_, MHD_OPTION_END);
-    check(daemon_ != nullptr, "cannot listen at ", name, " port ", port, ": ", std::strerror(errno),
-          "; another program may have the port: give another --port");
+        MHD_OPTION_CONNECTION_LIMIT, limits.connections, MHD_OPTION_CONNECTION_TIMEOUT,
+        limits.idle_seconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT, limits.header_bytes,
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, nullptr, MHD_OPTION_NOTIFY_CONNECTION,
+        on_connection, &front_, MHD_OPTION_END);
+    require_listening(daemon_ != nullptr, name, port);
   }
   ~Server() override { stop(std::chrono::milliseconds(0)); }
 
@@ -343,6 +361,21 @@ class Server final : public HttpServer {
 };
 
 }  // namespace
+
+void require_free_port(const std::string& name, int port) {
+  const Address address(name, port);
+  const int probe = socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int on = 1;  // as the library: connections of an earlier server that linger are no obstacle
+  setsockopt(probe, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  const auto size =
+      static_cast<socklen_t>(address.ipv6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in));
+  const bool free = bind(probe, reinterpret_cast<const sockaddr*>(&address.storage), size) == 0 &&
+                    listen(probe, 1) == 0;
+  const int reason = errno;
+  ::close(probe);
+  errno = reason;
+  require_listening(free, name, port);
+}
 
 std::unique_ptr<HttpServer> make_http_server(const std::string& address, int port,
                                              const HttpLimits& limits,

@@ -5,7 +5,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <mutex>
 #include <thread>
+#include <utility>
 
 namespace bloomery {
 namespace {
@@ -117,6 +120,58 @@ TEST(HttpServer, AnswersMayComeLaterAndInPieces) {
   }
 }
 
+// A body holds its exchange, which holds the body: the server lets both go, whether the client
+// heard all of it, left in the middle, or left before there was any.
+TEST(HttpServer, AnswersThatAreOverAreForgotten) {
+  struct Body : HttpBody {
+    Body(std::shared_ptr<HttpExchange> e, bool whole) : exchange(std::move(e)), ends(whole) {}
+    State read(std::string& out) override {
+      out += given ? "" : "text";
+      return std::exchange(given, true) ? (ends ? State::end : State::wait) : State::more;
+    }
+    std::shared_ptr<HttpExchange> exchange;
+    bool ends, given = false;
+  };
+  std::mutex mutex;
+  std::vector<std::weak_ptr<HttpExchange>> exchanges;
+  std::shared_ptr<HttpExchange> late;
+  const auto server = serve([&](const std::shared_ptr<HttpExchange>& exchange) {
+    const std::lock_guard lock(mutex);
+    exchanges.push_back(exchange);
+    if (exchanges.size() == 3) {
+      late = exchange;
+    } else {
+      exchange->stream("text/plain", std::make_shared<Body>(exchange, exchanges.size() == 1));
+    }
+  });
+  const auto forgotten = [&](std::size_t came, std::size_t count) {
+    const std::lock_guard lock(mutex);
+    return exchanges.size() == came &&
+           std::count_if(exchanges.begin(), exchanges.end(), [](const auto& exchange) {
+             return exchange.expired();
+           }) == static_cast<std::ptrdiff_t>(count);
+  };
+  {
+    Client hears(server->port());
+    hears.say(kGet);
+    EXPECT_NE(hears.hear().find("text"), std::string::npos);
+  }
+  {
+    Client leaves(server->port());
+    leaves.say(kGet);
+    EXPECT_NE(leaves.hear("text").find("text"), std::string::npos);
+  }
+  {
+    Client early(server->port());
+    early.say(kGet);
+    ASSERT_TRUE(soon([&] { return forgotten(3, 2); }));
+  }
+  ASSERT_TRUE(soon([&] { return late->left(); }));
+  late->stream("text/plain", std::make_shared<Body>(late, true));
+  late.reset();
+  EXPECT_TRUE(soon([&] { return forgotten(3, 3); }));
+}
+
 // The library itself would not notice it, since the connection is suspended.
 TEST(HttpServer, ClientsThatLeaveAreNoticed) {
   std::shared_ptr<HttpExchange> held;
@@ -162,6 +217,36 @@ TEST(HttpServer, LargeRequestsAreRefused) {
   EXPECT_EQ(count, 0);
 }
 
+TEST(HttpServer, BodiesInFlightAreBounded) {
+  std::shared_ptr<HttpExchange> held;
+  std::atomic<bool> arrived = false;
+  const auto server = serve(
+      [&](const std::shared_ptr<HttpExchange>& exchange) {
+        if (!arrived) {
+          held = exchange;
+          arrived = true;
+        } else {
+          exchange->respond({.body = "ok"});
+        }
+      },
+      {.body_bytes = 1000, .all_bodies_bytes = 1500});
+  const std::string post =
+      "POST /x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 1000\r\n\r\n" +
+      std::string(1000, 'x');
+  const auto answer = [&] {
+    Client client(server->port());
+    client.say(post);
+    return client.hear();
+  };
+  Client first(server->port());
+  first.say(post);
+  ASSERT_TRUE(soon([&] { return arrived.load(); }));
+  EXPECT_EQ(answer().rfind("HTTP/1.1 503", 0), 0u);
+  held->respond({.body = "first"});
+  EXPECT_TRUE(first.hear().ends_with("first"));
+  EXPECT_TRUE(soon([&] { return answer().ends_with("ok"); }));
+}
+
 TEST(HttpServer, EndsWithRequestsThatNobodyAnswers) {
   std::atomic<bool> arrived = false;
   auto server = serve([&](const std::shared_ptr<HttpExchange>&) { arrived = true; });
@@ -175,6 +260,29 @@ TEST(HttpServer, EndsWithRequestsThatNobodyAnswers) {
 TEST(HttpServer, SaysWhenItCannotListen) {
   const auto server = serve([](const std::shared_ptr<HttpExchange>&) {});
   EXPECT_THROW(make_http_server("no.such.host.invalid", 0, {}, {}), std::runtime_error);
+  for (const bool before : {true, false}) {
+    try {
+      before ? require_free_port("127.0.0.1", server->port())
+             : static_cast<void>(make_http_server("127.0.0.1", server->port(), {}, {}));
+      ADD_FAILURE() << "two servers listen at one port";
+    } catch (const std::runtime_error& error) {
+      EXPECT_NE(std::string(error.what()).find("already in use"), std::string::npos)
+          << error.what();
+    }
+  }
+}
+
+// Its connections linger (TIME_WAIT), which is no obstacle.
+TEST(HttpServer, AnotherOneFollowsAtTheSamePort) {
+  const auto answer = [](const std::shared_ptr<HttpExchange>& exchange) { exchange->respond({}); };
+  auto server = serve(answer);
+  const int port = server->port();
+  Client client(port);
+  client.say(kGet);
+  client.hear();
+  server.reset();
+  EXPECT_NO_THROW(require_free_port("127.0.0.1", port));
+  EXPECT_NO_THROW(make_http_server("127.0.0.1", port, {}, answer));
 }
 
 }  // namespace
