@@ -5,23 +5,70 @@
 namespace bloomery {
 namespace {
 
-constexpr int kDeepest = 32;
+constexpr std::size_t kDeepest = 32, kMostKeys = 1024, kMostValues = std::size_t{1} << 17;
 
 [[noreturn]] void refuse(const char* name, const std::string& what) {
   throw ApiError(400, concat(name, " ", what), name);
 }
 
+// What a body has, counted before anything is made of it. Numbers do not count, since a prompt may
+// have a million token ids; the keys of an object do, since each is looked for among those before.
+class RequestBudget final : public nlohmann::json_sax<Json> {
+ public:
+  bool null() override { return value(); }
+  bool boolean(bool) override { return value(); }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return value(); }
+  bool binary(binary_t&) override { return value(); }
+  bool key(string_t&) override {
+    if (++keys_.back() > kMostKeys) {
+      throw ApiError(400, concat("an object of the request has more than ", kMostKeys, " keys"));
+    }
+    return true;
+  }
+  bool start_object(std::size_t) override { return open(); }
+  bool start_array(std::size_t) override { return open(); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  // What is no JSON is said by who parses it.
+  bool parse_error(std::size_t, const std::string&, const Json::exception&) override {
+    return false;
+  }
+
+ private:
+  bool value() {
+    if (++values_ > kMostValues) {
+      throw ApiError(400,
+                     concat("the request has more than ", kMostValues, " values besides numbers"));
+    }
+    return true;
+  }
+  bool open() {
+    if (keys_.size() == kDeepest) {
+      throw ApiError(400, concat("the request is nested more than ", kDeepest, " levels deep"));
+    }
+    keys_.push_back(0);
+    return value();
+  }
+  bool close() {
+    keys_.pop_back();
+    return true;
+  }
+
+  std::vector<std::size_t> keys_;  // of each list or object that is open
+  std::size_t values_ = 0;
+};
+
 }  // namespace
 
 Json parse_request(std::string_view body) {
+  RequestBudget budget;
+  Json::sax_parse(body, &budget);
   Json request;
   try {
-    request = Json::parse(body, [](int depth, Json::parse_event_t, Json&) {
-      if (depth > kDeepest) {
-        throw ApiError(400, concat("the request is nested more than ", kDeepest, " levels deep"));
-      }
-      return true;
-    });
+    request = Json::parse(body);
   } catch (const nlohmann::json::exception& error) {
     throw ApiError(400, concat("the request is no valid JSON: ", error.what()));
   }

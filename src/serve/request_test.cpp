@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "serve/api_error.h"
 #include "serve/megatron_request.h"
 #include "serve/text_request.h"
@@ -121,6 +123,29 @@ TEST(TextRequest, BoundsAreKept) {
     deep += '[';
   }
   EXPECT_NE(complaint(deep).find("deep"), std::string::npos);
+}
+
+// Bodies of megabytes: what is refused is refused at once, what is taken takes no longer for being
+// one list.
+TEST(TextRequest, ReadingTakesLinearTime) {
+  const auto body = [](int count, const auto& element) {
+    std::string list;
+    for (int i = 0; i < count; ++i) {
+      list += (i > 0 ? "," : "") + element(i);
+    }
+    return list;
+  };
+  const auto empty = [](int) { return std::string("{}"); };
+  const auto pair = [](int i) { return concat("\"", i, "\":0"); };
+  const auto number = [](int i) { return std::to_string(i % 1000); };
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_NE(complaint(R"({"prompt":"a","x":[)" + body(1'300'000, empty) + "]}").find("values"),
+            std::string::npos);
+  EXPECT_NE(complaint(R"({"prompt":"a","x":{)" + body(400'000, pair) + "}}").find("keys"),
+            std::string::npos);
+  EXPECT_EQ(complaint(R"({"prompt":"a","x":[)" + body(100'000, empty) + "]}"), "");
+  EXPECT_EQ(complaint(R"({"prompt":[)" + body(1'000'000, number) + "]}"), "");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(4));
 }
 
 TEST(MegatronRequest, SaysItInMegatronsWords) {
