@@ -24,6 +24,7 @@ class ModelRanks {
   ModelRanks() = default;  // alone
   ModelRanks(const StartFacts& facts, RankProcess& process) : facts_(facts), process_(&process) {}
 
+  bool is_first() const { return facts_.rank == 0; }
   // Loads the model and calls `body`, on the first rank with the first rank's part, whose decoders
   // are those of the whole model. An Error on any rank ends all.
   int with_first(const ModelChoice& model, const RankChoice& choice,

@@ -46,31 +46,36 @@ void describe(OptionTable& t, ServeCommand& o) {
   t.add("served-model-name", o.name, "What clients call the model; its folder's name by default.");
   t.add("chat-template", o.chat_template, "A Jinja file instead of the model's own chat template.");
   t.section("limits");
-  t.add("max-sequences", o.num_sequences, "Texts made together.", between(1, 4096))
+  t.add("max-sequences", o.num_sequences,
+        "Maximum concurrent sequences: 256 on a GPU, 64 on a CPU by default.", between(1, 4096))
       .alias("max-num-seqs");
   t.add("max-length", o.max_length,
-        "Tokens of a prompt and its text; by default what the model was trained for, 8192 at most.",
+        "Maximum context length, prompt and new tokens; by default what the model was trained for, "
+        "8192 at most.",
         at_least(2))
       .alias("max-model-len");
-  t.add("cache-tokens", o.cache_tokens,
-        "Tokens of all texts together whose keys and values are kept, in pages of 64; a text takes "
-        "pages for what it asked for and waits until there are as many. 0: --max-sequences times "
-        "--max-length.",
-        at_least(0));
   t.add(
-      "prompt-piece", o.prompt_piece,
-      "Tokens of prompts that are computed between two steps of the others. 0: 2048 on a GPU, 512 "
-      "on a CPU.",
-      between(0, 1 << 20));
-  t.add("max-waiting", o.max_waiting, "Requests that wait; more are answered by 503.",
+      "cache-tokens", o.cache_tokens,
+      "Size of the KV cache in tokens, in pages of 64. A sequence waits until there are pages for "
+      "its prompt and max_tokens. By default what fits into --kv-cache-free-memory-fraction, up "
+      "to --max-sequences times --max-length.",
+      at_least(1));
+  t.add("kv-cache-free-memory-fraction", o.memory_fraction,
+        "Part of the memory that the weights leave free which the KV cache may take: 0.9 on a GPU, "
+        "0.25 on a CPU by default.",
+        {.minimum = 0, .maximum = 1, .minimum_allowed = false})
+      .alias("kv-cache-free-gpu-memory-fraction");
+  t.add("prompt-piece", o.prompt_piece,
+        "Prefill tokens per scheduler step. 0: 2048 on a GPU, 512 on a CPU.", between(0, 1 << 20));
+  t.add("max-waiting", o.max_waiting, "Maximum queued requests; more are answered by 503.",
         between(1, 1 << 20));
-  t.add("max-connections", o.connections, "Connections at a time.", between(1, 65536));
-  t.add("max-body-kib", o.body_kib, "Size of a request.", between(1, 1 << 20));
+  t.add("max-connections", o.connections, "Maximum concurrent connections.", between(1, 65536));
+  t.add("max-body-kib", o.body_kib, "Maximum size of a request.", between(1, 1 << 20));
   t.add("max-tokens-to-oom", o.max_tokens_to_oom,
-        "Of Megatron's PUT /api: prompts times their length at most.", at_least(1));
-  t.add("request-seconds", o.request_seconds, "Time for an answer.", above(0));
-  t.add("drain-seconds", o.drain_seconds,
-        "After SIGTERM: time for the answers that are being made.", at_least(0));
+        "Of Megatron's PUT /api: maximum number of prompts times their length.", at_least(1));
+  t.add("request-seconds", o.request_seconds, "Timeout of a request.", above(0));
+  t.add("drain-seconds", o.drain_seconds, "Time for requests in flight after SIGTERM.",
+        at_least(0));
   t.section("output");
   t.add("log-prompts", o.log_prompts, "Log what clients send.");
   describe(t, o.ranks);

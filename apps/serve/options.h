@@ -15,10 +15,11 @@ struct ServeCommand {
   std::string api_key, api_key_file;
   bool insecure = false;
   std::string name, chat_template;
-  std::int64_t num_sequences = 16, prompt_piece = 0, max_waiting = 64;
+  std::int64_t prompt_piece = 0, max_waiting = 4096;
   std::optional<std::int64_t> max_length;
-  std::int64_t cache_tokens = 0;
-  std::int64_t connections = 256, body_kib = 4096;
+  std::optional<std::int64_t> num_sequences, cache_tokens;  // none: see engine_room.h
+  std::optional<double> memory_fraction;
+  std::int64_t connections = 4096, body_kib = 4096;
   double request_seconds = 600, drain_seconds = 30;
   std::int64_t max_tokens_to_oom = 12000;
   bool log_prompts = false;

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "apps/common/command_line.h"
+#include "apps/serve/engine_room.h"
 #include "apps/serve/options.h"
 #include "base/stop_signals.h"
 #include "comm/world.h"
@@ -13,29 +14,6 @@ namespace {
 std::string shown_address(const ServeCommand& command, int port) {
   const bool ipv6 = command.host.find(':') != std::string::npos;
   return concat("http://", ipv6 ? "[" : "", command.host, ipv6 ? "]" : "", ":", port);
-}
-
-std::int64_t prompt_piece(const ServeCommand& command, const Stream& stream) {
-  return command.prompt_piece > 0 ? command.prompt_piece : stream.on_cuda() ? 2048 : 512;
-}
-
-// One token, so that memory that is not there is missed before anybody asks.
-void warm_up(Engine& engine) {
-  struct Listener final : EngineListener {
-    bool wanted() const override { return true; }
-    void on_token(std::int64_t, const ScoredToken&, const std::string&) override {}
-    void on_end(std::int64_t, Finish, const std::string&) override {}
-    void on_dropped() override {}
-    void on_failure(const std::string& message) override { failure = message; }
-    std::string failure;
-  };
-  const auto listener = std::make_shared<Listener>();
-  engine.submit({.prompt = {0}, .max_tokens = 1}, listener);
-  while (engine.step()) {
-  }
-  check(listener->failure.empty(), listener->failure, "; the cache has room for ",
-        engine.num_pages() * kCachePage,
-        " tokens: --cache-tokens, or --max-sequences and --max-length, make it smaller");
 }
 
 // Waits for a signal, or for the end of another rank, then lets the engine finish, for as long as
@@ -77,14 +55,10 @@ void serve_model(const ServeCommand& command, LoadedModel& model, std::ostream& 
   const std::string name = served_name(command);
   const ServedModel served(model, name, command.chat_template);
   Engine engine(model.model(), model.stream(), model.mesh(), model.tokenizer(),
-                {.num_sequences = command.num_sequences,
-                 .capacity = text_capacity(model, command.max_length),
-                 .cache_tokens = command.cache_tokens,
-                 .prompt_piece = prompt_piece(command, model.stream()),
-                 .max_waiting = command.max_waiting,
-                 .drain_seconds = command.drain_seconds});
-  warm_up(engine);
-  Service service(served, model, engine, command.service());
+                engine_options(command, model));
+  // Memory that is not there is missed before anybody asks.
+  run_prompts(engine, {{.prompt = {0}, .max_tokens = 1}});
+  Service service(served, engine, command.service());
   const auto server = make_http_server(
       command.host, static_cast<int>(command.port), command.limits(),
       [&](const std::shared_ptr<HttpExchange>& exchange) { service.handle(exchange); });
@@ -111,6 +85,9 @@ int run_serve(const Arguments& arguments, const ModelRanks& ranks, std::ostream&
                     "/metrics, and has a page to\ntalk to the model at /.\n",
                     [&] { return contradictions(command); })) {
     return 0;
+  }
+  if (ranks.is_first()) {
+    require_free_port(command.host, static_cast<int>(command.port));
   }
   const StopSignals signals("no more requests; ends when those in work are answered");
   return ranks.with_first(command.model, command.ranks, [&](LoadedModel& model) {

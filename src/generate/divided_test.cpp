@@ -175,6 +175,11 @@ struct Answer : EngineListener {
     ids[sample].push_back(token.token);
   }
   void on_end(std::int64_t, Finish, const std::string&) override {}
+  void on_beams(std::vector<Generation> found) override {
+    for (const Generation& beam : found) {
+      ids[beam.sample] = beam.ids;
+    }
+  }
   void on_dropped() override {}
   void on_failure(const std::string& message) override { failure = message; }
 
@@ -197,10 +202,11 @@ std::vector<std::shared_ptr<Answer>> served(RandomGpt& gpt, const Tokenizer& tok
     EXPECT_EQ(engine.submit({.prompt = prompt,
                              .max_tokens = 5 + 3 * i,
                              .prompt_number = i,
-                             .num_samples = 1 + i % 3,
+                             .num_samples = i == 5 ? 1 : 1 + i % 3,
                              .sampling = {.temperature = 0.9, .top_k = 30},
                              .num_alternatives = i % 2,
-                             .score_prompt = i == 3},
+                             .score_prompt = i == 3,
+                             .num_beams = i == 5 ? 3 : 0},
                             answers.back()),
               Engine::Answer::accepted);
     if (i == 4) {  // the rest joins later
@@ -224,7 +230,7 @@ TEST_P(DividedTest, AnEngineAnswersAsOnOneRank) {
         EXPECT_EQ(found[i]->failure, "");
         EXPECT_EQ(found[i]->ids, expected[i]->ids) << ranks << " ranks, request " << i;
         ASSERT_EQ(found[i]->prompt.size(), expected[i]->prompt.size());
-        for (std::size_t k = 0; k < found[i]->prompt.size(); ++k) {
+        for (std::size_t k = 1; k < found[i]->prompt.size(); ++k) {
           EXPECT_NEAR(found[i]->prompt[k].log_probability, expected[i]->prompt[k].log_probability,
                       1e-4);
         }
@@ -267,29 +273,35 @@ TEST_P(DividedTest, AFailureOfTheFirstRankEndsAll) {
 // More tokens than a GPU computes ahead: then the first rank needs no other any more.
 TEST_P(DividedTest, AFailureOfAnotherRankEndsAllAndIsTold) {
   struct Breaker final : Answer {
-    void on_token(std::int64_t, const ScoredToken&, const std::string&) override {
-      other->abort("it ran out of luck");
+    bool wanted() const override {
+      if (++calls == 6) {
+        other->abort("it ran out of luck");
+      }
+      return true;
     }
+    mutable int calls = 0;
     HostGroup* other = nullptr;
   };
-  const auto answer = std::make_shared<Breaker>();
-  const std::string message = thrown<RankFailure>([&] {
-    run_ranks(2, [&](int rank, std::unique_ptr<Communicator> world) {
-      RandomGpt gpt(learned_gpt(), DType::fp32, device(), 0.3, std::move(world));
-      if (rank > 0) {
-        answer->other = &gpt.mesh.host();
+  for (const std::int64_t beams : {0, 2}) {
+    const auto answer = std::make_shared<Breaker>();
+    const std::string message = thrown<RankFailure>([&] {
+      run_ranks(2, [&](int rank, std::unique_ptr<Communicator> world) {
+        RandomGpt gpt(learned_gpt(), DType::fp32, device(), 0.3, std::move(world));
+        if (rank > 0) {
+          answer->other = &gpt.mesh.host();
+          gpt.mesh.host().barrier("ready");
+          return follow_decoders(gpt.model, gpt.stream, gpt.mesh);
+        }
         gpt.mesh.host().barrier("ready");
-        return follow_decoders(gpt.model, gpt.stream, gpt.mesh);
-      }
-      gpt.mesh.host().barrier("ready");
-      Engine engine(gpt.model, gpt.stream, gpt.mesh, *tokenizer_, {.capacity = 40});
-      engine.submit({.prompt = {1, 2}, .max_tokens = 38}, answer);
-      while (engine.step()) {
-      }
+        Engine engine(gpt.model, gpt.stream, gpt.mesh, *tokenizer_, {.capacity = 40});
+        engine.submit({.prompt = {1, 2}, .max_tokens = 38, .num_beams = beams}, answer);
+        while (engine.step()) {
+        }
+      });
     });
-  });
-  EXPECT_EQ(message, "rank 1 failed: it ran out of luck");
-  EXPECT_EQ(answer->failure, message);
+    EXPECT_EQ(message, "rank 1 failed: it ran out of luck");
+    EXPECT_EQ(answer->failure, message);
+  }
 }
 
 TEST(DecoderCall, ComesAsItWasTold) {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr const char* kNoTime = "the server ended before the answer was done";
 
-// Of a sample, for its prompt and all that may follow.
+// Of a sample or beam, for its prompt and all that may follow.
 std::int64_t pages_of_sample(const EngineRequest& request) {
   return cache_pages(std::ssize(request.prompt) + request.max_tokens);
 }
@@ -19,7 +19,7 @@ std::int64_t shared_pages(const EngineRequest& request) {
 }
 std::int64_t pages_of(const EngineRequest& request) {
   const std::int64_t shared = shared_pages(request);
-  return shared + request.num_samples * (pages_of_sample(request) - shared);
+  return shared + request.num_sequences() * (pages_of_sample(request) - shared);
 }
 
 }  // namespace
@@ -65,11 +65,15 @@ void Engine::check_request(const EngineRequest& r) const {
             r.max_tokens <= options_.capacity - length,
         "the prompt has ", length, " tokens and ", r.max_tokens,
         " are to follow, but there is room for ", options_.capacity, " together");
-  check(r.num_samples >= 1 && r.num_samples <= options_.num_sequences, r.num_samples,
-        " samples were asked for, from 1 to ", options_.num_sequences, " can be made");
-  check(pages_of(r) <= num_pages_, r.num_samples, " samples of ", length, " + ", r.max_tokens,
+  const char* const kind = r.num_beams > 0 ? " beams" : " samples";
+  check(r.num_samples >= 1 && r.num_beams >= 0 && r.num_sequences() <= options_.num_sequences,
+        r.num_sequences(), kind, " were asked for, from 1 to ", options_.num_sequences,
+        " can be made");
+  check(pages_of(r) <= num_pages_, r.num_sequences(), kind, " of ", length, " + ", r.max_tokens,
         " tokens take ", pages_of(r) * kCachePage, " places of the cache, which has ",
         num_pages_ * kCachePage);
+  check(r.num_beams == 0 || (r.max_tokens > 0 && !r.score_prompt),
+        "beams are searched for at least one new token, and score no prompt");
   check(r.num_alternatives >= 0 && r.num_alternatives <= TopTokens::kMost, r.num_alternatives,
         " alternatives were asked for, there can be up to ", TopTokens::kMost);
   for (const auto& [token, bias] : r.biases) {
@@ -105,19 +109,11 @@ Engine::Answer Engine::submit(std::vector<Submission> submissions) {
                         .slots = {},
                         .pages = {},
                         .scores = {},
-                        .num_going = samples});
+                        .num_going = samples,
+                        .beams = nullptr,
+                        .beam_slots = {}});
   }
   status_.waiting = std::ssize(waiting_);
-  arrived_.notify_one();
-  return Answer::accepted;
-}
-
-Engine::Answer Engine::submit_work(std::function<void()> work) {
-  const std::lock_guard lock(mutex_);
-  if (closed_ || std::ssize(works_) >= options_.max_waiting) {
-    return closed_ ? Answer::closed : Answer::busy;
-  }
-  works_.push_back(std::move(work));
   arrived_.notify_one();
   return Answer::accepted;
 }
@@ -147,7 +143,7 @@ void Engine::fail_waiting(const std::string& message) {
 
 void Engine::give_room(Asked& asked) {
   const std::int64_t each = pages_of_sample(asked.request), shared = shared_pages(asked.request);
-  for (std::int64_t i = 0; i < asked.request.num_samples; ++i) {
+  for (std::int64_t i = 0; i < asked.request.num_sequences(); ++i) {
     asked.slots.push_back(free_slots_.back());
     free_slots_.pop_back();
     if (i == 0) {
@@ -173,7 +169,7 @@ void Engine::accept() {
     }
     return gone;
   });
-  while (!waiting_.empty() && waiting_.front().request.num_samples <= std::ssize(free_slots_) &&
+  while (!waiting_.empty() && waiting_.front().request.num_sequences() <= std::ssize(free_slots_) &&
          pages_of(waiting_.front().request) <= pages_.num_free()) {
     give_room(asked_.emplace_back(std::move(waiting_.front())));
     waiting_.pop_front();
@@ -221,27 +217,19 @@ void Engine::fail(const std::string& message) {
 }
 
 bool Engine::step() {
-  std::function<void()> work;
-  {
-    const std::lock_guard lock(mutex_);
-    if (!works_.empty() && !drawn_->in_flight()) {
-      work = std::move(works_.front());
-      works_.pop_front();
-    }
-  }
   bool idle = false;
   try {
-    if (work) {
-      work();
-    }
     drop_unwanted();
     accept();
-    idle = asked_.empty() && !work;
-    if (prompt_waits() && !drawn_->in_flight()) {
-      compute_prompts();
+    idle = asked_.empty();
+    if (!drawn_->in_flight()) {
+      step_beams();
+      if (prompt_waits()) {
+        compute_prompts();
+      }
     }
     if (!drawn_->over()) {
-      for (const DrawnTokens::Token& drawn : drawn_->next(!prompt_waits())) {
+      for (const DrawnTokens::Token& drawn : drawn_->next(!prompt_waits() && !beams_run())) {
         take(drawn);
       }
     }
@@ -258,7 +246,11 @@ bool Engine::step() {
 }
 
 void Engine::show_status() {
-  status_.running = std::ssize(running_);
+  std::int64_t beams = 0;
+  for (const Asked& asked : asked_) {
+    beams += std::ssize(asked.beam_slots);
+  }
+  status_.running = std::ssize(running_) + beams;
   status_.pages_taken = pages_.num_pages() - pages_.num_free();
 }
 
@@ -272,10 +264,10 @@ void Engine::run() {
       continue;
     }
     std::unique_lock lock(mutex_);
-    if (closed_ && waiting_.empty() && works_.empty()) {
+    if (closed_ && waiting_.empty()) {
       return;
     }
-    arrived_.wait(lock, [&] { return closed_ || !waiting_.empty() || !works_.empty(); });
+    arrived_.wait(lock, [&] { return closed_ || !waiting_.empty(); });
   }
 }
 

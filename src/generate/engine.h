@@ -6,7 +6,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
-#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -15,6 +14,7 @@
 #include "generate/drawn_tokens.h"
 #include "generate/generator.h"
 #include "generate/page_pool.h"
+#include "generate/prompt_beams.h"
 #include "generate/stop_text.h"
 
 namespace bloomery {
@@ -40,11 +40,16 @@ struct EngineRequest {
   std::int64_t num_alternatives = 0;  // likeliest tokens beside each, at most TopTokens::kMost
   bool score_prompt = false;          // log-probabilities of the prompt's tokens are wanted
   bool forgets_prompt = false;        // it decides the first token only (DrawnTokens::Sequence)
+  // Beam search instead of samples, by so many beams, all of which are told at the end.
+  std::int64_t num_beams = 0;
+  double length_penalty = 1;
+
+  std::int64_t num_sequences() const { return num_beams > 0 ? num_beams : num_samples; }
 };
 
 struct ScoredToken {
   TokenId token = 0;
-  float log_probability = 0;        // as the model gives it
+  float log_probability = 0;        // as the model gives it; NaN: it has none
   std::vector<Drawn> alternatives;  // as many as asked for, best first
 };
 
@@ -53,13 +58,16 @@ class EngineListener {
  public:
   virtual ~EngineListener() = default;
   virtual bool wanted() const = 0;  // false: the engine drops the request soon
-  // All tokens of the prompt, if asked for, to keep; the first has no probability.
+  // All tokens of the prompt, if asked for, to keep.
   // NOLINTNEXTLINE(performance-unnecessary-value-param)
   virtual void on_prompt(std::vector<ScoredToken>) {}
   // `text`: what the token makes certain (StopText), perhaps nothing.
   virtual void on_token(std::int64_t sample, const ScoredToken& token, const std::string& text) = 0;
   // `text`: what was held back.
   virtual void on_end(std::int64_t sample, Finish finish, const std::string& text) = 0;
+  // The end of a beam search: best first, to keep.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param)
+  virtual void on_beams(std::vector<Generation>) {}
   // Nothing follows: it was no longer wanted, or the engine failed.
   virtual void on_dropped() = 0;
   virtual void on_failure(const std::string& message) = 0;
@@ -80,7 +88,8 @@ class Engine {
 
   const EngineOptions& options() const { return options_; }
   const EngineStatus& status() const { return status_; }
-  std::int64_t num_pages() const { return num_pages_; }  // of the cache
+  std::int64_t num_pages() const { return num_pages_; }                // of the cache
+  std::size_t page_bytes() { return decoder_.cache()->page_bytes(); }  // after the first step
 
   // From any thread. An Error says what is wrong with a request itself.
   enum class Answer { accepted, busy, closed };
@@ -90,9 +99,7 @@ class Engine {
     std::shared_ptr<EngineListener> listener;
   };
   Answer submit(std::vector<Submission> submissions);  // all or none
-  // Something else to do with the model, alone, between two steps.
-  Answer submit_work(std::function<void()> work);
-  void close();  // no more is accepted
+  void close();                                        // no more is accepted
 
   // On the thread that made the engine. One step; false: there was nothing to do. What fails is
   // told to those who asked; only of a rank that failed, which ends all, the RankFailure is thrown.
@@ -109,6 +116,8 @@ class Engine {
     std::int64_t computed = 0;                     // tokens of the prompt
     std::vector<ScoredToken> scores;               // of those
     std::int64_t num_going = 0;                    // samples
+    std::unique_ptr<PromptBeams> beams;            // null: samples, or the prompt is not computed
+    std::vector<std::int32_t> beam_slots;          // of the running beams
   };
   using AskedPlace = std::list<Asked>::iterator;
   struct Running {
@@ -127,7 +136,12 @@ class Engine {
   std::vector<AskedPlace> choose_pieces(std::vector<Decoder::Piece>& pieces);
   void score(Asked& asked, std::span<const float> logits, std::int64_t columns,
              std::span<const TokenId> piece);
-  void start(AskedPlace asked, std::int64_t logit_row, std::vector<DrawnTokens::Sequence>& joining);
+  void start(AskedPlace asked, const Tensor& logits, std::int64_t logit_row,
+             std::vector<DrawnTokens::Sequence>& joining);
+  void start_beams(AskedPlace asked, const Tensor& logits);
+  bool beams_run() const;
+  void step_beams();
+  void advance_beams(AskedPlace asked, const Tensor& logits);
   void take(const DrawnTokens::Token& drawn);
   void end(std::size_t number);
   void release(AskedPlace asked);
@@ -148,7 +162,6 @@ class Engine {
   std::mutex mutex_;  // of what other threads reach
   std::condition_variable arrived_;
   std::deque<Asked> waiting_;
-  std::deque<std::function<void()>> works_;
   bool closed_ = false;
   std::chrono::steady_clock::time_point closed_at_;
 

@@ -1,6 +1,7 @@
 // What a step of the engine computes: a piece of the prompts that wait, and a token of each
 // sequence.
 #include <algorithm>
+#include <cmath>
 
 #include "generate/engine.h"
 #include "ops/sampling/token_choice.h"
@@ -83,7 +84,7 @@ void Engine::compute_prompts() {
     asked.computed += count;
     status_.prompt_tokens += count;
     if (is_computed(asked.request, asked.computed)) {
-      start(chosen[i], scored ? first + count - 1 : first, joining);
+      start(chosen[i], logits, scored ? first + count - 1 : first, joining);
     }
   }
   if (!joining.empty()) {
@@ -97,7 +98,7 @@ void Engine::score(Asked& asked, std::span<const float> logits, std::int64_t col
   std::vector<ScoredToken>& scores = asked.scores;
   const std::vector<TokenId>& prompt = asked.request.prompt;
   if (scores.empty()) {
-    scores.push_back({.token = prompt[0], .alternatives = {}});
+    scores.push_back({.token = prompt[0], .log_probability = NAN, .alternatives = {}});
   }
   const std::size_t known = scores.size();
   const std::size_t count = std::min(piece.size(), prompt.size() - known);
@@ -114,10 +115,13 @@ void Engine::score(Asked& asked, std::span<const float> logits, std::int64_t col
   });
 }
 
-// The prompt is computed: its samples begin.
-void Engine::start(AskedPlace asked, std::int64_t logit_row,
+// The prompt is computed: its samples or beams begin.
+void Engine::start(AskedPlace asked, const Tensor& logits, std::int64_t logit_row,
                    std::vector<DrawnTokens::Sequence>& joining) {
   const EngineRequest& request = asked->request;
+  if (request.num_beams > 0) {
+    return start_beams(asked, logits.range(logit_row * logits.shape()[1], {1, logits.shape()[1]}));
+  }
   if (request.score_prompt) {
     asked->listener->on_prompt(std::move(asked->scores));
   }

@@ -34,11 +34,13 @@ class Listener : public EngineListener {
     samples[sample].text += text;
     samples[sample].finish = finish;
   }
+  void on_beams(std::vector<Generation> found) override { beams = std::move(found); }
   void on_dropped() override { dropped = true; }
   void on_failure(const std::string& message) override { failure = message; }
 
   std::map<std::int64_t, Sample> samples;
   std::vector<ScoredToken> prompt;
+  std::vector<Generation> beams;
   bool dropped = false;
   std::string failure;
   int leaves_after = -1;
@@ -183,12 +185,12 @@ TEST_P(EngineTest, WhoLeavesIsForgotten) {
   const EngineRequest other{.prompt = {9}, .max_tokens = 25, .sampling = {.seed = 5}};
   const auto stays = ask(*engine, other), waits = ask(*engine, long_one),
              never = ask(*engine, long_one);
-  never->leaves_after = 0;
+  never->leaves_after = 1;
   never->on_token(0, {}, "");
   for (int i = 0; i < 8; ++i) {
     engine->step();
   }
-  EXPECT_TRUE(leaves->dropped);
+  EXPECT_TRUE(leaves->dropped && never->dropped);
   EXPECT_LE(leaves->samples[0].ids.size(), 13u);
   while (engine->step()) {
   }
@@ -242,6 +244,90 @@ TEST_P(EngineTest, BiasesDecide) {
   EXPECT_EQ(std::count(never->samples[0].ids.begin(), never->samples[0].ids.end(), 17), 0);
 }
 
+// Beams come and go among samples, in a cache of few pages; both are what they are alone.
+TEST_P(EngineTest, BeamsAreSearchedBesideSamples) {
+  ModelOptions long_gpt = rotary_gpt();
+  long_gpt.positions.max_length = 256;
+  for (const ModelOptions& model : {learned_gpt(), long_gpt}) {
+    make_gpt(model);
+    const std::int64_t capacity = model.positions.max_length;
+    const auto engine = this->engine({.num_sequences = 7,
+                                      .capacity = capacity,
+                                      .cache_tokens = 12 * kCachePage,
+                                      .prompt_piece = 50});
+    std::vector<EngineRequest> requests;
+    std::vector<std::shared_ptr<Listener>> listeners;
+    for (std::size_t i = 0; i < 8; ++i) {
+      EngineRequest r = request(i);
+      if (i % 2 == 1) {
+        r.prompt = tokens(static_cast<std::size_t>(capacity) / 2 - i, i);
+        r.max_tokens = static_cast<std::int64_t>(3 + 2 * i);
+        r.sampling = {.repetition_penalty = i == 3 ? 1.3 : 1.0};
+        r.num_samples = 1;
+        r.num_beams = static_cast<std::int64_t>(i / 2 + 1);
+        r.length_penalty = i == 5 ? 0.5 : 1.0;
+      }
+      requests.push_back(r);
+      listeners.push_back(ask(*engine, r));
+    }
+    while (engine->step()) {
+    }
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      const EngineRequest& r = requests[i];
+      EXPECT_EQ(listeners[i]->failure, "");
+      if (r.num_beams == 0) {
+        expect_same(*listeners[i], r);
+        continue;
+      }
+      const GenerateOptions options{.max_new_tokens = r.max_tokens,
+                                    .sampling = r.sampling,
+                                    .num_beams = r.num_beams,
+                                    .length_penalty = r.length_penalty,
+                                    .stops = r.stops,
+                                    .ends = r.ends};
+      const std::vector<Generation> expected =
+          Generator(gpt_->model, gpt_->stream, gpt_->mesh, *tokenizer_, options)
+              .beams({0, 0, r.prompt}, r.num_beams);
+      ASSERT_EQ(listeners[i]->beams.size(), expected.size());
+      for (std::size_t k = 0; k < expected.size(); ++k) {
+        EXPECT_EQ(listeners[i]->beams[k].ids, expected[k].ids) << "request " << i << " beam " << k;
+        EXPECT_EQ(listeners[i]->beams[k].text, expected[k].text);
+        EXPECT_EQ(listeners[i]->beams[k].finish, expected[k].finish);
+        EXPECT_NEAR(listeners[i]->beams[k].score, expected[k].score, 1e-4);
+      }
+    }
+    EXPECT_EQ(engine->status().pages_taken, 0);
+    EXPECT_EQ(engine->status().running, 0);
+  }
+}
+
+// They hold nobody up, and end when nobody wants them or the time to drain is over.
+TEST_P(EngineTest, BeamsCanBeEnded) {
+  const auto engine =
+      this->engine({.num_sequences = 5, .capacity = 40, .max_waiting = 9, .drain_seconds = 0});
+  const EngineRequest beams{.prompt = {1, 2}, .max_tokens = 38, .num_beams = 4};
+  const auto leaves = ask(*engine, beams);
+  const EngineRequest other{.prompt = {9}, .max_tokens = 5};
+  const auto beside = ask(*engine, other);
+  for (int i = 0; i < 9; ++i) {
+    engine->step();
+  }
+  expect_same(*beside, other);
+  EXPECT_EQ(engine->status().running, 4);
+  EXPECT_TRUE(leaves->beams.empty());
+  leaves->leaves_after = 1;
+  leaves->on_token(0, {}, "");
+  engine->step();
+  EXPECT_TRUE(leaves->dropped);
+  EXPECT_EQ(engine->status().pages_taken, 0);
+  const auto drained = ask(*engine, beams);
+  engine->step();
+  engine->close();
+  engine->run();
+  EXPECT_NE(drained->failure, "");
+  EXPECT_TRUE(drained->beams.empty());
+}
+
 TEST_P(EngineTest, QueuesAreLimited) {
   const auto engine = this->engine({.num_sequences = 1, .capacity = 40, .max_waiting = 2});
   const EngineRequest one{.prompt = {1, 2}, .max_tokens = 3};
@@ -271,6 +357,8 @@ TEST_P(EngineTest, SaysWhatIsWrongWithARequest) {
   refused({.prompt = {1}, .max_tokens = 1, .biases = {{45, 1.0f}}});
   refused({.prompt = {1}, .max_tokens = 1, .stops = {""}});
   refused({.prompt = {1}, .max_tokens = 1, .num_alternatives = 21});
+  refused({.prompt = {1}, .max_tokens = 1, .num_beams = 3});
+  refused({.prompt = {1}, .max_tokens = 0, .num_beams = 2});
 }
 
 TEST_P(EngineTest, FailuresReachThoseWhoWait) {
@@ -278,10 +366,12 @@ TEST_P(EngineTest, FailuresReachThoseWhoWait) {
   Parameter& last = *gpt_->model.parameters().back();
   const std::vector<float> good = last.value.to_host<float>(gpt_->stream);
   gpt_->stream.fill(last.value.data(), 0xFF, last.value.bytes());
-  const auto failed = ask(*engine, {.prompt = {1, 2}, .max_tokens = 3});
-  while (engine->step()) {
+  for (const std::int64_t beams : {0, 2}) {
+    const auto failed = ask(*engine, {.prompt = {1, 2}, .max_tokens = 3, .num_beams = beams});
+    while (engine->step()) {
+    }
+    EXPECT_NE(failed->failure.find("not finite"), std::string::npos) << beams;
   }
-  EXPECT_NE(failed->failure.find("not finite"), std::string::npos);
   gpt_->stream.copy(last.value.data(), good.data(), last.value.bytes());
   gpt_->stream.synchronize();
   const EngineRequest request{.prompt = {1, 2}, .max_tokens = 3};
@@ -291,18 +381,16 @@ TEST_P(EngineTest, FailuresReachThoseWhoWait) {
   expect_same(*works, request);
 }
 
-// Threads that ask, while one runs; work of another kind comes between steps.
+// Threads that ask, while one runs.
 TEST_P(EngineTest, ManyThreadsAsk) {
   const auto engine = this->engine({.num_sequences = 4, .capacity = 40, .max_waiting = 100});
   std::vector<std::shared_ptr<Listener>> listeners(32);
-  std::atomic<int> num_works = 0;
   std::thread asking([&] {
     std::vector<std::thread> threads;
     for (std::size_t t = 0; t < 4; ++t) {
       threads.emplace_back([&, t] {
         for (std::size_t i = t; i < listeners.size(); i += 4) {
           listeners[i] = ask(*engine, request(i));
-          engine->submit_work([&] { ++num_works; });
         }
       });
     }
@@ -313,7 +401,6 @@ TEST_P(EngineTest, ManyThreadsAsk) {
   });
   engine->run();
   asking.join();
-  EXPECT_EQ(num_works, 32);
   for (std::size_t i = 0; i < listeners.size(); ++i) {
     expect_same(*listeners[i], request(i));
   }

@@ -1,8 +1,10 @@
 // Megatron's PUT /api.
 #include <nlohmann/json.hpp>
 #include <random>
+#include <utility>
 
 #include "serve/api_error.h"
+#include "serve/json_text.h"
 #include "serve/megatron_request.h"
 #include "serve/service.h"
 
@@ -11,10 +13,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
-
-std::string printed(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 // The token that a text is by itself.
 std::optional<TokenId> token_of(const ServedModel& model, std::string_view text) {
@@ -36,8 +34,9 @@ std::string text_of(const ServedModel& model, std::vector<TokenId> ids) {
   return model.tokenizer().decode(ids);
 }
 
-// All prompts, answered together.
-class Answer : public std::enable_shared_from_this<Answer> {
+// An answer to all prompts or, of beams, the only one. The engine's thread fills it, the server's
+// makes its text.
+class Answer : public HttpBody, public std::enable_shared_from_this<Answer> {
  public:
   Answer(const AnswerTools& tools, std::shared_ptr<HttpExchange> exchange, bool logprobs,
          std::vector<std::vector<TokenId>> prompts)
@@ -67,6 +66,10 @@ class Answer : public std::enable_shared_from_this<Answer> {
       answer_->logs_[prompt_].push_back(token.log_probability);
     }
     void on_end(std::int64_t, Finish, const std::string&) override { answer_->ended(); }
+    void on_beams(std::vector<Generation> beams) override {
+      answer_->take_beams(beams);
+      answer_->ended();
+    }
     void on_dropped() override {
       answer_->fail(504, "the answer took longer than this server allows");
     }
@@ -77,27 +80,49 @@ class Answer : public std::enable_shared_from_this<Answer> {
     std::size_t prompt_;
   };
 
- private:
-  void ended() {
-    if (--left_ > 0) {
-      return;
+  // Once, whole: nothing is added any more.
+  State read(std::string& out) override {
+    if (std::exchange(was_read_, true)) {
+      return State::end;
     }
-    over_ = true;
     Json texts = Json::array(), parts = Json::array();
     for (const std::vector<TokenId>& ids : ids_) {
       texts.push_back(text_of(tools_.model, ids));
       parts.push_back(segments(tools_.model, ids));
     }
+    Json answer = {{"text", std::move(texts)}, {"segments", std::move(parts)}};
+    if (scores_.empty()) {
+      answer["logprobs"] = logprobs_ ? Json(logs_) : Json();
+    } else {
+      answer["scores"] = scores_;
+    }
+    out += json_text(answer);
+    return State::more;
+  }
+
+ private:
+  void take_beams(std::span<const Generation> beams) {
+    const std::vector<TokenId> prompt = std::move(ids_[0]);
+    ids_.clear();
+    for (const Generation& beam : beams) {
+      ids_.push_back(prompt);
+      ids_.back().insert(ids_.back().end(), beam.ids.begin(), beam.ids.end());
+      scores_.push_back(beam.score);
+    }
+  }
+  void ended() {
+    if (--left_ > 0) {
+      return;
+    }
+    over_ = true;
     tools_.metrics.answered(200);
-    exchange_->respond({.body = printed({{"text", std::move(texts)},
-                                         {"segments", std::move(parts)},
-                                         {"logprobs", logprobs_ ? Json(logs_) : Json()}})});
+    exchange_->stream("application/json", shared_from_this());
   }
   void fail(int status, const std::string& message) {
     if (!over_) {
       over_ = true;
       tools_.metrics.answered(status);
-      exchange_->respond({.status = status, .body = printed({{"message", message}})});
+      exchange_->respond({.status = status, .body = json_text({{"message", message}})});
     }
   }
 
@@ -107,8 +132,9 @@ class Answer : public std::enable_shared_from_this<Answer> {
   const Clock::time_point deadline_;
   std::vector<std::vector<TokenId>> ids_;
   std::vector<std::vector<float>> logs_;
+  std::vector<double> scores_;  // of beams
   std::size_t left_;
-  bool over_ = false;
+  bool over_ = false, was_read_ = false;
 };
 
 // Either flag replaces the end of a document.
@@ -174,36 +200,18 @@ std::vector<std::vector<TokenId>> encode(const AnswerTools& tools, PromptEncoder
   return prompts;
 }
 
-// On the engine's thread, alone.
-void search_beams(const AnswerTools& tools, const std::shared_ptr<HttpExchange>& exchange,
-                  const MegatronRequest& request, const std::vector<TokenId>& prompt) {
-  if (exchange->left()) {
-    return;
+// Samples have their own options, which beams do not know.
+EngineRequest beam_request(const AnswerTools& tools, const MegatronRequest& request,
+                           std::vector<TokenId> prompt) {
+  if (request.tokens_to_generate == 0) {
+    throw ApiError(400, "tokens_to_generate must be an integer greater than 0");
   }
-  HttpResponse response;
-  try {
-    GenerateOptions options{.max_new_tokens = request.tokens_to_generate,
-                            .num_beams = *request.beam_width,
-                            .length_penalty = request.length_penalty,
-                            .ends = request.stop_token ? std::vector<TokenId>{*request.stop_token}
-                                                       : tools.model.ends()};
-    LoadedModel& loaded = tools.loaded;
-    Generator generator(loaded.model(), loaded.stream(), loaded.mesh(), loaded.tokenizer(),
-                        options);
-    Json texts = Json::array(), parts = Json::array(), scores = Json::array();
-    for (const Generation& beam : generator.beams({0, 0, prompt}, *request.beam_width)) {
-      std::vector<TokenId> ids = prompt;
-      ids.insert(ids.end(), beam.ids.begin(), beam.ids.end());
-      texts.push_back(text_of(tools.model, ids));
-      parts.push_back(segments(tools.model, ids));
-      scores.push_back(beam.score);
-    }
-    response.body = printed({{"text", texts}, {"segments", parts}, {"scores", scores}});
-  } catch (const std::exception& error) {
-    response = {.status = 500, .body = printed({{"message", error.what()}})};
-  }
-  tools.metrics.answered(response.status);
-  exchange->respond(std::move(response));
+  return {
+      .prompt = std::move(prompt),
+      .max_tokens = request.tokens_to_generate,
+      .ends = request.stop_token ? std::vector<TokenId>{*request.stop_token} : tools.model.ends(),
+      .num_beams = *request.beam_width,
+      .length_penalty = request.length_penalty};
 }
 
 }  // namespace
@@ -212,23 +220,16 @@ void answer_megatron(const AnswerTools& tools, PromptEncoder& encoder,
                      const std::shared_ptr<HttpExchange>& exchange) {
   const MegatronRequest request = parse_megatron_request(exchange->request().body);
   std::vector<std::vector<TokenId>> prompts = encode(tools, encoder, request);
-  if (request.beam_width) {
-    if (request.tokens_to_generate == 0) {
-      throw ApiError(400, "tokens_to_generate must be an integer greater than 0");
-    }
-    return require_accepted(
-        tools.engine.submit_work([&tools, exchange, request, prompt = prompts[0]] {
-          search_beams(tools, exchange, request, prompt);
-        }));
-  }
   const std::uint64_t seed = request.random_seed ? static_cast<std::uint64_t>(*request.random_seed)
                                                  : std::random_device{}();
   const auto answer = std::make_shared<Answer>(tools, exchange, request.logprobs, prompts);
   std::vector<Engine::Submission> submissions;
   for (std::size_t i = 0; i < prompts.size(); ++i) {
-    submissions.push_back(
-        {engine_request(tools, request, std::move(prompts[i]), seed, static_cast<std::int64_t>(i)),
-         std::make_shared<Answer::Listener>(answer, i)});
+    submissions.push_back({request.beam_width
+                               ? beam_request(tools, request, std::move(prompts[i]))
+                               : engine_request(tools, request, std::move(prompts[i]), seed,
+                                                static_cast<std::int64_t>(i)),
+                           std::make_shared<Answer::Listener>(answer, i)});
   }
   require_accepted(tools.engine.submit(std::move(submissions)));
 }

@@ -5,7 +5,7 @@
 namespace bloomery {
 namespace {
 
-constexpr std::size_t kDeepest = 32, kMostKeys = 1024, kMostValues = std::size_t{1} << 17;
+constexpr std::size_t kDeepest = 32, kMostKeys = 512, kMostValues = std::size_t{1} << 17;
 
 [[noreturn]] void refuse(const char* name, const std::string& what) {
   throw ApiError(400, concat(name, " ", what), name);

@@ -16,7 +16,7 @@ namespace bloomery {
 using Json = nlohmann::ordered_json;
 
 // An object, nested 32 levels deep at most and of a size that is read in well under a second:
-// 131,072 values besides numbers, 1,024 keys in an object.
+// 131,072 values besides numbers, 512 keys in an object.
 Json parse_request(std::string_view body);
 
 class RequestFields {

@@ -81,9 +81,8 @@ void require_accepted(Engine::Answer answer) {
   }
 }
 
-Service::Service(const ServedModel& model, LoadedModel& loaded, Engine& engine,
-                 const ServiceOptions& options)
-    : options_(options), model_(model), tools_{model, loaded, engine, metrics_, options_} {
+Service::Service(const ServedModel& model, Engine& engine, const ServiceOptions& options)
+    : options_(options), model_(model), tools_{model, engine, metrics_, options_} {
   for (int i = 0; i < options.num_threads; ++i) {
     threads_.emplace_back([this] { work(); });
   }
@@ -202,11 +201,17 @@ void Service::work() {
 
 void Service::answer(const std::shared_ptr<HttpExchange>& exchange, PromptEncoder& encoder) {
   const std::string& path = exchange->request().path;
+  if (exchange->left()) {
+    return;
+  }
   if (options_.log_prompts) {
     Log().info(exchange->request().client, " ", path, " ", exchange->request().body);
   }
   try {
     try {
+      if (draining_) {
+        require_accepted(Engine::Answer::closed);  // it would be read for nothing
+      }
       if (path == "/api") {
         answer_megatron(tools_, encoder, exchange);
       } else {

@@ -24,7 +24,6 @@ struct ServiceOptions {
 // What answers are made with; all of it outlives them.
 struct AnswerTools {
   const ServedModel& model;
-  LoadedModel& loaded;  // for the engine's thread alone
   Engine& engine;
   ServerMetrics& metrics;
   const ServiceOptions& options;
@@ -42,8 +41,7 @@ void require_accepted(Engine::Answer answer);
 class Service {
  public:
   // All of these must outlive it.
-  Service(const ServedModel& model, LoadedModel& loaded, Engine& engine,
-          const ServiceOptions& options);
+  Service(const ServedModel& model, Engine& engine, const ServiceOptions& options);
   ~Service();
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;

@@ -194,6 +194,14 @@ void Cache::copy_slot(std::int32_t from, std::int32_t to, std::int32_t length) {
   }
 }
 
+std::size_t Cache::page_bytes() const {
+  std::size_t bytes = 0;
+  for (const auto& [number, layer] : layers_) {
+    bytes += layer.bytes() / static_cast<std::size_t>(num_pages_);
+  }
+  return bytes;
+}
+
 CachePlaces Cache::places() const {
   check(places_.slots != nullptr, "cache: begin() comes before a forward pass");
   CachePlaces places = places_;

@@ -88,6 +88,8 @@ class Cache {
   // [slots, capacity, num_groups, 2, head_dim], or [pages, kCachePage, ..]: of each token and group
   // the key, then the value.
   const Tensor& layer(int number, DType dtype, std::int64_t num_groups, std::int64_t head_dim);
+  // Bytes of a page in all layers that asked for their buffers, of a cache with pages.
+  std::size_t page_bytes() const;
   // int32 zeros, one for each slot and group: scratch of kernels that leave zeros.
   const Tensor& arrivals() const { return arrivals_; }
 
