@@ -49,6 +49,28 @@ EngineRequest engine_request(const AnswerTools& tools, const TextRequest& reques
   return to_engine;
 }
 
+// Each is kept until the answer is sent.
+void require_bounded_logprobs(const TextRequest& request, std::span<const EngineRequest> prompts) {
+  if (!request.logprobs) {
+    return;
+  }
+  std::int64_t count = 0;
+  for (const EngineRequest& prompt : prompts) {
+    const std::int64_t tokens =
+        prompt.max_tokens + (prompt.score_prompt ? std::ssize(prompt.prompt) : 0);
+    count += tokens * prompt.num_samples * (1 + prompt.num_alternatives);
+  }
+  if (count > TextRequest::kMostLogprobs) {
+    throw ApiError(
+        400,
+        concat("this would be ", count, " log-probabilities (tokens x n x (1 + logprobs)), there ",
+               "may be ", TextRequest::kMostLogprobs,
+               ": ask for fewer of them, a smaller n, fewer "
+               "tokens or fewer prompts"),
+        request.chat ? "top_logprobs" : "logprobs");
+  }
+}
+
 }  // namespace
 
 void answer_text(const AnswerTools& tools, PromptEncoder& encoder,
@@ -78,6 +100,7 @@ void answer_text(const AnswerTools& tools, PromptEncoder& encoder,
   for (const TextPrompt& prompt : request.prompts) {
     add(encoder.encode(prompt, request.add_special_tokens), prompt);
   }
+  require_bounded_logprobs(request, to_engine);
   const auto time = std::chrono::duration_cast<TextAnswer::Clock::duration>(
       std::chrono::duration<double>(tools.options.request_seconds));
   const auto answer = std::make_shared<TextAnswer>(exchange, request, std::move(facts), tools.model,

@@ -1,7 +1,11 @@
 #include "serve/served_model.h"
 
+#include <fmt/format.h>
+
 #include "base/file.h"
 #include "serve/api_error.h"
+#include "tokenizer/bpe/byte_alphabet.h"
+#include "tokenizer/byte_piece.h"
 
 namespace bloomery {
 namespace {
@@ -29,6 +33,22 @@ std::vector<TokenId> anchor_tokens(const Tokenizer& tokenizer) {
     tokenizer.make_encoder()->encode("0", ids);
   }
   return ids;
+}
+
+// That a vocabulary with byte fallback, or of bytes, spells.
+std::optional<std::string> bytes_of_piece(const std::string& piece) {
+  if (const auto byte = byte_of_piece(piece)) {
+    return std::string(1, static_cast<char>(*byte));
+  }
+  return unspell_bytes(piece);
+}
+
+std::string shown_bytes(std::string_view bytes) {
+  std::string text = "bytes:";
+  for (const char c : bytes) {
+    text += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  }
+  return text;
 }
 
 }  // namespace
@@ -62,19 +82,23 @@ std::string ServedModel::plain_token_text(TokenId token) const {
   return tokenizer_.decode({&token, 1});
 }
 
-std::string ServedModel::token_text(TokenId token) const {
+const ServedModel::TokenForm& ServedModel::token_form(TokenId token) const {
   {
     const std::lock_guard lock(mutex_);
-    if (const auto found = texts_.find(token); found != texts_.end()) {
+    if (const auto found = forms_.find(token); found != forms_.end()) {
       return found->second;
     }
   }
-  std::string text = plain_token_text(token);
-  if (text.find(kReplacement) != std::string::npos) {
-    text = tokenizer_.piece(token);
+  TokenForm form;
+  form.text = form.bytes = plain_token_text(token);
+  if (form.text.find(kReplacement) != std::string::npos) {
+    const std::string piece = tokenizer_.piece(token);
+    const auto bytes = bytes_of_piece(piece);
+    form.bytes = bytes.value_or(piece);
+    form.text = bytes ? shown_bytes(*bytes) : piece;
   }
   const std::lock_guard lock(mutex_);
-  return texts_.emplace(token, std::move(text)).first->second;
+  return forms_.emplace(token, std::move(form)).first->second;
 }
 
 PromptEncoder::PromptEncoder(const ServedModel& model)

@@ -35,13 +35,19 @@ class ServedModel {
   bool parses_special() const { return parses_special_; }
   const Prompt* chat() const { return chat_ ? &*chat_ : nullptr; }  // null: it has no template
 
-  // A token's text in the middle of others; where it is no whole characters, as the vocabulary
-  // spells it, so that different tokens have different texts.
-  std::string token_text(TokenId token) const;
+  // A token's text in the middle of others; where it is no whole characters, its bytes as OpenAI
+  // writes them ("bytes:\\xe2\\x82"), so that different tokens have different texts.
+  const std::string& token_text(TokenId token) const { return token_form(token).text; }
+  const std::string& token_bytes(TokenId token) const { return token_form(token).bytes; }
   // U+FFFD where it is no whole characters.
   std::string plain_token_text(TokenId token) const;
 
  private:
+  struct TokenForm {
+    std::string text, bytes;
+  };
+  const TokenForm& token_form(TokenId token) const;
+
   std::string name_;
   const Tokenizer& tokenizer_;
   std::vector<TokenId> ends_;
@@ -52,7 +58,7 @@ class ServedModel {
   std::optional<TokenId> anchor_;  // a token with a plain text
   std::string anchor_text_;
   mutable std::mutex mutex_;
-  mutable std::unordered_map<TokenId, std::string> texts_;
+  mutable std::unordered_map<TokenId, TokenForm> forms_;
 };
 
 // Prompts to tokens, for one thread. ApiErrors say what is wrong with them.

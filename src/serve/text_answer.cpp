@@ -1,6 +1,8 @@
 #include "serve/text_answer.h"
 
+#include <algorithm>
 #include <ctime>
+#include <iterator>
 #include <random>
 
 #include "serve/api_error.h"
@@ -64,13 +66,8 @@ TextAnswer::TextAnswer(std::shared_ptr<HttpExchange> exchange, const TextRequest
       created_(std::time(nullptr)),
       choices_(prompts_.size() * static_cast<std::size_t>(request.num_samples)) {
   for (std::size_t i = 0; i < choices_.size(); ++i) {
-    choices_[i].all.choice = i;
-    if (request_.chat && request_.stream) {
-      pieces_.push_back({.choice = i, .first = true});
-    } else if (request_.echo) {
-      put({.choice = i,
-           .text = prompts_[i / static_cast<std::size_t>(request.num_samples)].text,
-           .first = true});
+    if (request_.stream && (request_.chat || request_.echo)) {
+      pieces_.push_back({.choice = i, .begins = true});
     }
   }
 }
@@ -87,25 +84,35 @@ void TextAnswer::put(Piece piece) {
     pieces_.push_back(std::move(piece));
     return;
   }
-  Piece& all = choices_[piece.choice].all;
-  all.text += piece.text;
-  all.tokens.insert(all.tokens.end(), piece.tokens.begin(), piece.tokens.end());
-  all.has_probability.insert(all.has_probability.end(), piece.has_probability.begin(),
-                             piece.has_probability.end());
-  all.finish = piece.finish;
+  Choice& to = choices_[piece.choice];
+  to.text += piece.text;
+  std::ranges::move(piece.tokens, std::back_inserter(to.tokens));
+  to.finish = piece.finish;
 }
 
+// Samples share the scores; events have them in blocks.
 void TextAnswer::on_prompt(std::size_t prompt, std::vector<ScoredToken> scores) {
-  std::vector<bool> has(scores.size(), true);
-  has.front() = false;
+  constexpr std::size_t kBlock = 256;
+  const auto shared = std::make_shared<const std::vector<ScoredToken>>(std::move(scores));
   const auto samples = static_cast<std::size_t>(request_.num_samples);
   {
     const std::lock_guard lock(mutex_);
-    for (std::size_t i = 0; i < samples; ++i) {
-      put({.choice = prompt * samples + i, .tokens = scores, .has_probability = has});
+    for (std::size_t choice = prompt * samples; choice < (prompt + 1) * samples; ++choice) {
+      if (!request_.stream) {
+        choices_[choice].prompt = shared;
+        continue;
+      }
+      for (std::size_t first = 0; first < shared->size(); first += kBlock) {
+        put({.choice = choice,
+             .prompt = shared,
+             .first = first,
+             .last = std::min(first + kBlock, shared->size())});
+      }
     }
   }
-  exchange_->wake();
+  if (request_.stream) {
+    exchange_->wake();
+  }
 }
 
 void TextAnswer::on_token(std::size_t choice, const ScoredToken& token, const std::string& text) {
@@ -124,7 +131,6 @@ void TextAnswer::on_token(std::size_t choice, const ScoredToken& token, const st
     Piece piece{.choice = choice, .text = text};
     if (request_.logprobs) {
       piece.tokens = {token};
-      piece.has_probability = {true};
     }
     if (text.empty() && piece.tokens.empty()) {
       return;
@@ -162,7 +168,7 @@ void TextAnswer::finish() {
   if (request_.stream) {
     exchange_->wake();
   } else {
-    exchange_->respond({.body = whole()});
+    exchange_->stream("application/json", shared_from_this());
   }
 }
 
@@ -191,24 +197,28 @@ void TextAnswer::on_failure(const std::string& message, int status) {
   }
 }
 
+// Some of it at a time, since others wait for the server's thread.
 HttpBody::State TextAnswer::read(std::string& out) {
+  const std::size_t enough = out.size() + (std::size_t{1} << 16);
   const std::lock_guard lock(mutex_);
   if (end_was_read_) {
     return State::end;
   }
-  while (!pieces_.empty()) {
+  if (!request_.stream) {
+    end_was_read_ = !write_part(out);
+    return State::more;
+  }
+  while (!pieces_.empty() && out.size() < enough) {
     out += event(pieces_.front());
     pieces_.pop_front();
+  }
+  if (!pieces_.empty()) {
+    return State::more;
   }
   if (!over_) {
     return State::wait;
   }
-  if (!failure_.empty()) {
-    out += "data: " + failure_ + "\n\n";
-  } else if (request_.stream_usage) {
-    out += event({.choice = choices_.size()});
-  }
-  out += "data: [DONE]\n\n";
+  out += last_event();
   end_was_read_ = true;
   return State::more;
 }

@@ -6,9 +6,10 @@
 #include <deque>
 #include <memory>
 #include <mutex>
-#include <nlohmann/json_fwd.hpp>
+#include <optional>
 
 #include "serve/http.h"
+#include "serve/logprobs.h"
 #include "serve/metrics.h"
 #include "serve/served_model.h"
 
@@ -36,17 +37,24 @@ class TextAnswer : public HttpBody, public std::enable_shared_from_this<TextAnsw
 
  private:
   class PromptListener;
-  // What an event of a stream says of a choice, or all of it.
+  using PromptScores = std::shared_ptr<const std::vector<ScoredToken>>;
+  // What an event of a stream says of a choice.
   struct Piece {
     std::size_t choice = 0;
     std::string text = {};
+    PromptScores prompt = nullptr;  // with the tokens of the prompt from first to last
+    std::size_t first = 0, last = 0;
     std::vector<ScoredToken> tokens = {};
-    std::vector<bool> has_probability = {};  // of each token: the first of a prompt has none
     std::optional<Finish> finish = {};
-    bool first = false;
+    bool begins = false;  // with the role of a chat, the prompt of an echo
+
+    TokenRun run(std::int64_t first_offset) const;
   };
   struct Choice {
-    Piece all;                        // without a stream
+    std::string text;  // this and the next three without a stream
+    PromptScores prompt;
+    std::vector<ScoredToken> tokens;
+    std::optional<Finish> finish;
     std::int64_t num_characters = 0;  // of the tokens in events so far
     bool begun = false;               // a token came
     Clock::time_point last = {};      // when
@@ -61,11 +69,14 @@ class TextAnswer : public HttpBody, public std::enable_shared_from_this<TextAnsw
   void put(Piece piece);
   void finish();
 
-  nlohmann::ordered_json object(bool in_stream) const;  // without choices
-  nlohmann::ordered_json choice_json(const Piece& piece, std::int64_t first_offset) const;
-  nlohmann::ordered_json usage() const;
-  std::string whole() const;
+  const std::string& echo(std::size_t choice) const;
+  std::string opening() const;
+  std::string usage() const;
+  std::string choice_opening(std::size_t choice, const std::string& text, bool begins,
+                             bool ends) const;
   std::string event(const Piece& piece);
+  std::string last_event() const;
+  bool write_part(std::string& out);
 
   const std::shared_ptr<HttpExchange> exchange_;
   const TextRequest request_;
@@ -80,9 +91,11 @@ class TextAnswer : public HttpBody, public std::enable_shared_from_this<TextAnsw
   std::vector<Choice> choices_;
   std::size_t num_ended_ = 0;
   std::int64_t num_new_ = 0;
-  bool over_ = false;         // nothing follows
-  std::deque<Piece> pieces_;  // of a stream, not read yet
-  std::string failure_;       // JSON of an error
+  bool over_ = false;                       // nothing follows
+  std::deque<Piece> pieces_;                // of a stream, not read yet
+  std::string failure_;                     // JSON of an error
+  std::size_t num_written_ = 0;             // choices of a whole answer
+  std::optional<LogprobsWriter> logprobs_;  // of the next one
   bool end_was_read_ = false;
 };
 

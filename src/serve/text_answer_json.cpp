@@ -1,7 +1,7 @@
 // The JSON of OpenAI's API.
 #include <nlohmann/json.hpp>
 
-#include "serve/logprobs.h"
+#include "serve/json_text.h"
 #include "serve/text_answer.h"
 
 namespace bloomery {
@@ -9,86 +9,130 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string printed(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+// An object that goes on with another field.
+std::string unclosed(const Json& object, const char* field) {
+  std::string text = json_text(object);
+  text.pop_back();
+  return concat(text, ",\"", field, "\":");
 }
 
-Json reason(const std::optional<Finish>& finish) {
-  if (!finish) {
-    return nullptr;
-  }
-  return *finish == Finish::end || *finish == Finish::stop ? "stop" : "length";
+std::string choice_closing(const std::optional<Finish>& finish) {
+  const char* const reason = !finish                                             ? "null"
+                             : *finish == Finish::end || *finish == Finish::stop ? "\"stop\""
+                                                                                 : "\"length\"";
+  return concat(",\"finish_reason\":", reason, "}");
 }
 
 }  // namespace
 
-Json TextAnswer::object(bool in_stream) const {
-  const char* const kind = !request_.chat ? "text_completion"
-                           : in_stream    ? "chat.completion.chunk"
-                                          : "chat.completion";
-  return {{"id", id_}, {"object", kind}, {"created", created_}, {"model", model_.name()}};
+TokenRun TextAnswer::Piece::run(std::int64_t first_offset) const {
+  std::span<const ScoredToken> of_prompt;
+  if (prompt) {
+    of_prompt = std::span(*prompt).subspan(first, last - first);
+  }
+  return {of_prompt, tokens, first_offset};
 }
 
-Json TextAnswer::usage() const {
+// What stands before a choice's own text.
+const std::string& TextAnswer::echo(std::size_t choice) const {
+  return prompts_[choice / static_cast<std::size_t>(request_.num_samples)].text;
+}
+
+// All before the choices.
+std::string TextAnswer::opening() const {
+  const char* const kind = !request_.chat    ? "text_completion"
+                           : request_.stream ? "chat.completion.chunk"
+                                             : "chat.completion";
+  return unclosed({{"id", id_}, {"object", kind}, {"created", created_}, {"model", model_.name()}},
+                  "choices") +
+         "[";
+}
+
+std::string TextAnswer::usage() const {
   std::int64_t prompt_tokens = 0;
   for (const PromptFacts& prompt : prompts_) {
     prompt_tokens += prompt.num_tokens;
   }
-  return {{"prompt_tokens", prompt_tokens},
-          {"completion_tokens", num_new_},
-          {"total_tokens", prompt_tokens + num_new_}};
+  return json_text({{"prompt_tokens", prompt_tokens},
+                    {"completion_tokens", num_new_},
+                    {"total_tokens", prompt_tokens + num_new_}});
 }
 
-Json TextAnswer::choice_json(const Piece& piece, std::int64_t first_offset) const {
-  Json choice = {{"index", piece.choice}};
+// A choice up to its log-probabilities.
+std::string TextAnswer::choice_opening(std::size_t choice, const std::string& text, bool begins,
+                                       bool ends) const {
+  Json json = {{"index", choice}};
   if (!request_.chat) {
-    choice["text"] = piece.text;
+    json["text"] = text;
   } else if (!request_.stream) {
-    choice["message"] = {{"role", "assistant"}, {"content", piece.text}};
-  } else if (piece.first) {
-    choice["delta"] = {{"role", "assistant"}, {"content", ""}};
-  } else if (piece.text.empty() && piece.finish) {
-    choice["delta"] = Json::object();
+    json["message"] = {{"role", "assistant"}, {"content", text}};
+  } else if (begins) {
+    json["delta"] = {{"role", "assistant"}, {"content", ""}};
+  } else if (text.empty() && ends) {
+    json["delta"] = Json::object();
   } else {
-    choice["delta"] = {{"content", piece.text}};
+    json["delta"] = {{"content", text}};
   }
-  const bool has_logs = request_.logprobs && (!request_.stream || !piece.tokens.empty());
-  const TokenRun run{piece.tokens, piece.has_probability, first_offset};
-  choice["logprobs"] = !has_logs       ? Json()
-                       : request_.chat ? chat_logprobs(model_, run)
-                                       : completion_logprobs(model_, run);
-  choice["finish_reason"] = reason(piece.finish);
-  return choice;
+  return unclosed(json, "logprobs");
 }
 
-std::string TextAnswer::whole() const {
-  const std::lock_guard lock(mutex_);
-  Json answer = object(false);
-  answer["choices"] = Json::array();
-  for (const Choice& choice : choices_) {
-    answer["choices"].push_back(choice_json(choice.all, 0));
-  }
-  answer["usage"] = usage();
-  return printed(answer);
-}
-
-// A piece of no choice is the usage at the end.
 std::string TextAnswer::event(const Piece& piece) {
-  Json answer = object(true);
-  answer["choices"] = Json::array();
-  if (piece.choice < choices_.size()) {
-    std::int64_t& offset = choices_[piece.choice].num_characters;
-    answer["choices"].push_back(choice_json(piece, offset));
-    for (const ScoredToken& token : piece.tokens) {
-      offset += num_characters(model_.token_text(token.token));
+  const bool echoes = piece.begins && !request_.chat;
+  std::string out = "data: " + opening();
+  out += choice_opening(piece.choice, echoes ? echo(piece.choice) : piece.text, piece.begins,
+                        piece.finish.has_value());
+  std::int64_t& offset = choices_[piece.choice].num_characters;
+  const TokenRun run = piece.run(offset);
+  if (run.size() > 0) {
+    LogprobsWriter writer(model_, request_.chat, run);
+    while (writer.write(out)) {
     }
-    if (request_.stream_usage) {
-      answer["usage"] = nullptr;
+    for (std::size_t i = 0; i < run.size(); ++i) {
+      offset += num_characters(model_.token_text(run[i].token));
     }
   } else {
-    answer["usage"] = usage();
+    out += "null";
   }
-  return "data: " + printed(answer) + "\n\n";
+  out += choice_closing(piece.finish);
+  out += request_.stream_usage ? "],\"usage\":null}\n\n" : "]}\n\n";
+  return out;
+}
+
+std::string TextAnswer::last_event() const {
+  std::string out;
+  if (!failure_.empty()) {
+    out = "data: " + failure_ + "\n\n";
+  } else if (request_.stream_usage) {
+    out = "data: " + opening() + "],\"usage\":" + usage() + "}\n\n";
+  }
+  return out + "data: [DONE]\n\n";
+}
+
+// Of a whole answer what comes next; false: that was the last.
+bool TextAnswer::write_part(std::string& out) {
+  const Choice& choice = choices_[num_written_];
+  if (logprobs_) {
+    if (logprobs_->write(out)) {
+      return true;
+    }
+    logprobs_.reset();
+  } else {
+    out += num_written_ == 0 ? opening() : ",";
+    out += choice_opening(num_written_, echo(num_written_) + choice.text, false, true);
+    if (request_.logprobs) {
+      const std::span<const ScoredToken> prompt =
+          choice.prompt ? std::span(*choice.prompt) : std::span<const ScoredToken>();
+      logprobs_.emplace(model_, request_.chat, TokenRun{prompt, choice.tokens});
+      return true;
+    }
+    out += "null";
+  }
+  out += choice_closing(choice.finish);
+  if (++num_written_ < choices_.size()) {
+    return true;
+  }
+  out += "],\"usage\":" + usage() + "}";
+  return false;
 }
 
 }  // namespace bloomery

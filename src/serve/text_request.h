@@ -17,6 +17,8 @@ struct TextPrompt {
 
 struct TextRequest {
   static constexpr std::int64_t kMostSamples = 16, kMostPrompts = 128;
+  // Of all prompts and samples, with the alternatives to each token.
+  static constexpr std::int64_t kMostLogprobs = std::int64_t{1} << 22;
 
   bool chat = false;
   std::string model;                              // empty: whichever is served
