@@ -59,7 +59,7 @@ void describe(OptionTable& t, ServeCommand& o) {
       "Size of the KV cache in tokens, in pages of 64. A sequence waits until there are pages for "
       "its prompt and max_tokens. By default what fits into --kv-cache-free-memory-fraction, up "
       "to --max-sequences times --max-length.",
-      at_least(1));
+      at_least(0));
   t.add("kv-cache-free-memory-fraction", o.memory_fraction,
         "Part of the memory that the weights leave free which the KV cache may take: 0.9 on a GPU, "
         "0.25 on a CPU by default.",
