@@ -115,7 +115,8 @@ int ModelRanks::run_process(const ModelChoice& choice, int ranks,
   LoadOptions options = choice.options();
   options.device = rank_device(choice.device, true, facts_, *joined.host);
   if (options.device.kind == DeviceKind::cuda) {
-    options.device.index = (options.device.index + facts_.local_rank) % num_cuda_devices();
+    options.device.index =
+        (options.device.index + facts_.local_rank) % std::max(1, num_cuda_devices());
   }
   std::unique_ptr<Communicator> world =
       process_->watch.record(make_world(joined, Transport::automatic, options.device, kTimeout));

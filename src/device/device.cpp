@@ -28,6 +28,17 @@ int detect_cpu_level() {
   return 0;
 }
 
+void check_gpu(int index) {
+  check(build::cuda,
+        "this bloomery was built without CUDA: build with `make cuda`, or use the CPU");
+  const int count = num_cuda_devices();
+  check(count > 0, "no GPU can be used here: `bloomery doctor` says whether the driver or ",
+        "CUDA_VISIBLE_DEVICES hides it; or give --device cpu");
+  check(index >= 0 && index < count, "GPU ", index, " was asked for, but this machine shows ",
+        count, count == 1 ? " GPU" : " GPUs",
+        ": check the driver with nvidia-smi and CUDA_VISIBLE_DEVICES");
+}
+
 }  // namespace
 
 int cpu_level() {
@@ -55,6 +66,7 @@ int num_cuda_devices() {
 
 std::string device_identity(int index) {
   if constexpr (build::cuda) {
+    check_gpu(index);
     return cuda::device_uuid(index);
   }
   return std::to_string(index);
@@ -63,6 +75,7 @@ std::string device_identity(int index) {
 void use_device(const DeviceOptions& device) {
   if constexpr (build::cuda) {
     if (device.kind == DeviceKind::cuda) {
+      check_gpu(device.index);
       cuda::use_device(device.index);
     }
   }
@@ -71,11 +84,7 @@ void use_device(const DeviceOptions& device) {
 Device::Device(const DeviceOptions& options)
     : options_(options), pool_(options.kind == DeviceKind::abstract ? 1 : options.num_threads) {
   if (options_.kind == DeviceKind::cuda) {
-    check(build::cuda,
-          "this bloomery was built without CUDA: build with `make cuda`, or use the CPU");
-    check(options_.index >= 0 && options_.index < num_cuda_devices(), "GPU ", options_.index,
-          " was asked for, but this machine shows ", num_cuda_devices(),
-          " GPUs: check the driver with nvidia-smi and CUDA_VISIBLE_DEVICES");
+    check_gpu(options_.index);
   }
   if (!options_.memory) {
     options_.memory = own_memory(options_);
@@ -100,6 +109,7 @@ namespace raw {
 std::size_t free_bytes(DeviceKind kind, int index) {
   if constexpr (build::cuda) {
     if (kind == DeviceKind::cuda) {
+      check_gpu(index);
       return cuda::free_bytes(index);
     }
   }

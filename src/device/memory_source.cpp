@@ -1,10 +1,13 @@
 #include "device/memory_source.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 
 #include "base/error.h"
 #include "base/round_up.h"
@@ -43,7 +46,15 @@ std::uint64_t mixed(std::uint64_t x) {
 void* allocate_abstract(std::size_t bytes) {
   void* const addresses =
       mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return addresses == MAP_FAILED ? nullptr : addresses;
+  check(addresses != MAP_FAILED, "the memory of a step cannot be planned: that takes another ",
+        bytes >> 20, " MiB of addresses, though none of the memory, and the system refuses them (",
+        std::strerror(errno), "); lift the limit with `ulimit -v unlimited`");
+  return addresses;
+}
+
+bool addresses_are_limited() {
+  rlimit limit{};
+  return getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
 }
 
 class OwnMemory final : public MemorySource {
@@ -85,8 +96,9 @@ class OwnMemory final : public MemorySource {
 
   std::string where() const override {
     const char* const device = kind_ == DeviceKind::cuda  ? "on the GPU"
-                               : kind_ == DeviceKind::cpu ? "on the CPU"
-                                                          : "on an abstract device";
+                               : kind_ != DeviceKind::cpu ? "in the plan of a step"
+                               : addresses_are_limited()  ? "on the CPU under `ulimit -v`"
+                                                          : "on the CPU";
     return limit_ > 0 ? concat(device, " under --device-memory-limit") : device;
   }
 
