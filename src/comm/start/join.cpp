@@ -5,10 +5,12 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/build_number.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "comm/mpi/mpi_wire.h"
 #include "comm/nccl/nccl.h"
+#include "comm/start/secret.h"
 #include "comm/tcp/tcp.h"
 
 namespace bloomery {
@@ -46,25 +48,57 @@ std::string host_name() {
   return name;
 }
 
+// What the first rank tells by MPI, which reaches this start's ranks alone: the secret, and where
+// to meet if nobody else says it.
+void agree_by_mpi(ControlOptions& options, MpiLibrary& mpi, Socket& listener) {
+  std::string told;
+  if (options.rank == 0) {
+    if (options.port == 0 || options.host.empty()) {
+      options.host = options.host.empty() ? host_name() : options.host;
+      listener = listen_at(options.host, 0);
+      options.port = port_of(listener);
+    }
+    told = concat(secret_text(random_secret()), " ", options.port, " ", options.host);
+  }
+  std::istringstream in(mpi_broadcast(mpi, told));
+  std::string secret;
+  in >> secret >> options.port >> options.host;
+  options.secret = secret_from(secret);
+}
+
+// Whoever starts several machines without MPI and without us has to bring a secret.
+Secret secret_without_mpi(const StartFacts& facts, int port) {
+  if (!facts.secret.empty()) {
+    return secret_from(facts.secret);
+  }
+  if (facts.one_machine) {
+    return shared_secret(secrets_folder(), port);
+  }
+  if (facts.rank == 0) {
+    Log().warning(
+        "any program that reaches port ", port,
+        " of this machine may join as a rank while "
+        "ranks are awaited: give all of them the same BLOOMERY_SECRET, `openssl rand -hex 16`");
+  }
+  return {};
+}
+
 ControlOptions meeting_place(const StartFacts& facts, MpiLibrary* mpi, Socket& listener) {
   ControlOptions options{.rank = facts.rank, .size = facts.size, .host = facts.host};
   options.port = facts.port;
+  options.job = facts.job.empty() ? 0 : xxh3(facts.job);
+  options.build = build_number();
   if (options.host.empty() && !facts.node_file.empty()) {
     options.host = first_line(facts.node_file);
   }
-  if (mpi != nullptr && (options.port == 0 || options.host.empty())) {
-    std::string told;
-    if (facts.rank == 0) {
-      const std::string host = options.host.empty() ? host_name() : options.host;
-      listener = listen_at(host, 0);
-      told = concat(port_of(listener), " ", host);
-    }
-    std::istringstream in(mpi_broadcast(*mpi, told));
-    in >> options.port >> options.host;
+  if (mpi != nullptr) {
+    agree_by_mpi(options, *mpi, listener);
+    return options;
   }
   check(!options.host.empty(), facts.line(), ", but not where the first rank is: set MASTER_ADDR ",
         "to its machine and MASTER_PORT to a port that is free there");
   options.port = options.port > 0 ? options.port : port_for(facts.job);
+  options.secret = secret_without_mpi(facts, options.port);
   return options;
 }
 
@@ -72,6 +106,7 @@ ControlOptions meeting_place(const StartFacts& facts, MpiLibrary* mpi, Socket& l
 
 JoinedWorld::~JoinedWorld() {
   if (mpi && control && control->world()->failed_rank() < 0) {
+    control->leave();
     mpi->finalize();
   }
 }
@@ -84,6 +119,9 @@ JoinedWorld join_world(const StartFacts& facts, double start_seconds) {
   options.listener = listener.release();
   options.start_seconds = start_seconds;
   joined.control = std::make_shared<ControlPlane>(options);
+  if (facts.rank == 0 && facts.one_machine && !joined.mpi && facts.secret.empty()) {
+    forget_secret(secrets_folder(), options.port);
+  }
   joined.host = make_tcp_host_group(joined.control, "all", joined.control->all_ranks());
   return joined;
 }

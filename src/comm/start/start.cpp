@@ -67,12 +67,14 @@ std::optional<StartFacts> numbers_of(const Reader& in, const char* source, const
   facts.source = source;
   facts.rank = *rank;
   facts.size = *size;
+  facts.secret = in.text("BLOOMERY_SECRET").value_or("");
   return facts;
 }
 
 void set_local(StartFacts& facts, Number rank, Number size) {
   facts.local_rank = rank.value_or(0);
   facts.local_size = size.value_or(rank ? facts.size : 1);
+  facts.one_machine = size.value_or(0) == facts.size;
 }
 
 // Where a site says the first rank is, for launchers that do not say it themselves.

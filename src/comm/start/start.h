@@ -13,6 +13,7 @@ struct StartFacts {
   std::string source;
   int rank = 0, size = 1;
   int local_rank = 0, local_size = 1;  // among the processes of the same machine
+  bool one_machine = false;            // the launcher says that all ranks are on this one
   // Where the first rank is reached; empty or 0: unknown, to be found by other means.
   std::string host;
   int port = 0;
@@ -20,6 +21,7 @@ struct StartFacts {
   std::string node_file;  // the file whose first line is the first rank's machine; empty: none
   std::string job;        // the same for all ranks of a start and for no other; empty: unknown
   bool by_mpi = false;    // an MPI library can reach the others
+  std::string secret;     // of the start, from BLOOMERY_SECRET; empty: nobody gave one
 
   std::string line() const;  // "rank 3 of 8, as Open MPI's mpirun says"
 };

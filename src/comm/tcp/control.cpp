@@ -1,6 +1,7 @@
 #include "comm/tcp/control.h"
 
 #include <numeric>
+#include <utility>
 
 namespace bloomery {
 namespace {
@@ -9,7 +10,9 @@ namespace {
 constexpr double kSlackSeconds = 5;
 constexpr double kSilentSeconds = 2.5;  // without the hub's beat of each second
 constexpr double kStatusesSeconds = 4;  // the hub takes less
-constexpr double kLeaveSeconds = 6;     // after a failure: until the hub has closed the line
+constexpr double kLeaveSeconds = 3;     // after a failure: until the hub has closed the line
+constexpr std::uint32_t kFirstBytes = 1
+                                      << 20;  // of a frame, until it is clear that ranks send them
 
 }  // namespace
 
@@ -39,43 +42,55 @@ ControlPlane::ControlPlane(const ControlOptions& options)
 }
 
 void ControlPlane::start() {
+  const Hello hello{.rank = rank(),
+                    .size = size(),
+                    .build = options_.build,
+                    .job = options_.job,
+                    .secret = options_.secret};
   if (rank() == 0) {
-    listen();
+    listen(hello);
   } else {
     line_->socket =
         connect_to(options_.host, options_.port, seconds_from_now(options_.start_seconds),
                    concat("the first rank (this is rank ", rank(), " of ", size(), ")"));
     set_for_ranks(line_->socket);
+    send_all(line_->socket, {reinterpret_cast<const char*>(&hello), sizeof hello});
   }
-  FieldWriter hello;
-  hello.number(Frame::kProtocol).number<std::int32_t>(rank()).number<std::int32_t>(size());
-  line_->send({Frame::Kind::hello, hello.take()});
   reader_ = std::thread([this] { read_frames(); });
 }
 
-void ControlPlane::listen() {
+void ControlPlane::listen(const Hello& hello) {
   auto [mine, hubs] = socket_pair();
   line_->socket = std::move(mine);
   Socket listener =
       options_.listener >= 0 ? Socket(options_.listener) : listen_at(options_.host, options_.port);
-  hub_ =
-      std::make_unique<Hub>(std::move(listener), std::move(hubs), size(), options_.start_seconds);
+  hub_ = std::make_unique<Hub>(std::move(listener), std::move(hubs), hello, options_.start_seconds);
+}
+
+void ControlPlane::leave() {
+  {
+    const World::Lock lock = world_->lock();
+    if (std::exchange(leaving_, true)) {
+      return;
+    }
+  }
+  FieldWriter fields;
+  line_->send({Frame::Kind::bye, fields.number(world_->timeout_seconds()).take()});
 }
 
 ControlPlane::~ControlPlane() {
-  {
-    const World::Lock lock = world_->lock();
-    leaving_ = true;
-  }
-  line_->send({Frame::Kind::bye, {}});
+  leave();
   line_->socket.end_sending();  // the hub answers by closing the connection
   if (world_->failed()) {       // unless it is silent
-    std::unique_lock lock(heard_mutex_);
-    heard_something_.wait_for(lock, std::chrono::duration<double>(kLeaveSeconds),
-                              [this] { return reader_has_ended_; });
+    wait_for_end_of_hub(kLeaveSeconds);
     line_->socket.shut_down();
   }
   reader_.join();
+  if (hub_) {
+    if (const auto stragglers = hub_->finish()) {
+      world_->learn(*stragglers);
+    }
+  }
 }
 
 std::vector<int> ControlPlane::all_ranks() const {
@@ -91,17 +106,15 @@ void ControlPlane::Line::send(const Frame& frame) noexcept {
 }
 
 void ControlPlane::read_frames() {
-  std::string header(Frame::kHeaderBytes, '\0');
-  while (receive_all(line_->socket, header)) {
-    Frame frame;
-    std::uint32_t length = 0;
-    std::memcpy(&frame.kind, header.data(), 4);
-    std::memcpy(&length, header.data() + 4, 4);
-    frame.body.resize(length);
-    if (!receive_all(line_->socket, frame.body)) {
-      break;
+  std::string cause = concat("rank 0 failed: its process ended without a word, or its machine (",
+                             options_.host, ") was lost");
+  try {
+    while (const auto frame = receive_frame()) {
+      handle(*frame);
     }
-    handle(frame);
+  } catch (const std::exception&) {
+    cause = concat("another program answers at ", options_.host, " port ", options_.port,
+                   ", where rank 0 is expected: give another MASTER_PORT");
   }
   World::Lock lock = world_->lock();
   const bool lost = !leaving_;
@@ -112,10 +125,28 @@ void ControlPlane::read_frames() {
   }
   heard_something_.notify_all();
   if (lost) {
-    world_->learn({concat("rank 0 failed: its process ended without a word, or its machine (",
-                          options_.host, ") was lost"),
-                   0, false, true});
+    world_->learn({cause, 0, false, true});
   }
+}
+
+// None when the connection has ended.
+std::optional<Frame> ControlPlane::receive_frame() const {
+  std::string header(Frame::kHeaderBytes, '\0');
+  if (!receive_all(line_->socket, header)) {
+    return {};
+  }
+  Frame frame;
+  std::uint32_t length = 0;
+  std::memcpy(&frame.kind, header.data(), 4);
+  std::memcpy(&length, header.data() + 4, 4);
+  check(length <= longest_frame(), "no message of a rank");
+  frame.body.resize(length);
+  return receive_all(line_->socket, frame.body) ? std::optional(std::move(frame)) : std::nullopt;
+}
+
+std::uint32_t ControlPlane::longest_frame() const {
+  const World::Lock lock = world_->lock();
+  return welcomed_ ? Frame::kMaxBytes : kFirstBytes;
 }
 
 void ControlPlane::handle(const Frame& frame) {
@@ -144,6 +175,8 @@ void ControlPlane::handle(const Frame& frame) {
       for (std::string& text : texts) {
         text = fields.text();
       }
+    } else {
+      throw Error("a message that the first rank does not send");
     }
   }
   world_->notify();
@@ -190,6 +223,12 @@ bool ControlPlane::hub_is_silent() const {
   const std::lock_guard lock(heard_mutex_);
   const std::chrono::duration<double> since = std::chrono::steady_clock::now() - heard_;
   return rank() != 0 && since.count() > kSilentSeconds;
+}
+
+void ControlPlane::wait_for_end_of_hub(double seconds) {
+  std::unique_lock lock(heard_mutex_);
+  heard_something_.wait_for(lock, std::chrono::duration<double>(seconds),
+                            [this] { return reader_has_ended_; });
 }
 
 bool ControlPlane::has_lost_hub() const {

@@ -23,6 +23,9 @@ struct ControlOptions {
   std::string host = "127.0.0.1";  // of the first rank
   int port = 0;
   int listener = -1;             // of the first rank: a socket that listens already; -1: none
+  Secret secret{};               // of the start
+  std::uint64_t job = 0;         // its number; 0: unknown
+  std::uint64_t build = 0;       // of the program
   double start_seconds = 300;    // within which all ranks must come
   double timeout_seconds = 600;  // as long as a group waits for a rank
 };
@@ -31,10 +34,14 @@ class ControlPlane {
  public:
   // Collective over all ranks. An Error says who did not come, or why this one cannot.
   explicit ControlPlane(const ControlOptions& options);
-  // The first rank stays until the others have left.
+  // The first rank stays until the others have left, at most as long as it waits for them in a
+  // call. If that is not enough, the world has failed afterwards.
   ~ControlPlane();
   ControlPlane(const ControlPlane&) = delete;
   ControlPlane& operator=(const ControlPlane&) = delete;
+
+  // Makes no call any more, and tells the others so. What follows may wait for them elsewhere.
+  void leave();
 
   int rank() const { return options_.rank; }
   int size() const { return options_.size; }
@@ -59,15 +66,18 @@ class ControlPlane {
   // those that answer within a few seconds, the second what was known shortly before, the others
   // nothing.
   std::vector<Status> statuses();
-  bool hub_is_silent() const;  // the first rank does not answer
-  bool has_lost_hub() const;   // its process ended
+  bool hub_is_silent() const;                // the first rank does not answer
+  bool has_lost_hub() const;                 // its process ended
+  void wait_for_end_of_hub(double seconds);  // at most
 
  private:
   using Key = std::tuple<std::string, std::string, std::int64_t>;
 
   void start();
-  void listen();
+  void listen(const Hello& hello);
   void read_frames();
+  std::optional<Frame> receive_frame() const;
+  std::uint32_t longest_frame() const;
   void handle(const Frame& frame);
   void handle_statuses(const Frame& frame);
   // The connection to the hub. The world, which others hold too, tells failures through it.

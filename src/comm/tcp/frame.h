@@ -1,4 +1,4 @@
-// Messages of the control plane: a kind, a length, and fields one after another.
+// Messages of the control plane after the hello: a kind, a length, and fields one after another.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,15 @@ namespace bloomery {
 
 struct Frame {
   enum class Kind : std::uint32_t {
-    hello,     // a rank comes: protocol, rank, size
     welcome,   // all have come: the addresses of all
     group,     // name and members
     letter,    // to be gathered: group, topic, number, seconds, text
     letters,   // all of them: group, topic, number, texts
     failure,   // rank, whether it is a mistake, whether a rank is silent, text
-    bye,       // the rank leaves in peace
+    bye,       // the rank leaves in peace; of the first: how many seconds it waits for the others
     status,    // where a rank stands (comm/watch): whether all is told after a failure, bytes
     statuses,  // of all ranks: whether it answered, age and bytes of each; none: the hub lives
   };
-  static constexpr std::uint32_t kProtocol = 0xB1000002;
   static constexpr std::size_t kHeaderBytes = 8;
   static constexpr std::uint32_t kMaxBytes = 1u << 31;
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/hash.h"
+
 namespace bloomery {
 namespace {
 
@@ -44,17 +46,23 @@ World::Failure read_failure(FieldReader fields) {
   return failure;
 }
 
-Hub::Hub(Socket listener, Socket own, int size, double start_seconds)
-    : listener_(std::move(listener)),
-      size_(size),
-      start_deadline_(seconds_from_now(start_seconds)) {
-  set_blocking(listener_, false);
+Hub::Hub(Socket listener, Socket own, const Hello& mine, double start_seconds)
+    : mine_(mine),
+      size_(mine.size),
+      start_deadline_(seconds_from_now(start_seconds)),
+      lobby_(std::move(listener)) {
   set_blocking(own, false);
-  connections_.push_back({.socket = std::move(own)});
+  connections_[0].socket = std::move(own);
+  welcome_if_complete();
   thread_ = std::thread([this] { run(); });
 }
 
-Hub::~Hub() { thread_.join(); }
+std::optional<World::Failure> Hub::finish() {
+  if (thread_.joinable()) {
+    thread_.join();
+  }
+  return stragglers_;
+}
 
 void Hub::run() {
   while (!done()) {
@@ -62,43 +70,95 @@ void Hub::run() {
   }
 }
 
-// The first rank is the last one that this thread serves.
+// The first rank is the last one that this thread serves. After a failure that it told, the others
+// may be waiting for its end.
 bool Hub::done() const {
   const bool quiet =
-      std::ranges::all_of(connections_, [](const Connection& c) { return c.closed || c.rank < 0; });
-  const bool own_left = connections_.front().closed;
-  return own_left && (quiet || (failed_ && seconds_until(last_word_) == 0));
+      std::ranges::all_of(connections_, [](const auto& each) { return each.second.closed; });
+  const bool own_left = connections_.at(0).closed;
+  return own_left && (quiet || (failed_ && (told_ || seconds_until(last_word_) == 0)));
 }
 
 void Hub::serve_once() {
-  std::vector<pollfd> waits{{listener_.descriptor(), POLLIN, 0}};
-  for (const Connection& connection : connections_) {
+  std::vector<pollfd> waits;
+  std::vector<Connection*> waited_for;
+  for (auto& [rank, connection] : connections_) {
     const auto events = static_cast<short>(connection.out.empty() ? POLLIN : POLLIN | POLLOUT);
     waits.push_back({connection.closed ? -1 : connection.socket.descriptor(), events, 0});
+    waited_for.push_back(&connection);
   }
+  lobby_.add_waits(waits);
   poll(waits.data(), waits.size(), 100);
-  for (std::size_t i = 1; i < waits.size(); ++i) {
-    Connection& connection = connections_[i - 1];
+  for (std::size_t i = 0; i < waited_for.size(); ++i) {
     if ((waits[i].revents & POLLOUT) != 0) {
-      write(connection);
+      write(*waited_for[i]);
     }
     if ((waits[i].revents & ~POLLOUT) != 0) {
-      read(connection);
+      read(*waited_for[i]);
     }
   }
-  if (waits[0].revents != 0) {
-    take_new();
+  for (Lobby::Arrival& arrival : lobby_.take()) {
+    take(arrival);
   }
   refuse_absent();
   look_at_deadlines();
+  end_without_stragglers();
   tell_statuses();
 }
 
-void Hub::take_new() {
-  while (Socket socket = accept_from(listener_)) {
-    set_for_ranks(socket);
-    set_blocking(socket, false);
-    connections_.push_back({.socket = std::move(socket)});
+std::string Hub::objection(const Hello& hello) const {
+  const int rank = hello.rank;
+  if (!same_secret(hello.secret, mine_.secret)) {
+    return concat("rank ", rank, " does not have the secret of rank 0: another start uses this ",
+                  "port, or the machines need the same value of BLOOMERY_SECRET");
+  }
+  if (hello.build != mine_.build) {
+    return concat(
+        "rank ", rank, " runs build ", hash_text(hello.build), " of bloomery, and rank 0 ",
+        hash_text(mine_.build),
+        ": start the same program on all machines; `bloomery --version` tells which it is");
+  }
+  if (hello.job != mine_.job) {
+    return concat("rank ", rank, " belongs to another job than rank 0, which uses the same port");
+  }
+  if (hello.size != size_ || rank < 0 || rank >= size_) {
+    return concat("rank ", rank, " was told of ", hello.size, " ranks, and rank 0 of ", size_,
+                  ": they belong to different starts");
+  }
+  return connections_.contains(rank)
+             ? concat("two processes say that they are rank ", rank,
+                      ": another run uses this port, or the launcher gives ranks twice")
+             : std::string();
+}
+
+// Who is refused ends; the others go on waiting for the one that they expect.
+void Hub::take(Lobby::Arrival& arrival) {
+  const std::string why = objection(arrival.hello);
+  if (!why.empty()) {
+    const std::string bytes = failure_frame({why, 0, true}).bytes();
+    ::send(arrival.socket.descriptor(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    return;
+  }
+  Connection& connection = connections_[arrival.hello.rank];
+  connection.rank = arrival.hello.rank;
+  connection.address = peer_address(arrival.socket);
+  connection.socket = std::move(arrival.socket);
+  welcome_if_complete();
+}
+
+void Hub::welcome_if_complete() {
+  if (static_cast<int>(connections_.size()) < size_ || failed_) {
+    return;
+  }
+  all_came_ = true;
+  lobby_.close();
+  FieldWriter addresses;
+  for (const auto& [rank, connection] : connections_) {
+    addresses.text(connection.address);
+  }
+  const Frame welcome{Frame::Kind::welcome, addresses.take()};
+  for (int to = 0; to < size_; ++to) {
+    send(to, welcome);
   }
 }
 
@@ -141,7 +201,7 @@ void Hub::close(Connection& connection) {
   connection.closed = true;
   connection.socket = Socket();
   const int rank = connection.rank;
-  if (rank >= 0 && !left_.contains(rank) && !failed_) {
+  if (!left_.contains(rank) && !failed_) {
     const std::string& address = connection.address;
     fail({concat("rank ", rank, " failed: its process ended without a word, or its machine ",
                  address.empty() ? "" : concat("(", address, ") "), "was lost"),
@@ -151,10 +211,6 @@ void Hub::close(Connection& connection) {
 
 void Hub::handle(Connection& connection, const Frame& frame) {
   FieldReader fields(frame.body);
-  if (connection.rank < 0) {
-    check(frame.kind == Frame::Kind::hello, "a stranger");
-    return handle_hello(connection, fields);
-  }
   switch (frame.kind) {
     case Frame::Kind::group: {
       std::vector<int>& members = groups_[fields.text()];
@@ -172,44 +228,14 @@ void Hub::handle(Connection& connection, const Frame& frame) {
       return handle_status(connection.rank, fields);
     case Frame::Kind::bye:
       left_.insert(connection.rank);
+      if (connection.rank == 0) {
+        leave_seconds_ = fields.number<double>();
+        leave_deadline_ = seconds_from_now(leave_seconds_);
+      }
       return look_at_deadlines();
     default:
       throw Error("a message that ranks do not send");
   }
-}
-
-void Hub::handle_hello(Connection& connection, FieldReader fields) {
-  check(fields.number<std::uint32_t>() == Frame::kProtocol, "a stranger");
-  const int rank = fields.number<std::int32_t>(), size = fields.number<std::int32_t>();
-  if (by_rank_.contains(rank)) {
-    return refuse(connection,
-                  concat("two processes say that they are rank ", rank,
-                         ": another run uses this port, or the launcher gives ranks twice"));
-  }
-  if (size != size_ || rank < 0 || rank >= size_) {
-    return refuse(connection, concat("rank ", rank, " was told of ", size, " ranks, and rank 0 of ",
-                                     size_, ": they belong to different starts"));
-  }
-  connection.rank = rank;
-  connection.address = rank == 0 ? "" : peer_address(connection.socket);
-  by_rank_[rank] = static_cast<std::size_t>(&connection - connections_.data());
-  if (static_cast<int>(by_rank_.size()) == size_ && !failed_) {
-    all_came_ = true;
-    FieldWriter addresses;
-    for (const auto& [each, place] : by_rank_) {
-      addresses.text(connections_[place].address);
-    }
-    const Frame welcome{Frame::Kind::welcome, addresses.take()};
-    for (int to = 0; to < size_; ++to) {
-      send(to, welcome);
-    }
-  }
-}
-
-// It ends; the others go on waiting for the one that they expect.
-void Hub::refuse(Connection& connection, const std::string& why) {
-  connection.out += failure_frame({why, 0, true}).bytes();
-  write(connection);
 }
 
 void Hub::handle_letter(int rank, FieldReader fields) {
@@ -275,13 +301,35 @@ void Hub::refuse_absent() {
   }
   std::vector<int> absent;
   for (int rank = 0; rank < size_; ++rank) {
-    if (!by_rank_.contains(rank)) {
+    if (!connections_.contains(rank)) {
       absent.push_back(rank);
     }
   }
   fail({concat("of ", size_, " ranks these did not come to rank 0: ", list(absent),
                "; look at their output, and whether their machines reach the first one"),
         absent.front()});
+}
+
+// What the first rank did is done: it does not wait longer for another one's end than for its call.
+void Hub::end_without_stragglers() {
+  if (failed_ || !leave_deadline_ || seconds_until(*leave_deadline_) > 0) {
+    return;
+  }
+  std::vector<int> stragglers, connected;
+  for (const auto& [rank, connection] : connections_) {
+    if (rank != 0 && !connection.closed) {
+      (left_.contains(rank) ? connected : stragglers).push_back(rank);
+    }
+  }
+  stragglers = stragglers.empty() ? connected : stragglers;
+  if (stragglers.empty()) {
+    return;
+  }
+  stragglers_ = {concat("rank(s) ", list(stragglers), " did not end within ", leave_seconds_,
+                        " s after rank 0: they hang in what they do last"),
+                 stragglers.front()};
+  fail(*stragglers_);
+  last_word_ = {};
 }
 
 void Hub::fail(const World::Failure& failure, int except) {
@@ -293,7 +341,7 @@ void Hub::fail(const World::Failure& failure, int except) {
   gathers_last_words_ = failure.silence;
   letters_.clear();
   const Frame frame = failure_frame(failure);
-  for (const auto& [rank, place] : by_rank_) {
+  for (const auto& [rank, connection] : connections_) {
     if (rank != except) {
       send(rank, frame);
     }
@@ -307,13 +355,14 @@ void Hub::handle_status(int rank, FieldReader fields) {
 
 void Hub::tell_statuses() {
   if (gathers_last_words_) {
-    const bool all_answered = std::ranges::all_of(by_rank_, [this](const auto& each) {
+    const bool all_answered = std::ranges::all_of(connections_, [this](const auto& each) {
       const auto found = statuses_.find(each.first);
-      return connections_[each.second].closed || found == statuses_.end() ||
-             found->second.answered || seconds_since(found->second.taken) > kSilentSeconds;
+      return each.second.closed || found == statuses_.end() || found->second.answered ||
+             seconds_since(found->second.taken) > kSilentSeconds;
     });
     if (all_answered || seconds_until(last_word_) < kLastWordSeconds - kStatusSeconds) {
       gathers_last_words_ = false;
+      told_ = true;
       send(0, statuses());
     }
   } else if (all_came_ && !failed_ && seconds_until(next_beat_) == 0) {
@@ -337,7 +386,7 @@ Frame Hub::statuses() const {
 }
 
 void Hub::send(int rank, const Frame& frame) {
-  Connection& connection = connections_[by_rank_.at(rank)];
+  Connection& connection = connections_.at(rank);
   connection.out += frame.bytes();
   write(connection);
 }

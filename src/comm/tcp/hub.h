@@ -7,6 +7,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -14,7 +15,7 @@
 #include <vector>
 
 #include "comm/tcp/frame.h"
-#include "comm/tcp/socket.h"
+#include "comm/tcp/lobby.h"
 #include "comm/world.h"
 
 namespace bloomery {
@@ -24,17 +25,21 @@ World::Failure read_failure(FieldReader fields);
 
 class Hub {
  public:
-  // `own` is the connection of the first rank itself. Ranks that have not come after so many
-  // seconds are a failure of all.
-  Hub(Socket listener, Socket own, int size, double start_seconds);
-  ~Hub();  // when all ranks have left; soon after a failure
+  // `own` is the connection of the first rank itself, and `mine` what the hellos of the others must
+  // agree with. Ranks that have not come after so many seconds are a failure of all.
+  Hub(Socket listener, Socket own, const Hello& mine, double start_seconds);
+  ~Hub() { finish(); }
   Hub(const Hub&) = delete;
   Hub& operator=(const Hub&) = delete;
+
+  // Waits until all ranks have left; soon after a failure. Returns what was wrong if some did not
+  // leave in the time that the first rank gave them with its farewell.
+  std::optional<World::Failure> finish();
 
  private:
   struct Connection {
     Socket socket;
-    int rank = -1;        // unknown until it says so
+    int rank = 0;
     std::string address;  // of its machine; empty: this one
     std::string in, out;  // bytes on their way
     bool closed = false;
@@ -50,17 +55,18 @@ class Hub {
   void run();
   void serve_once();
   bool done() const;
-  void take_new();
+  void take(Lobby::Arrival& arrival);
+  void welcome_if_complete();
+  std::string objection(const Hello& hello) const;  // empty: it is one of this start's ranks
   void read(Connection& connection);
   void write(Connection& connection);
   void close(Connection& connection);
   void handle(Connection& connection, const Frame& frame);
-  void handle_hello(Connection& connection, FieldReader fields);
-  void refuse(Connection& connection, const std::string& why);
   void handle_letter(int rank, FieldReader fields);
   void answer(const Key& key, const Letters& letters);
   void look_at_deadlines();
   void refuse_absent();
+  void end_without_stragglers();
   std::vector<int> missing(const Key& key, const Letters& letters) const;
   void fail(const World::Failure& failure, int except = -1);
   void handle_status(int rank, FieldReader fields);
@@ -68,12 +74,15 @@ class Hub {
   Frame statuses() const;
   void send(int rank, const Frame& frame);
 
-  const Socket listener_;
+  const Hello mine_;
   const int size_;
   const Deadline start_deadline_;
-  std::vector<Connection> connections_;
-  std::map<int, std::size_t> by_rank_;  // places in connections_
-  std::set<int> left_;                  // in peace
+  Lobby lobby_;
+  std::map<int, Connection> connections_;  // by rank
+  std::set<int> left_;                     // in peace
+  std::optional<Deadline> leave_deadline_;
+  double leave_seconds_ = 0;
+  std::optional<World::Failure> stragglers_;
   std::map<std::string, std::vector<int>> groups_;
   std::map<Key, Letters> letters_;
   struct Status {
@@ -83,7 +92,7 @@ class Hub {
   };
   std::map<int, Status> statuses_;  // by rank
   Deadline next_beat_{};
-  bool gathers_last_words_ = false;
+  bool gathers_last_words_ = false, told_ = false;
   bool all_came_ = false, failed_ = false;
   Deadline last_word_;  // after a failure: when whoever has not left is left alone
   std::thread thread_;

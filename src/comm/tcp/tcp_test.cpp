@@ -8,6 +8,7 @@
 #include <csignal>
 
 #include "comm/error_case.h"
+#include "comm/tcp/connect_all.h"
 #include "comm/tcp/tcp_case.h"
 
 namespace bloomery {
@@ -117,6 +118,149 @@ TEST(Tcp, RefusesRanksOfAnotherStartAndGoesOn) {
   }
   other.join();
   EXPECT_TRUE(contains(refused, "rank 1 was told of 3 ranks, and rank 0 of 2")) << refused;
+}
+
+std::string_view bytes_of(const Hello& hello) {
+  return {reinterpret_cast<const char*>(&hello), sizeof hello};
+}
+
+// What the first rank answers to this hello, until it closes the connection.
+std::string answer_to(int port, std::string_view bytes) {
+  const Socket socket = connect_to("127.0.0.1", port, seconds_from_now(5), "the test");
+  send_all(socket, bytes);
+  std::string answer;
+  for (char byte = 0; receive_all(socket, {&byte, 1});) {
+    answer += byte;
+  }
+  return answer;
+}
+
+bool is_refused(int port) {
+  return !error_of([&] { connect_to("127.0.0.1", port, seconds_from_now(0.05), "it"); }).empty();
+}
+
+TEST(Tcp, StrangersNeitherJoinNorHinderAStart) {
+  Socket listener = listen_at("127.0.0.1", 0);
+  const int port = port_of(listener);
+  const Secret secret = random_secret();
+  const auto start = Clock::now();
+  std::thread first([&] {
+    ControlOptions options{.rank = 0, .size = 2, .port = port, .secret = secret, .build = 7};
+    options.listener = listener.release();
+    ControlPlane control(options);
+    EXPECT_TRUE(is_refused(port)) << "nobody else is expected";
+  });
+  std::vector<Socket> strangers;
+  for (int i = 0; i < 230; ++i) {
+    strangers.push_back(connect_to("127.0.0.1", port, seconds_from_now(5), "the test"));
+  }
+  EXPECT_EQ(answer_to(port, std::string(1 << 20, 'x')), "");
+  Hello hello{.rank = 1, .size = 2, .build = 7};
+  EXPECT_TRUE(contains(answer_to(port, bytes_of(hello)), "does not have the secret of rank 0"));
+  hello.secret = secret;
+  hello.build = 8;
+  EXPECT_TRUE(contains(answer_to(port, bytes_of(hello)),
+                       "rank 1 runs build 0000000000000008 of bloomery, and rank 0 "
+                       "0000000000000007: start the same"));
+  hello = {.rank = 1, .size = 2, .build = 7, .job = 5, .secret = secret};
+  EXPECT_TRUE(contains(answer_to(port, bytes_of(hello)), "belongs to another job"));
+  {
+    const ControlOptions second{.rank = 1, .size = 2, .port = port, .secret = secret, .build = 7};
+    ControlPlane control(second);
+  }
+  first.join();
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(4));
+}
+
+TEST(Tcp, AnotherProgramAtThePortIsNoRank) {
+  const std::string empty_welcome(9, '\0');
+  for (const std::string& text :
+       {std::string("SSH-2.0-OpenSSH_9.2 and so on"), "\1" + empty_welcome,
+        empty_welcome.substr(0, 4) + "\1" + empty_welcome.substr(0, 4)}) {
+    const Socket listener = listen_at("127.0.0.1", 0);
+    const ControlOptions options{.rank = 1, .size = 2, .port = port_of(listener)};
+    std::thread other([&] {
+      const Socket socket = accept_from(listener);
+      send_all(socket, text);
+      char byte = 0;
+      while (receive_all(socket, {&byte, 1})) {
+      }
+    });
+    const std::string error = error_of([&] { ControlPlane control(options); });
+    EXPECT_TRUE(contains(error, "another program answers at 127.0.0.1 port")) << error;
+    other.join();
+  }
+}
+
+// Idle connections go to all ports of the wire before the ranks' do.
+class StrangersFirst final : public HostGroup {
+ public:
+  explicit StrangersFirst(HostGroup& inner) : inner_(inner) {}
+  int rank() const override { return inner_.rank(); }
+  int size() const override { return inner_.size(); }
+  std::vector<std::string> gather(const std::string& topic, std::string mine,
+                                  double seconds) override {
+    std::vector<std::string> all = inner_.gather(topic, std::move(mine), seconds);
+    if (topic == "ports of the wire" && rank() == 0) {
+      for (const std::string& port : all) {
+        strangers_.push_back(
+            connect_to("127.0.0.1", std::stoi(port), seconds_from_now(5), "the test"));
+      }
+    }
+    inner_.barrier("strangers are there");
+    return all;
+  }
+  void abort(const std::string&, bool) noexcept override {}
+
+ private:
+  HostGroup& inner_;
+  std::vector<Socket> strangers_;
+};
+
+TEST(Tcp, StrangersDoNotHinderTheWire) {
+  Socket listener = listen_at("127.0.0.1", 0);
+  const int port = port_of(listener);
+  const auto start = Clock::now();
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < 3; ++rank) {
+    ranks.emplace_back([&, rank] {
+      ControlOptions options{.rank = rank, .size = 3, .port = port};
+      options.listener = rank == 0 ? listener.release() : -1;
+      const auto control = std::make_shared<ControlPlane>(options);
+      const auto host = make_tcp_host_group(control, "all", control->all_ranks());
+      StrangersFirst group(*host);
+      EXPECT_EQ(connect_all(*control, group).size(), 3);
+    });
+  }
+  for (std::thread& rank : ranks) {
+    rank.join();
+  }
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(3));
+}
+
+TEST(Tcp, TheFirstRankDoesNotWaitForeverForOneThatHangsAtItsEnd) {
+  Socket listener = listen_at("127.0.0.1", 0);
+  ControlOptions options{.rank = 0, .size = 2, .port = port_of(listener), .timeout_seconds = 0.3};
+  std::unique_ptr<ControlPlane> hangs;
+  std::thread second([&] {
+    ControlOptions mine = options;
+    mine.rank = 1;
+    hangs = std::make_unique<ControlPlane>(mine);
+  });
+  options.listener = listener.release();
+  auto first = std::make_unique<ControlPlane>(options);
+  second.join();
+  const std::shared_ptr<World> world = first->world();
+  const auto start = Clock::now();
+  first.reset();
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(3));
+  const std::string text = "rank(s) 1 did not end within 0.3 s after rank 0";
+  EXPECT_TRUE(contains(world->failure().text, text)) << world->failure().text;
+  const Deadline told = seconds_from_now(2);
+  while (!hangs->world()->failed() && seconds_until(told) > 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_TRUE(contains(hangs->world()->failure().text, text)) << "it is told, so that it ends";
 }
 
 // A process per rank; `victim` kills itself in the middle. Exit codes: 0 none, 1 what was expected.

@@ -1,0 +1,47 @@
+// Connections whose other side has not said yet who it is. Each has a few seconds and the bytes of
+// one Hello for that. There are not too many at once: more wait in the queue of the listener, as
+// all do while the process has no descriptor left.
+#pragma once
+
+#include <poll.h>
+
+#include <list>
+#include <vector>
+
+#include "comm/tcp/hello.h"
+#include "comm/tcp/socket.h"
+
+namespace bloomery {
+
+class Lobby {
+ public:
+  struct Arrival {
+    Socket socket;  // does not block
+    Hello hello;    // of this protocol; nothing else of it is checked
+  };
+
+  explicit Lobby(Socket listener, double hello_seconds = 5);
+
+  void add_waits(std::vector<pollfd>& waits) const;  // for poll(), which must return now and then
+  std::vector<Arrival> take();                       // who has said it; does not wait
+  void close();                                      // nobody else is expected
+
+ private:
+  struct Guest {
+    Socket socket;
+    Deadline deadline;
+    Hello hello;
+    std::size_t bytes = 0;  // of the hello
+  };
+
+  bool takes_more() const;
+  void accept_new();
+  bool hear(Guest& guest) const;  // false: it is of no use
+
+  Socket listener_;
+  const double hello_seconds_;
+  std::list<Guest> guests_;
+  Deadline paused_until_{};
+};
+
+}  // namespace bloomery
