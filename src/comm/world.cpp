@@ -58,6 +58,26 @@ void World::forget(int number) {
   reactions_.erase(number);
 }
 
+int World::add_check(int rank, std::function<std::string()> problem) {
+  const std::lock_guard lock(checks_mutex_);
+  checks_[next_check_] = {rank, std::move(problem)};
+  return next_check_++;
+}
+
+void World::remove_check(int number) {
+  const std::lock_guard lock(checks_mutex_);
+  checks_.erase(number);
+}
+
+void World::run_checks() {
+  const std::lock_guard lock(checks_mutex_);
+  for (const auto& [number, each] : checks_) {
+    if (const std::string problem = each.problem(); !problem.empty()) {
+      return fail(each.rank, problem);
+    }
+  }
+}
+
 World::Failure World::failure() const {
   const std::lock_guard lock(mutex_);
   return failure_;

@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
-#include <exception>
 
 #include "comm/call_checks.h"
-#include "comm/nccl/nccl_library.h"
+#include "comm/nccl/nccl_handle.h"
 #include "comm/reduce.h"
-#include "comm/world.h"
 #include "device/op_clock.h"
 
 namespace bloomery {
@@ -16,60 +13,6 @@ namespace {
 
 constexpr std::size_t kInRankOrder = 16 << 10;  // bytes
 constexpr int kSharedGpus = 2'30'00;            // the version since which ranks may share a GPU
-
-// A communicator of NCCL, and its end when a rank fails.
-class NcclHandle {
- public:
-  NcclHandle(std::shared_ptr<const NcclLibrary> nccl, HostGroup& host)
-      : nccl_(std::move(nccl)), world_(host.world()) {
-    NcclLibrary::Id id{};
-    if (host.rank() == 0) {
-      nccl_->check(nccl_->make_id(&id), "ncclGetUniqueId");
-    }
-    const std::string told =
-        host.broadcast("NCCL id", std::string(id.bytes.data(), id.bytes.size()), 0);
-    std::memcpy(id.bytes.data(), told.data(), id.bytes.size());
-    nccl_->check(nccl_->init(&comm_, host.size(), id, host.rank()), "ncclCommInitRank");
-    if (world_ != nullptr) {
-      reaction_ = world_->when_failed([this] { abort(); });
-    }
-  }
-  ~NcclHandle() {
-    if (world_ != nullptr) {
-      world_->forget(reaction_);
-    }
-    if (aborted_) {
-      return;
-    }
-    if (std::uncaught_exceptions() > exceptions_) {  // the others may never come to destroy theirs
-      nccl_->abort(comm_);
-    } else {
-      nccl_->destroy(comm_);
-    }
-  }
-  NcclHandle(const NcclHandle&) = delete;
-  NcclHandle& operator=(const NcclHandle&) = delete;
-
-  NcclLibrary::Comm comm() const {
-    if (world_ != nullptr) {
-      world_->check_failed();
-    }
-    return comm_;
-  }
-
- private:
-  void abort() {
-    aborted_ = true;
-    nccl_->abort(comm_);
-  }
-
-  const std::shared_ptr<const NcclLibrary> nccl_;
-  World* const world_;
-  NcclLibrary::Comm comm_ = nullptr;
-  std::atomic<bool> aborted_ = false;
-  int reaction_ = 0;
-  const int exceptions_ = std::uncaught_exceptions();
-};
 
 void reduce_in_rank_order(const Tensor& all, View to, Reduce reduce, int size, Stream& stream) {
   RankReduce work{.dtype = to.dtype, .count = to.numel(), .reduce = reduce};
@@ -98,10 +41,10 @@ class NcclCommunicator final : public Communicator {
         gather_now(data, all.data(), stream);
         return reduce_in_rank_order(all, data, reduce, size(), stream);
       }
-      nccl_->check(
-          nccl_->all_reduce(data.data, data.data, count(data), NcclLibrary::type(data.dtype),
-                            NcclLibrary::operation(reduce), handle_.comm(), stream.native()),
-          "ncclAllReduce");
+      handle_.call("ncclAllReduce", [&](Comm comm) {
+        return nccl_->all_reduce(data.data, data.data, count(data), NcclLibrary::type(data.dtype),
+                                 NcclLibrary::operation(reduce), comm, stream.native());
+      });
     });
   }
 
@@ -118,20 +61,21 @@ class NcclCommunicator final : public Communicator {
         scatter_now(whole, part.numel(), all.data(), stream);
         return reduce_in_rank_order(all, part, reduce, size(), stream);
       }
-      nccl_->check(
-          nccl_->reduce_scatter(whole.data, part.data, count(part), NcclLibrary::type(part.dtype),
-                                NcclLibrary::operation(reduce), handle_.comm(), stream.native()),
-          "ncclReduceScatter");
+      handle_.call("ncclReduceScatter", [&](Comm comm) {
+        return nccl_->reduce_scatter(whole.data, part.data, count(part),
+                                     NcclLibrary::type(part.dtype), NcclLibrary::operation(reduce),
+                                     comm, stream.native());
+      });
     });
   }
 
   void broadcast(View data, int root, Stream& stream) override {
     refuse("broadcast", root_problem(root, size()));
     perform("broadcast", stream, [&] {
-      nccl_->check(
-          nccl_->broadcast(data.data, data.data, count(data), NcclLibrary::type(data.dtype), root,
-                           handle_.comm(), stream.native()),
-          "ncclBroadcast");
+      handle_.call("ncclBroadcast", [&](Comm comm) {
+        return nccl_->broadcast(data.data, data.data, count(data), NcclLibrary::type(data.dtype),
+                                root, comm, stream.native());
+      });
     });
   }
 
@@ -139,18 +83,18 @@ class NcclCommunicator final : public Communicator {
     refuse("all_to_all", all_to_all_problem(out, in, counts, size()));
     const std::int64_t row = row_elements(out.shape);
     perform("all_to_all", stream, [&] {
-      Group group(*nccl_);
       std::int64_t out_row = 0, in_row = 0;
+      std::vector<Message> messages;
       for (int peer = 0; peer < size(); ++peer) {
         const auto place = static_cast<std::size_t>(peer);
-        send_now(offset(out.data, out_row * row, out.dtype), counts.out[place] * row, out.dtype,
-                 peer, stream);
-        receive_now(offset(in.data, in_row * row, in.dtype), counts.in[place] * row, in.dtype, peer,
-                    stream);
+        messages.push_back({peer, out.dtype, offset(out.data, out_row * row, out.dtype), nullptr,
+                            counts.out[place] * row});
+        messages.push_back({peer, in.dtype, nullptr, offset(in.data, in_row * row, in.dtype),
+                            counts.in[place] * row});
         out_row += counts.out[place];
         in_row += counts.in[place];
       }
-      group.end();
+      move_now(messages, stream);
     });
   }
 
@@ -159,15 +103,13 @@ class NcclCommunicator final : public Communicator {
       refuse("exchange", root_problem(each.peer, size()));
     }
     perform("exchange", stream, [&] {
-      Group group(*nccl_);
+      std::vector<Message> messages;
       for (const Transfer& each : transfers) {
-        if (each.kind == Transfer::Kind::send) {
-          send_now(each.data.data, each.data.numel(), each.data.dtype, each.peer, stream);
-        } else {
-          receive_now(each.data.data, each.data.numel(), each.data.dtype, each.peer, stream);
-        }
+        const bool sends = each.kind == Transfer::Kind::send;
+        messages.push_back({each.peer, each.data.dtype, sends ? each.data.data : nullptr,
+                            sends ? nullptr : each.data.data, each.data.numel()});
       }
-      group.end();
+      move_now(messages, stream);
     });
   }
 
@@ -176,27 +118,13 @@ class NcclCommunicator final : public Communicator {
   }
 
  private:
-  // Sends and receives that go together.
-  class Group {
-   public:
-    explicit Group(const NcclLibrary& nccl) : nccl_(nccl) {
-      nccl_.check(nccl_.group_start(), "ncclGroupStart");
-    }
-    ~Group() {
-      if (open_) {
-        nccl_.group_end();
-      }
-    }
-    Group(const Group&) = delete;
-    Group& operator=(const Group&) = delete;
-    void end() {
-      open_ = false;
-      nccl_.check(nccl_.group_end(), "ncclGroupEnd");
-    }
-
-   private:
-    const NcclLibrary& nccl_;
-    bool open_ = true;
+  using Comm = NcclLibrary::Comm;
+  struct Message {  // from one of the two places, or to the other
+    int peer;
+    DType dtype;
+    const void* from;
+    void* to;
+    std::int64_t elements;
   };
 
   static std::size_t count(ConstView data) { return static_cast<std::size_t>(data.numel()); }
@@ -225,34 +153,43 @@ class NcclCommunicator final : public Communicator {
   }
 
   void gather_now(ConstView part, void* whole, Stream& stream) {
-    nccl_->check(nccl_->all_gather(part.data, whole, count(part), NcclLibrary::type(part.dtype),
-                                   handle_.comm(), stream.native()),
-                 "ncclAllGather");
+    handle_.call("ncclAllGather", [&](Comm comm) {
+      return nccl_->all_gather(part.data, whole, count(part), NcclLibrary::type(part.dtype), comm,
+                               stream.native());
+    });
   }
 
   // Every rank's share of `whole` goes to it; `all` has what came, in rank order.
   void scatter_now(ConstView whole, std::int64_t share, void* all, Stream& stream) {
-    Group group(*nccl_);
+    std::vector<Message> messages;
     for (int peer = 0; peer < size(); ++peer) {
-      send_now(offset(whole.data, share * peer, whole.dtype), share, whole.dtype, peer, stream);
-      receive_now(offset(all, share * peer, whole.dtype), share, whole.dtype, peer, stream);
+      messages.push_back(
+          {peer, whole.dtype, offset(whole.data, share * peer, whole.dtype), nullptr, share});
+      messages.push_back(
+          {peer, whole.dtype, nullptr, offset(all, share * peer, whole.dtype), share});
     }
-    group.end();
+    move_now(messages, stream);
   }
 
-  void send_now(const void* data, std::int64_t elements, DType dtype, int peer, Stream& stream) {
-    if (elements > 0) {
-      nccl_->check(nccl_->send(data, static_cast<std::size_t>(elements), NcclLibrary::type(dtype),
-                               peer, handle_.comm(), stream.native()),
-                   "ncclSend");
-    }
-  }
-  void receive_now(void* data, std::int64_t elements, DType dtype, int peer, Stream& stream) {
-    if (elements > 0) {
-      nccl_->check(nccl_->receive(data, static_cast<std::size_t>(elements),
-                                  NcclLibrary::type(dtype), peer, handle_.comm(), stream.native()),
-                   "ncclRecv");
-    }
+  // Together. A group that was begun is ended whatever happens.
+  void move_now(const std::vector<Message>& messages, Stream& stream) {
+    handle_.call("ncclGroupEnd", [&](Comm comm) {
+      int result = nccl_->group_start();
+      if (NcclLibrary::is_error(result)) {
+        return result;
+      }
+      for (const Message& m : messages) {
+        if (!NcclLibrary::is_error(result) && m.elements > 0) {
+          const int type = NcclLibrary::type(m.dtype);
+          const auto elements = static_cast<std::size_t>(m.elements);
+          result = m.from != nullptr
+                       ? nccl_->send(m.from, elements, type, m.peer, comm, stream.native())
+                       : nccl_->receive(m.to, elements, type, m.peer, comm, stream.native());
+        }
+      }
+      const int ended = nccl_->group_end();
+      return NcclLibrary::is_error(result) ? result : ended;
+    });
   }
 
   const std::shared_ptr<const NcclLibrary> nccl_;

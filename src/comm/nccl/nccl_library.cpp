@@ -13,8 +13,8 @@ void find(const Library& library, const char* name, Function*& function) {
 
 }  // namespace
 
-std::shared_ptr<const NcclLibrary> NcclLibrary::open() {
-  const Library library = Library::open({"libnccl.so.2", "libnccl.so"});
+std::shared_ptr<const NcclLibrary> NcclLibrary::open(const std::vector<std::string>& names) {
+  const Library library = Library::open(names);
   if (!library) {
     return nullptr;
   }
@@ -22,7 +22,8 @@ std::shared_ptr<const NcclLibrary> NcclLibrary::open() {
   find(library, "ncclGetVersion", nccl->get_version);
   find(library, "ncclGetErrorString", nccl->error_text);
   find(library, "ncclGetUniqueId", nccl->make_id);
-  find(library, "ncclCommInitRank", nccl->init);
+  find(library, "ncclCommInitRankConfig", nccl->init);
+  find(library, "ncclCommGetAsyncError", nccl->async_error);
   find(library, "ncclCommDestroy", nccl->destroy);
   find(library, "ncclCommAbort", nccl->abort);
   find(library, "ncclAllReduce", nccl->all_reduce);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "comm/communicator.h"
 
@@ -15,8 +16,19 @@ struct NcclLibrary {
   struct Id {  // ncclUniqueId
     std::array<char, 128> bytes;
   };
-  // Null where it is not installed. An Error when it lacks a function.
-  static std::shared_ptr<const NcclLibrary> open();
+  // ncclConfig_t as of 2.14, which newer libraries read too: calls do not block.
+  struct Config {
+    std::size_t size = sizeof(Config);
+    unsigned magic = 0xcafebeef, version = 2'14'00;
+    int blocking = 0;
+    int unused = 0;
+  };
+  static constexpr int kInProgress = 7;  // ncclInProgress: ask async_error() how it went
+  static bool is_error(int result) { return result != 0 && result != kInProgress; }
+
+  // The first of these names that is there. Null where none is. An Error when it lacks a function.
+  static std::shared_ptr<const NcclLibrary> open(const std::vector<std::string>& names = {
+                                                     "libnccl.so.2", "libnccl.so"});
 
   int number() const;                              // of its version: 23007 is 2.30.7
   void check(int result, const char* call) const;  // throws
@@ -27,7 +39,8 @@ struct NcclLibrary {
   int (*get_version)(int*) = nullptr;
   const char* (*error_text)(int) = nullptr;
   int (*make_id)(Id*) = nullptr;
-  int (*init)(Comm*, int, Id, int) = nullptr;
+  int (*init)(Comm*, int, Id, int, Config*) = nullptr;
+  int (*async_error)(Comm, int*) = nullptr;
   int (*destroy)(Comm) = nullptr;
   int (*abort)(Comm) = nullptr;
   int (*all_reduce)(const void*, void*, std::size_t, int, int, Comm, void*) = nullptr;

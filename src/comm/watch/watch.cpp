@@ -53,6 +53,7 @@ void Watch::run() {
 }
 
 void Watch::look() {
+  world_->run_checks();
   for (FlightRecorder* const recorder : recorders_) {
     recorder->look_at_device();
     const auto waiting = recorder->waiting_on_device();
