@@ -28,10 +28,13 @@
 #include "apps/retrieve/retrieve.h"
 #include "apps/serve/serve.h"
 #include "apps/tokenizer/tokenizer.h"
+#include "base/build_number.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/terminal.h"
 #include "build_config.h"
 #include "comm/host_group.h"
+#include "config/nearest.h"
 #include "tokenizer/utf8.h"
 
 namespace bloomery {
@@ -171,6 +174,14 @@ bool is_bloomery_command(const Arguments& arguments) {
   });
 }
 
+std::string suggested_command(const std::string& word) {
+  std::vector<std::string> names;
+  for (const Command& command : commands()) {
+    names.push_back(command.name);
+  }
+  return suggestion(word, names);
+}
+
 int dispatch_bloomery(const Arguments& arguments, std::ostream& out) {
   return dispatch("bloomery", commands(), without_script_spelling(arguments), out);
 }
@@ -180,7 +191,8 @@ int run_bloomery(const Arguments& given, std::ostream& out, std::ostream& errors
     Arguments arguments = given;
     const LogThreshold threshold(take_verbosity(arguments));
     if (!arguments.empty() && arguments[0] == "--version") {
-      out << "bloomery " << build::version << (build::cuda ? " (CUDA and CPU)" : " (CPU)") << '\n';
+      out << "bloomery " << build::version << (build::cuda ? " (CUDA and CPU)" : " (CPU)")
+          << ", build " << hash_text(build_number()) << '\n';
       return kFinished;
     }
     const int code = dispatch_bloomery(arguments, out);

@@ -16,6 +16,8 @@ enum ExitCode : int {
 
 // Whether the first word names a command of ours.
 bool is_bloomery_command(const Arguments& arguments);
+// "; did you mean NAME?" of our commands, or nothing when none is near.
+std::string suggested_command(const std::string& word);
 
 // Runs a command; bad input is an Error.
 int dispatch_bloomery(const Arguments& arguments, std::ostream& out);

@@ -94,6 +94,9 @@ Child::Child(const ChildCommand& command)
   if (output_) {
     set_blocking(output_, false);
   }
+  if (orders_) {
+    write_all(orders_.descriptor(), command.first_order);
+  }
 }
 
 void Child::pass_on_output() {

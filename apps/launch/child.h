@@ -21,6 +21,7 @@ struct ChildCommand {
   bool to_screen = true;
   bool own_terminal = false;  // writes to our output itself: neither prefix nor file
   bool takes_orders = false;  // another launch, which reads signals from its input
+  std::string first_order;    // which that one reads before
   int keep_open = -1;         // a descriptor that it inherits
 };
 

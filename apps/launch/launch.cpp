@@ -9,6 +9,7 @@
 
 #include "apps/bloomery.h"
 #include "apps/common/command_line.h"
+#include "apps/launch/environment.h"
 #include "apps/launch/hosts.h"
 #include "apps/launch/watch.h"
 #include "base/error.h"
@@ -48,7 +49,9 @@ void describe(OptionTable& t, LaunchOptions& o) {
   t.add("first-rank", o.first_rank, "Of a launch that another one started: its first rank.",
         at_least(0));
   t.add("world-size", o.world_size, "The same: ranks of all machines.", at_least(0));
-  t.add("orders", o.takes_orders, "The same: signals come as numbers from standard input.");
+  t.add(
+      "orders", o.takes_orders,
+      "The same: variables of the environment, then signals as numbers come from standard input.");
 }
 
 // Options end at the first word that is no flag and no flag's value; the command follows.
@@ -124,25 +127,10 @@ ChildCommand local_rank(const LaunchOptions& options, const Place& place, const 
   return child;
 }
 
-// What of the environment goes to other machines.
-std::string carried_variables() {
-  std::string text;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string variable = *entry;
-    for (const char* prefix : {"BLOOMERY_", "NCCL_", "CUDA_", "OMP_", "UCX_", "MODEL_SIZE_KEY="}) {
-      if (variable.starts_with(prefix)) {
-        text += quoted(variable) + " ";
-      }
-    }
-  }
-  return text;
-}
-
 ChildCommand remote_launch(const LaunchOptions& options, const Place& place,
                            const Arguments& command, const HostSlots& host, int first_rank) {
-  std::string line =
-      concat("cd ", quoted(std::filesystem::current_path().string()), " && exec env ",
-             carried_variables(), quoted(own_program()), " launch --orders");
+  std::string line = concat("cd ", quoted(std::filesystem::current_path().string()), " && exec ",
+                            quoted(own_program()), " launch --orders");
   line += concat(" --num-ranks ", host.slots, " --first-rank ", first_rank, " --world-size ",
                  place.world_size, " --master-addr ", quoted(place.host), " --master-port ",
                  place.port);
@@ -153,7 +141,7 @@ ChildCommand remote_launch(const LaunchOptions& options, const Place& place,
   for (const std::string& word : command) {
     line += " " + quoted(word);
   }
-  ChildCommand child{.name = host.name};
+  ChildCommand child{.name = host.name, .first_order = carried_variables()};
   std::istringstream ssh(options.ssh);
   for (std::string word; ssh >> word;) {
     child.words.push_back(word);
@@ -204,6 +192,15 @@ std::vector<HostSlots> hosts_of(const LaunchOptions& options) {
                       options.num_ranks);
 }
 
+// Other machines may have programs that are not here.
+void check_command(const Arguments& command, const std::vector<HostSlots>& hosts) {
+  const bool runs_here =
+      std::ranges::any_of(hosts, [](const HostSlots& host) { return is_this_machine(host.name); });
+  check(!runs_here || is_bloomery_command(command) || is_program(command[0]), "'", command[0],
+        "' is neither a command of bloomery nor a program", suggested_command(command[0]),
+        "\n`bloomery --help` lists the commands");
+}
+
 }  // namespace
 
 int launch_command(const Arguments& arguments, std::ostream& out) {
@@ -215,7 +212,12 @@ int launch_command(const Arguments& arguments, std::ostream& out) {
     return kFinished;
   }
   check(!command.empty(), "give the command that the ranks run: bloomery launch -n N pretrain ...");
+  if (options.takes_orders) {
+    take_variables(STDIN_FILENO);
+  }
+  give_secret();
   const std::vector<HostSlots> hosts = hosts_of(options);
+  check_command(command, hosts);
   if (!options.output_folder.empty()) {
     std::filesystem::create_directories(options.output_folder);
   }

@@ -1,0 +1,81 @@
+#include "apps/launch/environment.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "apps/common/command_case.h"
+#include "comm/error_case.h"
+#include "comm/tcp/socket.h"
+
+namespace bloomery {
+namespace {
+
+// What take_variables() throws for this input; what it left unread goes to `rest`.
+std::string error_for(const std::string& input, std::string* rest = nullptr) {
+  int ends[2];
+  EXPECT_EQ(pipe(ends), 0);
+  const Socket from(ends[0]);
+  {
+    const Socket to(ends[1]);
+    EXPECT_EQ(write(to.descriptor(), input.data(), input.size()),
+              static_cast<ssize_t>(input.size()));
+  }
+  const std::string error = error_of([&] { take_variables(from.descriptor()); });
+  char byte = 0;
+  while (rest != nullptr && read(from.descriptor(), &byte, 1) == 1) {
+    *rest += byte;
+  }
+  return error;
+}
+
+TEST(LaunchEnvironment, GoesOverAsItIs) {
+  setenv("BLOOMERY_TEST_VARIABLE", "two\nlines, 'quotes' and = signs", 1);
+  setenv("OTHER_TEST_VARIABLE", "stays here", 1);
+  const std::string variables = carried_variables();
+  EXPECT_FALSE(contains(variables, "OTHER_TEST_VARIABLE"));
+  unsetenv("BLOOMERY_TEST_VARIABLE");
+  std::string rest;
+  EXPECT_EQ(error_for(variables + "15\n", &rest), "");
+  EXPECT_STREQ(std::getenv("BLOOMERY_TEST_VARIABLE"), "two\nlines, 'quotes' and = signs");
+  EXPECT_EQ(rest, "15\n") << "orders follow";
+  unsetenv("BLOOMERY_TEST_VARIABLE");
+  unsetenv("OTHER_TEST_VARIABLE");
+}
+
+TEST(LaunchEnvironment, OtherInputIsRefused) {
+  EXPECT_TRUE(contains(error_for(""), "--orders"));
+  EXPECT_TRUE(contains(error_for("10\nshort"), "--orders"));
+  EXPECT_TRUE(contains(error_for("many\n"), "'many' is no length"));
+  EXPECT_TRUE(contains(error_for("999999999999\n"), "is no length"));
+}
+
+TEST(LaunchEnvironment, EveryLaunchHasASecretOfItsOwn) {
+  unsetenv("BLOOMERY_SECRET");
+  give_secret();
+  const std::string first = std::getenv("BLOOMERY_SECRET");
+  EXPECT_EQ(first.size(), 32);
+  give_secret();
+  EXPECT_EQ(std::getenv("BLOOMERY_SECRET"), first) << "one that was given stays";
+  setenv("BLOOMERY_SECRET", "short", 1);
+  EXPECT_TRUE(contains(error_of(give_secret), "32 hexadecimal digits"));
+  unsetenv("BLOOMERY_SECRET");
+  give_secret();
+  EXPECT_NE(std::getenv("BLOOMERY_SECRET"), first);
+  unsetenv("BLOOMERY_SECRET");
+}
+
+TEST(Launch, AMisspelledCommandIsAMistakeBeforeAnythingStarts) {
+  const std::string said =
+      expect_command({"launch", "-n", "2", "pretrian", "--lr", "1"}, kBadInput);
+  EXPECT_TRUE(contains(
+      said, "'pretrian' is neither a command of bloomery nor a program; did you mean pretrain?"))
+      << said;
+  EXPECT_TRUE(is_program("bash"));
+  EXPECT_FALSE(is_program("no-such-program"));
+  EXPECT_FALSE(is_program("/"));
+}
+
+}  // namespace
+}  // namespace bloomery
