@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "apps/bloomery.h"
@@ -35,13 +36,13 @@ bool first_rank_says(const JoinedWorld& joined, const std::string& mistake) {
 // a library may wait for the lost one without end.
 class LastResort {
  public:
-  LastResort(World& world, int rank)
-      : world_(world),
+  LastResort(std::shared_ptr<World> world, int rank)
+      : world_(std::move(world)),
         rank_(rank),
         watch_([this] { watch(); }),
-        reaction_(world.when_failed([this] { set(failed_); })) {}
+        reaction_(world_->when_failed([this] { set(failed_); })) {}
   ~LastResort() {
-    world_.forget(reaction_);
+    world_->forget(reaction_);
     set(left_);
     watch_.join();
   }
@@ -64,14 +65,14 @@ class LastResort {
       return;
     }
     try {
-      world_.check_failed();
+      world_->check_failed();
     } catch (const std::exception& failure) {
       Log().error("rank ", rank_, " is stuck and ends at once, since ", failure.what());
     }
     std::_Exit(kFailed);
   }
 
-  World& world_;
+  const std::shared_ptr<World> world_;
   const int rank_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -80,12 +81,30 @@ class LastResort {
   const int reaction_;
 };
 
+// mpirun and its like kill all ranks when one ends with an error: who has something to tell does it
+// before the others end.
+void let_others_tell(const RankFailure& failure, int rank, RankProcess& process) {
+  constexpr double kReportSeconds = 5;  // until the first rank knows where all stand
+  constexpr std::chrono::seconds kWithoutFirst{4};
+  constexpr std::chrono::milliseconds kLine{500};
+  if (process.watch.first_tells()) {
+    process.joined.control->wait_for_end_of_hub(kReportSeconds);
+    std::this_thread::sleep_for(kLine);
+  } else if (process.watch.first_is_lost() && !process.joined.control->has_lost_hub()) {
+    // It is silent, which each rank finds out by itself.
+    std::this_thread::sleep_for(kWithoutFirst);
+  } else if (failure.rank != rank) {
+    std::this_thread::sleep_for(kLine);
+  }
+}
+
 int end_after(const RankFailure& failure, int rank, RankProcess& process) {
   if (const auto report = process.watch.report()) {
     throw RankFailure(concat(failure.what(), '\n', report->summary,
                              store_report(failure.what(), *report, process.report_folder)),
                       failure.rank, false);
   }
+  let_others_tell(failure, rank, process);
   // Who made a mistake says it itself; of one that died somebody else must tell.
   const bool tells = process.watch.first_is_lost() || rank == (failure.rank == 0 ? 1 : 0);
   const bool speaks = failure.rank == rank || (!failure.mistake && tells);
@@ -109,23 +128,40 @@ int end_after_own(const std::exception& error, bool mistake, int rank, RankProce
   throw;
 }
 
-}  // namespace
-
-int run_joined(const StartFacts& facts, const std::function<int(RankProcess&)>& body) {
-  const LogThreshold quiet(facts.rank == 0 ? least_logged() : LogLevel::error);
-  const JoinedWorld joined = join_world(facts);
-  const LastResort last_resort(*joined.control->world(), facts.rank);
+int run_with_watch(const JoinedWorld& joined, int rank,
+                   const std::function<int(RankProcess&)>& body) {
   ProcessWatch watch(joined.control);
   RankProcess process{joined, watch, {}};
   try {
     return body(process);
   } catch (const RankFailure& failure) {
-    return end_after(failure, facts.rank, process);
+    return end_after(failure, rank, process);
   } catch (const Error& error) {
-    return end_after_own(error, true, facts.rank, process);
+    return end_after_own(error, true, rank, process);
   } catch (const std::exception& error) {
-    return end_after_own(error, false, facts.rank, process);
+    return end_after_own(error, false, rank, process);
   }
+}
+
+}  // namespace
+
+int run_joined(const StartFacts& facts, const std::function<int(RankProcess&)>& body) {
+  const LogThreshold quiet(facts.rank == 0 ? least_logged() : LogLevel::error);
+  std::optional<LastResort> last_resort;  // leaving may be what hangs
+  std::shared_ptr<World> world;
+  int code = kFinished;
+  bool failed_before = false;
+  {
+    const JoinedWorld joined = join_world(facts);
+    world = joined.control->world();
+    last_resort.emplace(world, facts.rank);
+    code = run_with_watch(joined, facts.rank, body);
+    failed_before = world->failed();
+  }
+  if (facts.rank == 0 && !failed_before) {
+    world->check_failed();  // a rank that did not leave
+  }
+  return code;
 }
 
 bool agree_on_options(HostGroup& host, const std::string& problem, const std::string& options) {
