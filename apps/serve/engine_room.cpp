@@ -76,6 +76,7 @@ EngineOptions engine_options(const ServeCommand& command, LoadedModel& model) {
   {
     EngineOptions small = options;
     small.num_sequences = 1;
+    small.capacity = std::min(options.capacity, options.prompt_piece + 1);
     Engine engine(model.model(), model.stream(), model.mesh(), model.tokenizer(), small);
     run_prompts(engine, largest_prompts(options, on_cuda));
     page_bytes = engine.page_bytes();

@@ -158,20 +158,32 @@ void Engine::give_room(Asked& asked) {
   }
 }
 
-// Requests get their slots and pages in the order in which they came.
+// Requests get their slots and pages in the order in which they came. Thousands may wait, so that
+// those who left are looked for now and then, and at the front.
 void Engine::accept() {
+  constexpr std::chrono::milliseconds kSweepPeriod{50};
   const std::lock_guard lock(mutex_);
-  std::erase_if(waiting_, [&](const Asked& asked) {
-    const bool gone = !asked.listener->wanted();
-    if (gone) {
-      asked.listener->on_dropped();
-      ++status_.dropped;
+  const auto gone = [&](const Asked& asked) {
+    if (asked.listener->wanted()) {
+      return false;
     }
-    return gone;
-  });
-  while (!waiting_.empty() && waiting_.front().request.num_sequences() <= std::ssize(free_slots_) &&
-         pages_of(waiting_.front().request) <= pages_.num_free()) {
-    give_room(asked_.emplace_back(std::move(waiting_.front())));
+    asked.listener->on_dropped();
+    ++status_.dropped;
+    return true;
+  };
+  if (const auto now = std::chrono::steady_clock::now(); now >= next_sweep_) {
+    next_sweep_ = now + kSweepPeriod;
+    std::erase_if(waiting_, gone);
+  }
+  while (!waiting_.empty()) {
+    Asked& first = waiting_.front();
+    if (!gone(first)) {
+      if (first.request.num_sequences() > std::ssize(free_slots_) ||
+          pages_of(first.request) > pages_.num_free()) {
+        break;
+      }
+      give_room(asked_.emplace_back(std::move(first)));
+    }
     waiting_.pop_front();
   }
   status_.waiting = std::ssize(waiting_);

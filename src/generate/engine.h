@@ -162,6 +162,7 @@ class Engine {
   std::mutex mutex_;  // of what other threads reach
   std::condition_variable arrived_;
   std::deque<Asked> waiting_;
+  std::chrono::steady_clock::time_point next_sweep_;  // of those
   bool closed_ = false;
   std::chrono::steady_clock::time_point closed_at_;
 

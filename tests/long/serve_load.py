@@ -366,6 +366,25 @@ def check_lost_rank(program, folder):
     assert code not in (0, None), f"exit code {code}"
 
 
+def check_crowd(program, folder, server, clients=300):
+    """Nobody is turned away for being one of hundreds; a second server at the port is."""
+    found = []
+
+    def client(number):
+        body = {"prompt": "Once", "max_tokens": 8, "seed": number, "stream": number % 2 == 0}
+        found.append(server.ask("POST", "/v1/completions", body)[0])
+
+    threads = [threading.Thread(target=client, args=(number,)) for number in range(clients)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [200] * clients, found
+    second = subprocess.run([program, "serve", "--load", folder / "gpt", "--device", "cpu", "--port", str(server.port)],
+                            capture_output=True, text=True, timeout=60)
+    assert second.returncode == 2 and "another --port" in second.stderr, second
+
+
 def check_generate(program, folder, server):
     """The text of `bloomery generate` with the same seed."""
     line = subprocess.run([program, "generate", "--load", folder / "gpt", "--device", "cpu", "--num-threads", "1", "--prompt",
@@ -409,6 +428,7 @@ def main():
             check_refusals(server)
             check_generate(program, folder, server)
             check_chat(program, folder, server)
+            check_crowd(program, folder, server)
             check_ranks(program, folder, server)
             check_lost_rank(program, folder)
             check_leaving(server)
