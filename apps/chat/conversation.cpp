@@ -43,7 +43,10 @@ class Writer final : public EngineListener {
 
 Conversation::Conversation(const ServedModel& model, Engine& engine,
                            const ConversationOptions& options)
-    : model_(model), engine_(engine), options_(options), encoder_(model) {
+    : model_(model),
+      engine_(engine),
+      options_(options),
+      encoder_(model, engine.options().capacity) {
   check(model.chat() != nullptr, model.name(),
         " has no chat template: give --chat-template FILE, or use `bloomery generate`");
 }

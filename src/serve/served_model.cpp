@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/file.h"
 #include "serve/api_error.h"
 #include "tokenizer/bpe/byte_alphabet.h"
@@ -62,6 +64,10 @@ ServedModel::ServedModel(LoadedModel& model, std::string name, const std::string
       parses_special_(model.encode_options().parse_special),
       separate_documents_(model.has_separate_documents()),
       chat_(find_chat(model, chat_template)) {
+  for (std::int64_t id = 0; id < tokenizer_.vocab_size(); ++id) {
+    longest_token_ =
+        std::max(longest_token_, 1 + tokenizer_.piece(static_cast<TokenId>(id)).size());
+  }
   if (const auto ids = anchor_tokens(tokenizer_); !ids.empty()) {
     anchor_ = ids.back();
     anchor_text_ = tokenizer_.decode({&*anchor_, 1});
@@ -101,16 +107,28 @@ const ServedModel::TokenForm& ServedModel::token_form(TokenId token) const {
   return forms_.emplace(token, std::move(form)).first->second;
 }
 
-PromptEncoder::PromptEncoder(const ServedModel& model)
+PromptEncoder::PromptEncoder(const ServedModel& model, std::int64_t capacity)
     : model_(model),
+      capacity_(capacity),
       whole_(model.tokenizer().make_encoder(
           {.add_special_tokens = true, .parse_special = model.parses_special()})),
       plain_(model.tokenizer().make_encoder({.parse_special = model.parses_special()})),
       marked_(model.tokenizer(), false) {}
 
+void PromptEncoder::require_size(std::string_view text, const char* field) const {
+  if (text.size() / model_.longest_token() > static_cast<std::size_t>(capacity_)) {
+    throw ApiError(
+        400,
+        concat("this model's maximum context length is ", capacity_, " tokens, but the prompt has ",
+               text.size(), " bytes, more than those can hold: shorten the prompt"),
+        field, "context_length_exceeded");
+  }
+}
+
 std::vector<TokenId> PromptEncoder::encode(const TextPrompt& prompt, bool add_special_tokens) {
   std::vector<TokenId> ids = prompt.ids;
   if (ids.empty()) {
+    require_size(prompt.text, "prompt");
     (add_special_tokens ? whole_ : plain_)->encode(prompt.text, ids);
   }
   if (ids.empty()) {
@@ -140,7 +158,11 @@ std::vector<TokenId> PromptEncoder::encode_chat(const std::string& messages,
   }
   std::vector<TokenId> ids;
   try {
-    ids = marked_.encode(model_.chat()->ask(messages, tools)).ids;
+    const jinja::Text text = model_.chat()->ask(messages, tools);
+    require_size(text.bytes(), "messages");
+    ids = marked_.encode(text).ids;
+  } catch (const ApiError&) {
+    throw;
   } catch (const Error& error) {
     throw ApiError(400, error.what(), "messages");
   }

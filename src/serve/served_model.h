@@ -33,6 +33,8 @@ class ServedModel {
     return separate_documents_ && end_of_document_ == prompt.back();
   }
   bool parses_special() const { return parses_special_; }
+  // No token stands for more bytes of a text, but one for what the vocabulary does not know.
+  std::size_t longest_token() const { return longest_token_; }
   const Prompt* chat() const { return chat_ ? &*chat_ : nullptr; }  // null: it has no template
 
   // A token's text in the middle of others; where it is no whole characters, its bytes as OpenAI
@@ -54,6 +56,7 @@ class ServedModel {
   std::optional<TokenId> end_of_document_;
   std::int64_t vocabulary_;
   bool parses_special_, separate_documents_;
+  std::size_t longest_token_ = 1;
   std::optional<Prompt> chat_;
   std::optional<TokenId> anchor_;  // a token with a plain text
   std::string anchor_text_;
@@ -64,7 +67,8 @@ class ServedModel {
 // Prompts to tokens, for one thread. ApiErrors say what is wrong with them.
 class PromptEncoder {
  public:
-  explicit PromptEncoder(const ServedModel& model);
+  // A text that `capacity` tokens cannot hold is refused before it is read: megabytes take seconds.
+  PromptEncoder(const ServedModel& model, std::int64_t capacity);
 
   // An empty text is the token between documents.
   std::vector<TokenId> encode(const TextPrompt& prompt, bool add_special_tokens);
@@ -72,7 +76,10 @@ class PromptEncoder {
   std::vector<TokenId> encode_chat(const std::string& messages, const std::string& tools);
 
  private:
+  void require_size(std::string_view text, const char* field) const;
+
   const ServedModel& model_;
+  const std::int64_t capacity_;
   std::unique_ptr<Encoder> whole_, plain_;
   MarkedEncoder marked_;
 };

@@ -184,7 +184,7 @@ HttpResponse Service::models() const {
 }
 
 void Service::work() {
-  PromptEncoder encoder(model_);
+  PromptEncoder encoder(model_, tools_.engine.options().capacity);
   std::unique_lock lock(mutex_);
   while (true) {
     arrived_.wait(lock, [&] { return end_ || !requests_.empty(); });

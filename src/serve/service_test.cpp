@@ -174,6 +174,16 @@ TEST_F(ServiceTest, TooManyLogprobsAreRefused) {
   EXPECT_EQ(refused->json()["error"]["param"], "logprobs");
 }
 
+// Of the 700 tokens of this model each has 13 letters at most.
+TEST_F(ServiceTest, TextsThatCannotFitAreNotRead) {
+  const auto refused = ask(kCompletions, {{"prompt", std::string(20'000, 'a')}});
+  EXPECT_EQ(refused->status(), 400);
+  EXPECT_EQ(refused->json()["error"]["code"], "context_length_exceeded");
+  EXPECT_NE(refused->text().find("20000 bytes"), std::string::npos) << refused->text();
+  EXPECT_EQ(ask(kCompletions, {{"prompt", std::string(600, 'a')}, {"max_tokens", 1}})->status(),
+            200);
+}
+
 TEST_F(ServiceTest, BeamsAreAnsweredWithScores) {
   const auto found =
       ask("/api", {{"prompts", {"ab"}}, {"tokens_to_generate", 6}, {"beam_width", 3}});
