@@ -40,10 +40,9 @@ class World {
   int when_failed(std::function<void()> react);
   void forget(int number);
 
-  // `problem` is asked a few times a second (run_checks()) for what went wrong without anybody
-  // waiting for it: what it returns fails rank `rank`, unless it is empty. Until the number that is
-  // returned is given to remove_check().
-  int add_check(int rank, std::function<std::string()> problem);
+  // `check` is called a few times a second (run_checks()), to find what goes wrong without anybody
+  // waiting for it. Until the number that is returned is given to remove_check().
+  int add_check(std::function<void()> check);
   void remove_check(int number);
   void run_checks();
 
@@ -77,12 +76,8 @@ class World {
   std::mutex reactions_mutex_;        // held while they run, so that forget() waits for them
   std::map<int, std::function<void()>> reactions_;
   int next_reaction_ = 0;
-  struct Check {
-    int rank;
-    std::function<std::string()> problem;
-  };
   std::mutex checks_mutex_;  // held while they run
-  std::map<int, Check> checks_;
+  std::map<int, std::function<void()>> checks_;
   int next_check_ = 0;
 };
 

@@ -23,11 +23,11 @@ void pause(int turn) {
 NcclHandle::NcclHandle(std::shared_ptr<const NcclLibrary> nccl, HostGroup& host,
                        double explanation_seconds)
     : nccl_(std::move(nccl)),
+      host_(host),
       world_(host.world()),
-      rank_(host.rank()),
       explanation_seconds_(explanation_seconds) {
   try {
-    connect(host);
+    connect();
   } catch (...) {
     if (world_ != nullptr) {
       world_->forget(reaction_);
@@ -40,17 +40,17 @@ NcclHandle::NcclHandle(std::shared_ptr<const NcclLibrary> nccl, HostGroup& host,
   }
 }
 
-void NcclHandle::connect(HostGroup& host) {
+void NcclHandle::connect() {
   NcclLibrary::Id id{};
-  if (host.rank() == 0) {
+  if (host_.rank() == 0) {
     nccl_->check(nccl_->make_id(&id), "ncclGetUniqueId");
   }
   const std::string told =
-      host.broadcast("NCCL id", std::string(id.bytes.data(), id.bytes.size()), 0);
+      host_.broadcast("NCCL id", std::string(id.bytes.data(), id.bytes.size()), 0);
   std::memcpy(id.bytes.data(), told.data(), id.bytes.size());
   std::unique_lock lock(mutex_);
   NcclLibrary::Config config;
-  const int result = nccl_->init(&comm_, host.size(), id, host.rank(), &config);
+  const int result = nccl_->init(&comm_, host_.size(), id, host_.rank(), &config);
   lock.unlock();
   if (world_ != nullptr) {
     reaction_ = world_->when_failed([this] { end_soon(); });
@@ -59,7 +59,11 @@ void NcclHandle::connect(HostGroup& host) {
   wait_until_taken(lock, result, "ncclCommInitRankConfig");
   lock.unlock();
   if (world_ != nullptr) {
-    check_ = world_->add_check(rank_, [this] { return asynchronous_error(); });
+    check_ = world_->add_check([this] {
+      if (const std::string error = asynchronous_error(); !error.empty()) {
+        host_.abort(error);
+      }
+    });
   }
 }
 

@@ -20,9 +20,9 @@ namespace bloomery {
 
 class NcclHandle {
  public:
-  // Collective. An Error when a rank fails meanwhile. The end of another rank is told by the
-  // control plane, which knows whose it was: an error that NCCL found by itself counts after so
-  // many seconds without that.
+  // Collective over `host`, which outlives it. An Error when a rank fails meanwhile. The end of
+  // another rank is told by the control plane, which knows whose it was: an error that NCCL found
+  // by itself counts after so many seconds without that.
   NcclHandle(std::shared_ptr<const NcclLibrary> nccl, HostGroup& host,
              double explanation_seconds = 5);
   // Ends it together with the others, or at once if a rank failed or an exception is on its way:
@@ -39,16 +39,16 @@ class NcclHandle {
   const NcclLibrary& library() const { return *nccl_; }
 
  private:
-  void connect(HostGroup& host);
+  void connect();
   void wait_until_taken(std::unique_lock<std::timed_mutex>& lock, int result, const char* name);
   void check_usable() const;
   void end_soon() noexcept;  // by a thread of its own: others end theirs meanwhile
   void abort() noexcept;
-  std::string asynchronous_error();
+  std::string asynchronous_error();  // empty: none, or it is not due yet
 
   const std::shared_ptr<const NcclLibrary> nccl_;
+  HostGroup& host_;
   World* const world_;  // null: nobody else can fail
-  const int rank_;
   const double explanation_seconds_;
   const int exceptions_ = std::uncaught_exceptions();
   std::timed_mutex mutex_;                // of whoever is inside NCCL

@@ -70,7 +70,7 @@ void ControlPlane::listen(const Hello& hello) {
 void ControlPlane::leave() {
   {
     const World::Lock lock = world_->lock();
-    if (std::exchange(leaving_, true)) {
+    if (std::exchange(said_bye_, true)) {
       return;
     }
   }
@@ -80,6 +80,10 @@ void ControlPlane::leave() {
 
 ControlPlane::~ControlPlane() {
   leave();
+  {
+    const World::Lock lock = world_->lock();
+    leaving_ = true;
+  }
   line_->socket.end_sending();  // the hub answers by closing the connection
   if (world_->failed()) {       // unless it is silent
     wait_for_end_of_hub(kLeaveSeconds);

@@ -93,7 +93,8 @@ class ControlPlane {
   std::vector<std::string> addresses_;
   std::unique_ptr<Hub> hub_;                         // of the first rank
   std::map<Key, std::vector<std::string>> answers_;  // under the world's mutex
-  bool welcomed_ = false, leaving_ = false;          // likewise
+  bool welcomed_ = false;                            // likewise
+  bool said_bye_ = false, leaving_ = false;          // likewise
   mutable std::mutex heard_mutex_;
   std::condition_variable heard_something_;
   std::vector<Status> statuses_;   // under heard_mutex_

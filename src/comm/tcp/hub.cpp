@@ -143,11 +143,14 @@ void Hub::take(Lobby::Arrival& arrival) {
   connection.rank = arrival.hello.rank;
   connection.address = peer_address(arrival.socket);
   connection.socket = std::move(arrival.socket);
+  if (failed_) {
+    return send(connection.rank, failure_frame(failure_));
+  }
   welcome_if_complete();
 }
 
 void Hub::welcome_if_complete() {
-  if (static_cast<int>(connections_.size()) < size_ || failed_) {
+  if (static_cast<int>(connections_.size()) < size_) {
     return;
   }
   all_came_ = true;
@@ -337,6 +340,7 @@ void Hub::fail(const World::Failure& failure, int except) {
     return;
   }
   failed_ = true;
+  failure_ = failure;
   last_word_ = seconds_from_now(kLastWordSeconds);
   gathers_last_words_ = failure.silence;
   letters_.clear();

@@ -94,6 +94,7 @@ class Hub {
   Deadline next_beat_{};
   bool gathers_last_words_ = false, told_ = false;
   bool all_came_ = false, failed_ = false;
+  World::Failure failure_;
   Deadline last_word_;  // after a failure: when whoever has not left is left alone
   std::thread thread_;
 };
