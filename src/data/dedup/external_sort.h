@@ -1,4 +1,5 @@
-// Sorts more records than memory holds: sorted runs on disk, then one merge of them.
+// Sorts more records than memory holds: sorted runs on disk, which are merged. Every run is an open
+// file, so as many as are merged at once become one before there are more of them.
 #pragma once
 
 #include <algorithm>
@@ -18,6 +19,7 @@ namespace bloomery {
 template <class Record>
 class ExternalSorter {
   static_assert(std::is_trivially_copyable_v<Record>);
+  static constexpr std::size_t kMergedAtOnce = 64;
 
  public:
   // So much memory is used at most: two thirds for records, as the vector of them grows by copying.
@@ -39,18 +41,20 @@ class ExternalSorter {
     } else {
       if (!records_.empty()) spill();
       records_ = std::vector<Record>();
-      merge(visit);
+      merge(runs_, visit);
     }
     runs_.clear();
     records_ = std::vector<Record>();
   }
 
-  std::size_t num_runs() const { return runs_.size(); }
+  std::size_t num_runs() const { return runs_.size(); }  // on disk now
 
  private:
   struct Run {
     std::unique_ptr<SpillFile> file;
-    std::uint64_t count = 0, next = 0;  // records; next to load
+    std::uint64_t count = 0;  // of records
+    int merges = 0;           // that made it, one of the results of the other
+    std::uint64_t next = 0;   // to load
     std::vector<Record> loaded;
     std::size_t at = 0;  // in loaded
 
@@ -71,16 +75,37 @@ class ExternalSorter {
     runs_.back().file->write(std::as_bytes(std::span(records_)));
     runs_.back().file->flush();
     records_.clear();
+    while (merge_last()) {
+    }
+  }
+
+  // Makes one of the last runs, if so many are made by as many merges; so a record is merged as
+  // often as the logarithm of their number says. False: there was nothing to do.
+  bool merge_last() {
+    if (runs_.size() < kMergedAtOnce) return false;
+    const std::span<Run> last = std::span(runs_).last(kMergedAtOnce);
+    if (last.front().merges != last.back().merges) return false;
+    records_ = std::vector<Record>();  // the merge needs the memory
+    Run merged{std::make_unique<SpillFile>(folder_ / "run")};
+    merged.merges = last.back().merges + 1;
+    merge(last, [&](const Record& record) {
+      merged.file->write(std::as_bytes(std::span(&record, 1)));
+      ++merged.count;
+    });
+    merged.file->flush();
+    runs_.resize(runs_.size() - kMergedAtOnce);
+    runs_.push_back(std::move(merged));
+    return true;
   }
 
   template <class Visit>
-  void merge(const Visit& visit) {
-    const std::size_t each = std::max<std::size_t>(64, capacity_ / runs_.size());
+  void merge(std::span<Run> runs, const Visit& visit) {
+    const std::size_t each = std::max<std::size_t>(64, capacity_ / runs.size());
     const auto later = [](const Run* a, const Run* b) {
       return b->loaded[b->at] < a->loaded[a->at];
     };
     std::priority_queue<Run*, std::vector<Run*>, decltype(later)> heads(later);
-    for (Run& run : runs_) {
+    for (Run& run : runs) {
       if (run.load(each)) heads.push(&run);
     }
     while (!heads.empty()) {
