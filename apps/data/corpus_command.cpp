@@ -22,4 +22,8 @@ int stopped_by_signal() {
   return StopSignals::exit_code();
 }
 
+void say_finished(const std::string& output) {
+  messages() << output << " is finished already; --overwrite begins anew" << std::endl;
+}
+
 }  // namespace bloomery

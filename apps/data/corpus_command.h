@@ -18,4 +18,7 @@ std::vector<std::string> one_key(const LineOptions& options);
 // Says that a signal ended it and how to go on; the exit code.
 int stopped_by_signal();
 
+// Says that an earlier run of the same command made the outputs.
+void say_finished(const std::string& output);
+
 }  // namespace bloomery

@@ -3,7 +3,6 @@
 
 #include "apps/data/corpus_command.h"
 #include "apps/data/data.h"
-#include "base/file.h"
 #include "base/number_text.h"
 #include "base/stop_signals.h"
 #include "data/input/input_files.h"
@@ -24,13 +23,15 @@ int data_decontaminate(const Arguments& arguments, std::ostream& out) {
   const std::vector<TransformJob> jobs =
       jobs_in(options.output, input_files(options.input), options.keep_dropped);
   const StopSignals signals("stops; the same command goes on where it was");
-  const DecontaminateSummary summary = decontaminate(options, jobs, line_caller());
+  const DecontaminateSummary summary = decontaminate(
+      options, jobs, std::filesystem::path(options.output) / "report.json", line_caller());
   if (summary.interrupted) return stopped_by_signal();
-  write_file(std::filesystem::path(options.output) / "report.json", summary.report.json() + "\n");
-  out << summary.report.text("decontaminate") << "  "
-      << grouped(static_cast<std::int64_t>(summary.keys)) << " keys, of which "
-      << summary.common_keys << " are common phrases; " << summary.bad_lines
-      << " bad lines skipped\n";
+  if (summary.was_finished) say_finished(options.output);
+  out << summary.report.text("decontaminate");
+  if (!summary.was_finished) {
+    out << "  " << grouped(static_cast<std::int64_t>(summary.keys)) << " keys, of which "
+        << summary.common_keys << " are common phrases\n";
+  }
   return 0;
 }
 

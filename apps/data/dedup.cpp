@@ -21,8 +21,11 @@ int data_dedup(const Arguments& arguments, std::ostream& out) {
   const StopSignals signals("stops; the same command goes on where it was");
   const DedupSummary summary = dedup(options, line_caller());
   if (summary.interrupted) return stopped_by_signal();
-  out << summary.report.text("dedup") << "  " << grouped(summary.groups)
-      << " groups of equal ones; " << grouped(summary.bad_lines) << " bad lines skipped\n";
+  if (summary.was_finished) say_finished(options.output);
+  out << summary.report.text("dedup");
+  if (!summary.was_finished) {
+    out << "  " << grouped(summary.groups) << " groups of equal ones\n";
+  }
   return 0;
 }
 

@@ -3,7 +3,6 @@
 
 #include "apps/data/corpus_command.h"
 #include "apps/data/data.h"
-#include "base/number_text.h"
 #include "base/stop_signals.h"
 
 namespace bloomery {
@@ -20,7 +19,8 @@ int run(const std::string& name, FilterOptions& options, OptionTable& table,
   const StopSignals signals("stops; the same command goes on where it was");
   const FilterSummary summary = filter(options, name, line_caller());
   if (summary.interrupted) return stopped_by_signal();
-  out << summary.report.text(name) << "  " << grouped(summary.bad_lines) << " bad lines skipped\n";
+  if (summary.was_finished) say_finished(options.output);
+  out << summary.report.text(name);
   return 0;
 }
 

@@ -5,7 +5,6 @@
 #include "apps/openwebtext/common.h"
 #include "apps/openwebtext/openwebtext.h"
 #include "base/error.h"
-#include "base/number_text.h"
 #include "base/stop_signals.h"
 #include "data/filter/filter.h"
 #include "data/filter/repair.h"
@@ -32,12 +31,21 @@ FilterStep enough_tokens(std::shared_ptr<const Tokenizer> tokenizer) {
   };
 }
 
-int finish(const TransformResult& result, const std::vector<TransformJob>& jobs,
-           const std::string& name, std::ostream& out) {
+using MakeTransform = std::function<std::unique_ptr<LineTransform>()>;
+
+int run(const LineOptions& lines, const TransformOutputs& outputs, const std::string& name,
+        const MakeTransform& make_transform, std::ostream& out) {
+  if (const auto report = outputs.finished()) {
+    say_finished(outputs.jobs()[0].kept);
+    out << report->text(name);
+    return 0;
+  }
+  const StopSignals signals("stops; the same command goes on where it was");
+  const TransformResult result =
+      transform_files(lines, line_caller(), outputs.jobs(), outputs.settings(), make_transform);
   if (!result.complete) return stopped_by_signal();
-  forget_progress(jobs);
-  out << result.sum().text(name) << "  " << grouped(result.totals.bad_lines)
-      << " bad lines skipped\n";
+  outputs.finish(result.sum());
+  out << result.sum().text(name);
   return 0;
 }
 
@@ -112,19 +120,20 @@ int cleanup_dataset(const Arguments& arguments, std::ostream& out) {
   const bool has_tokenizer = !tokenizer_options.path.empty() || !tokenizer_options.type.empty();
   const auto tokenizer =
       has_tokenizer ? load_tokenizer(tokenizer_options) : std::shared_ptr<const Tokenizer>();
-  const std::vector<TransformJob> jobs = {{input_files({words[0]})[0], words[1], {}}};
+  const TransformOutputs outputs({{input_files({words[0]})[0], words[1], {}}},
+                                 words[1] + ".report.json",
+                                 {concat("cleanup_dataset ", tokenizer_options.path), overwrite});
   FilterOptions steps;
   steps.repair = true;
   steps.languages = {"en"};
-  const StopSignals signals("stops; the same command goes on where it was");
-  const TransformResult result =
-      transform_files(lines, line_caller(), jobs,
-                      {concat("cleanup_dataset ", tokenizer_options.path), overwrite}, [&] {
-                        std::vector<FilterStep> all = filter_steps(steps);
-                        all.push_back(enough_tokens(tokenizer));
-                        return make_filter_transform(all, "text", {words[0]});
-                      });
-  return finish(result, jobs, "cleanup_dataset", out);
+  return run(
+      lines, outputs, "cleanup_dataset",
+      [&] {
+        std::vector<FilterStep> all = filter_steps(steps);
+        all.push_back(enough_tokens(tokenizer));
+        return make_filter_transform(all, "text", {words[0]});
+      },
+      out);
 }
 
 int cleanup_fix_dataset(const Arguments& arguments, std::ostream& out) {
@@ -158,16 +167,18 @@ int cleanup_fix_dataset(const Arguments& arguments, std::ostream& out) {
     return 0;
   }
   const std::vector<std::string> files = input_files(options.input_files);
-  const std::vector<TransformJob> jobs = fix_jobs(options, files);
   std::string settings = "cleanup_fix_dataset";
   for (const std::string& task : options.tasks) settings += " " + task;
-  const StopSignals signals("stops; the same command goes on where it was");
-  const TransformResult result =
-      transform_files(options, line_caller(), jobs, {settings, options.overwrite}, [&] {
+  const TransformOutputs outputs(fix_jobs(options, files),
+                                 std::filesystem::path(options.output_path) / "report.json",
+                                 {settings, options.overwrite});
+  return run(
+      options, outputs, "cleanup_fix_dataset",
+      [&] {
         return make_filter_transform(
             {[&](std::string& text, StepReport&) { return fix(options, text); }}, "text", files);
-      });
-  return finish(result, jobs, "cleanup_fix_dataset", out);
+      },
+      out);
 }
 
 }  // namespace bloomery

@@ -182,13 +182,16 @@ int filter_ngrams(const Arguments& arguments, std::ostream& out) {
     options.id_prefix += (options.id_prefix.empty() ? "" : "-") + task;
   }
   const StopSignals signals("stops; the same command goes on where it was");
-  const DecontaminateSummary summary = decontaminate(
-      options, {{input_files({options.dedup_dataset[0]})[0], options.output, {}}}, line_caller());
+  const DecontaminateSummary summary =
+      decontaminate(options, {{input_files({options.dedup_dataset[0]})[0], options.output, {}}},
+                    options.output + ".report.json", line_caller());
   if (summary.interrupted) return stopped_by_signal();
-  out << summary.report.text("filter_ngrams") << "  "
-      << grouped(static_cast<std::int64_t>(summary.keys)) << " keys, of which "
-      << summary.common_keys << " are common phrases; " << summary.bad_lines
-      << " bad lines skipped\n";
+  if (summary.was_finished) say_finished(options.output);
+  out << summary.report.text("filter_ngrams");
+  if (!summary.was_finished) {
+    out << "  " << grouped(static_cast<std::int64_t>(summary.keys)) << " keys, of which "
+        << summary.common_keys << " are common phrases\n";
+  }
   return 0;
 }
 

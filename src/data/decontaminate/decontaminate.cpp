@@ -181,7 +181,9 @@ void describe(OptionTable& t, DecontaminateOptions& o) {
 
 DecontaminateSummary decontaminate(const DecontaminateOptions& options,
                                    const std::vector<TransformJob>& jobs,
-                                   const LineCaller& caller) {
+                                   const std::filesystem::path& report, const LineCaller& caller) {
+  const TransformOutputs outputs(jobs, report, {settings_text(options), options.overwrite});
+  if (const auto earlier = outputs.finished()) return {.report = *earlier, .was_finished = true};
   DecontaminateSummary summary;
   NgramKeys keys(options.ngrams);
   for (const std::string& file : options.test_sets) read_test_set(file, options.test_keys, keys);
@@ -195,13 +197,12 @@ DecontaminateSummary decontaminate(const DecontaminateOptions& options,
   }
   keys.remove_common(counts);
   summary.common_keys = summary.keys - keys.size();
-  const TransformResult result = transform_files(
-      options, caller, jobs, {settings_text(options), options.overwrite},
-      [&] { return std::make_unique<DecontaminateTransform>(options, keys, files); });
+  const TransformResult result = transform_files(options, caller, jobs, outputs.settings(), [&] {
+    return std::make_unique<DecontaminateTransform>(options, keys, files);
+  });
   summary.interrupted = !result.complete;
   summary.report = result.sum();
-  summary.bad_lines = result.totals.bad_lines;
-  if (result.complete) forget_progress(jobs);
+  if (result.complete) outputs.finish(summary.report);
   return summary;
 }
 

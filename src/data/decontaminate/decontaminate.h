@@ -27,13 +27,14 @@ void describe(OptionTable& table, NgramOptions& options);
 struct DecontaminateSummary {
   StepReport report;
   std::size_t keys = 0, common_keys = 0;
-  std::int64_t bad_lines = 0;
   bool interrupted = false;
+  bool was_finished = false;  // by an earlier run, which knew the keys
 };
 
 // Documents with a key become pieces; every piece of every document gets a `split_id`, after an
-// older one if it has that: PREFIX-document-piece.
+// older one if it has that: PREFIX-document-piece. `report`: the file for the report.
 DecontaminateSummary decontaminate(const DecontaminateOptions& options,
-                                   const std::vector<TransformJob>& jobs, const LineCaller& caller);
+                                   const std::vector<TransformJob>& jobs,
+                                   const std::filesystem::path& report, const LineCaller& caller);
 
 }  // namespace bloomery

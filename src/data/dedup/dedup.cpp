@@ -80,74 +80,84 @@ class RemovingTransform : public LineTransform {
   std::string text_;
 };
 
+std::vector<std::string> files_twice(const DedupOptions& options) {
+  std::vector<std::string> files = input_files(options.input);
+  check(std::ranges::find(files, "-") == files.end(),
+        "dedup reads its input twice, so it cannot be standard input; write it to a file first");
+  return files;
+}
+
 class Dedup {
  public:
   Dedup(const DedupOptions& options, const LineCaller& caller)
       : options_(options),
         caller_(caller),
-        files_(input_files(options.input)),
-        jobs_(jobs_in(options.output, files_, options.keep_dropped)),
+        files_(files_twice(options)),
         work_(fs::path(options.output) / "dedup-work"),
-        settings_{settings_text(options, files_), options.overwrite} {
-    check(std::ranges::find(files_, "-") == files_.end(),
-          "dedup reads its input twice, so it cannot be standard input; write it to a file first");
-    if (options.overwrite) fs::remove_all(work_);
-    fs::create_directories(work_);
+        outputs_(jobs_in(options.output, files_, options.keep_dropped),
+                 fs::path(options.output) / "report.json",
+                 {settings_text(options, files_), options.overwrite}) {
+    outputs_.set_work_folder(work_);
   }
+  ~Dedup() {
+    std::error_code in_use;
+    fs::remove(work_, in_use);  // if nothing is in it
+  }
+  Dedup(const Dedup&) = delete;
+  Dedup& operator=(const Dedup&) = delete;
 
   DedupSummary run() {
+    if (const auto report = outputs_.finished()) {
+      return {.report = *report, .was_finished = true};
+    }
+    if (options_.overwrite) fs::remove_all(work_);
+    fs::create_directories(work_);
     if (!fingerprint()) return interrupted();
     const fs::path removals = work_ / "removals";
     if (!fs::exists(removals)) {
       caller_.messages << "looking for duplicates among " << fingerprints_.first_document.back()
                        << " documents" << std::endl;
-      summary_.groups = find_removals(options_, fingerprints_, work_, removals);
-      write_file(work_ / "groups", std::to_string(summary_.groups));
+      groups_ = find_removals(options_, fingerprints_, work_, removals);
+      write_file(work_ / "groups", std::to_string(groups_));
     } else if (fs::exists(work_ / "groups")) {
-      summary_.groups = std::stoll(read_file(work_ / "groups"));
+      groups_ = std::stoll(read_file(work_ / "groups"));
     }
-    TransformResult result = transform_files(options_, caller_, jobs_, settings_, [&] {
-      return std::make_unique<RemovingTransform>(options_, fingerprints_, files_, removals);
-    });
+    const TransformResult result =
+        transform_files(options_, caller_, outputs_.jobs(), outputs_.settings(), [&] {
+          return std::make_unique<RemovingTransform>(options_, fingerprints_, files_, removals);
+        });
     if (!result.complete) return interrupted();
-    summary_.report = result.sum();
-    write_file(fs::path(options_.output) / "report.json", summary_.report.json() + "\n");
-    forget_progress(jobs_);
-    fs::remove_all(work_);
-    return summary_;
+    outputs_.finish(result.sum());
+    return {.report = result.sum(), .groups = groups_};
   }
 
  private:
   bool fingerprint() {
     std::vector<TransformJob> jobs;
-    for (const TransformJob& job : jobs_) {
+    for (const TransformJob& job : outputs_.jobs()) {
       fingerprints_.files.push_back(work_ / job.kept.filename().concat(".fingerprints"));
       jobs.push_back({job.input, fingerprints_.files.back(), {}});
     }
     caller_.messages << "fingerprints of " << files_.size() << " files" << std::endl;
-    const TransformResult result = transform_files(options_, caller_, jobs, {settings_.text, false},
-                                                   [&] { return make_fingerprinter(options_); });
+    const TransformResult result =
+        transform_files(options_, caller_, jobs, {outputs_.settings().text, false},
+                        [&] { return make_fingerprinter(options_); });
     fingerprints_.first_document.assign(1, 0);
     for (const std::uint64_t lines : result.lines) {
       fingerprints_.first_document.push_back(fingerprints_.first_document.back() + lines);
     }
-    summary_.bad_lines = result.totals.bad_lines;
     return result.complete;
   }
 
-  DedupSummary interrupted() {
-    summary_.interrupted = true;
-    return summary_;
-  }
+  static DedupSummary interrupted() { return {.interrupted = true}; }
 
   const DedupOptions& options_;
   const LineCaller& caller_;
   const std::vector<std::string> files_;
-  const std::vector<TransformJob> jobs_;
   const fs::path work_;
-  const TransformSettings settings_;
+  TransformOutputs outputs_;
   Fingerprints fingerprints_;
-  DedupSummary summary_;
+  std::int64_t groups_ = 0;
 };
 
 }  // namespace

@@ -29,8 +29,8 @@ void describe(OptionTable& table, DedupOptions& options);
 struct DedupSummary {
   StepReport report;
   std::int64_t groups = 0;  // of documents, or paragraphs, that are equal
-  std::int64_t bad_lines = 0;
   bool interrupted = false;
+  bool was_finished = false;  // by an earlier run, which knew the groups
 };
 
 DedupSummary dedup(const DedupOptions& options, const LineCaller& caller);

@@ -246,23 +246,22 @@ FilterSummary filter(const FilterOptions& options, const std::string& name,
                      const LineCaller& caller) {
   const std::vector<std::string> files = input_files(options.input);
   const std::vector<std::string> domains = read_domains(options.blocked_domains);
-  const std::vector<TransformJob> jobs = jobs_in(options.output, files, options.keep_dropped);
+  const TransformOutputs outputs(jobs_in(options.output, files, options.keep_dropped),
+                                 std::filesystem::path(options.output) / "report.json",
+                                 {settings_text(options, name), options.overwrite});
+  if (const auto report = outputs.finished()) return {.report = *report, .was_finished = true};
   LineOptions lines = options;
   const bool urls = options.openwebtext_urls || !domains.empty();
   if (urls) lines.json_keys.push_back(options.url_key);
   const TransformResult result =
-      transform_files(lines, caller, jobs, {settings_text(options, name), options.overwrite}, [&] {
+      transform_files(lines, caller, outputs.jobs(), outputs.settings(), [&] {
         auto transform =
             std::make_unique<FilterTransform>(filter_steps(options), options.json_keys[0], files);
         if (urls) transform->block(options.openwebtext_urls, domains);
         return transform;
       });
-  FilterSummary summary{result.sum(), result.totals.bad_lines, !result.complete};
-  if (result.complete) {
-    write_file(std::filesystem::path(options.output) / "report.json", summary.report.json() + "\n");
-    forget_progress(jobs);
-  }
-  return summary;
+  if (result.complete) outputs.finish(result.sum());
+  return {.report = result.sum(), .interrupted = !result.complete};
 }
 
 bool join_lines(std::string& text) {

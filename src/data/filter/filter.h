@@ -39,8 +39,8 @@ std::vector<FilterStep> filter_steps(const FilterOptions& options);
 
 struct FilterSummary {
   StepReport report;
-  std::int64_t bad_lines = 0;
   bool interrupted = false;
+  bool was_finished = false;  // by an earlier run
 };
 
 // `name` is the command's, for the record of what a run was begun with.

@@ -156,7 +156,7 @@ TEST_F(FilterTest, SaysWhatItDroppedAndWhy) {
             "{\"url\": \"http://b.org/\", \"text\": \"A longer text in English, of the "
             "people&all.\"}\n");
   EXPECT_EQ(summary.report.changed, 1);
-  EXPECT_EQ(summary.bad_lines, 1);
+  EXPECT_EQ(summary.report.bad_lines.count, 1);
   const StepReport report = StepReport::parse(output("report.json"));
   EXPECT_EQ(report.json(), summary.report.json());
   EXPECT_EQ(report.dropped.at("language: de").count, 1);

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/folder.h"
+#include "data/transform/escape.h"
 
 namespace bloomery {
 namespace {
@@ -21,7 +22,6 @@ constexpr std::size_t kPendingBytes = 1 << 20;
 
 fs::path with(const fs::path& name, const char* ending) { return fs::path(name).concat(ending); }
 fs::path partial(const fs::path& name) { return with(name, ".partial"); }
-fs::path note_of(const fs::path& name) { return with(name, ".progress"); }
 
 int open_partial(const fs::path& name, int flags) {
   const fs::path path = partial(name);
@@ -32,9 +32,11 @@ int open_partial(const fs::path& name, int flags) {
 
 }  // namespace
 
+fs::path note_of(const fs::path& name) { return with(name, ".progress"); }
+
 ResumableFiles::ResumableFiles(std::vector<fs::path> names, std::string settings, bool overwrite)
     : names_(std::move(names)),
-      settings_(std::move(settings)),
+      settings_(escape_invalid_utf8(settings)),
       bytes_(names_.size()),
       pending_(names_.size()) {
   if (overwrite || !take_up()) begin(overwrite);
@@ -49,19 +51,25 @@ void ResumableFiles::close_all() {
 
 // Goes on where an earlier run was; false when there is nothing to go on with.
 bool ResumableFiles::take_up() {
-  if (!fs::exists(note_of(names_[0]))) return false;
-  const Json note = Json::parse(read_file(note_of(names_[0])), nullptr, false);
-  check(!note.is_discarded() && note.contains("settings"), note_of(names_[0]).string(),
-        " is damaged; --overwrite begins anew");
-  check(note["settings"] == settings_, names_[0].string(),
+  const fs::path file = note_of(names_[0]);
+  if (!fs::exists(file)) return false;
+  std::string begun_with;
+  try {
+    const Json note = Json::parse(read_file(file));
+    note.at("settings").get_to(begun_with);
+    note.at("offset").get_to(progress_.offset);
+    note.at("line").get_to(progress_.line);
+    note.at("jsonl").get_to(progress_.jsonl);
+    note.at("done").get_to(progress_.done);
+    note.at("bytes").get_to(bytes_);
+    progress_.report = StepReport::parse(note.at("report").get<std::string>());
+    check(bytes_.size() == names_.size(), "it is of another number of outputs");
+  } catch (const std::exception& error) {
+    throw Error(concat(file.string(), " is damaged (", error.what(), "); --overwrite begins anew"));
+  }
+  check(begun_with == settings_, names_[0].string(),
         " was begun with other options or from another input; give them again to go on, or "
         "--overwrite to begin anew");
-  note.at("offset").get_to(progress_.offset);
-  note.at("line").get_to(progress_.line);
-  note.at("jsonl").get_to(progress_.jsonl);
-  note.at("done").get_to(progress_.done);
-  note.at("bytes").get_to(bytes_);
-  progress_.report = StepReport::parse(note.at("report").get<std::string>());
   if (progress_.done) {
     finish();
     return true;
@@ -128,14 +136,27 @@ void ResumableFiles::save(const FileProgress& progress) {
   }
 }
 
-// May run again after a kill in the midst of it.
+// May run again after a kill in the midst of it. Sizes are checked first: a file that something
+// else wrote to must not get the name of a result.
 void ResumableFiles::finish() const {
-  for (const fs::path& name : names_) {
-    if (fs::exists(partial(name))) fs::rename(partial(name), name);
-    check(fs::exists(name), name.string(),
+  for (std::size_t i = 0; i < names_.size(); ++i) {
+    const bool renamed = !fs::exists(partial(names_[i]));
+    const fs::path file = renamed ? names_[i] : partial(names_[i]);
+    check(fs::exists(file), file.string(),
           " is gone though it was finished; --overwrite begins anew");
+    check(fs::file_size(file) == bytes_[i], file.string(), " has ", fs::file_size(file),
+          " bytes, but ", bytes_[i],
+          " were written: something else changed it; --overwrite begins anew");
+    if (!renamed) fs::rename(file, names_[i]);
   }
   sync_folder(folder_of(names_[0]));
+}
+
+void ResumableFiles::discard() {
+  close_all();
+  if (progress_.done) return;
+  fs::remove(note_of(names_[0]));
+  for (const fs::path& name : names_) fs::remove(partial(name));
 }
 
 }  // namespace bloomery

@@ -37,6 +37,8 @@ class ResumableFiles {
   void append(std::size_t file, std::string_view bytes);
   // Makes what was appended durable; with `done` also under its final name.
   void save(const FileProgress& progress);
+  // Removes what is not finished.
+  void discard();
 
  private:
   bool take_up();
@@ -52,5 +54,8 @@ class ResumableFiles {
   std::vector<std::string> pending_;  // and not written yet
   FileProgress progress_;
 };
+
+// The note of a run whose first file is `name`.
+std::filesystem::path note_of(const std::filesystem::path& name);
 
 }  // namespace bloomery

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/number_text.h"
+#include "data/transform/escape.h"
 #include "tokenizer/utf8.h"
 
 namespace bloomery {
@@ -22,16 +23,44 @@ std::string beginning_of(std::string_view text) {
   return beginning;
 }
 
+Json json_of(const StepReport::Reason& reason) {
+  Json samples = Json::array();
+  for (const DroppedSample& sample : reason.samples) {
+    samples.push_back(
+        {{"file", sample.file}, {"offset", sample.offset}, {"text", sample.beginning}});
+  }
+  return {{"count", reason.count}, {"samples", samples}};
+}
+
+StepReport::Reason reason_of(const Json& entry) {
+  StepReport::Reason reason;
+  entry.at("count").get_to(reason.count);
+  for (const Json& sample : entry.at("samples")) {
+    reason.samples.push_back({sample.at("file"), sample.at("offset"), sample.at("text")});
+  }
+  return reason;
+}
+
 double percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
 
 }  // namespace
 
+void StepReport::Reason::add(std::string_view file, std::uint64_t offset, std::string_view text) {
+  if (static_cast<std::size_t>(count++) < kSamples) {
+    samples.push_back({escape_invalid_utf8(file), offset, beginning_of(text)});
+  }
+}
+
+void StepReport::Reason::add(const Reason& next) {
+  count += next.count;
+  for (const DroppedSample& sample : next.samples) {
+    if (samples.size() < kSamples) samples.push_back(sample);
+  }
+}
+
 void StepReport::drop(const std::string& reason, std::string_view file, std::uint64_t offset,
                       std::string_view text) {
-  Reason& entry = dropped[reason];
-  if (static_cast<std::size_t>(entry.count++) < kSamples) {
-    entry.samples.push_back({std::string(file), offset, beginning_of(text)});
-  }
+  dropped[reason].add(file, offset, text);
 }
 
 void StepReport::add(const StepReport& next) {
@@ -40,37 +69,27 @@ void StepReport::add(const StepReport& next) {
   changed += next.changed;
   text_bytes += next.text_bytes;
   kept_text_bytes += next.kept_text_bytes;
-  for (const auto& [name, reason] : next.dropped) {
-    Reason& entry = dropped[name];
-    entry.count += reason.count;
-    for (const DroppedSample& sample : reason.samples) {
-      if (entry.samples.size() < kSamples) entry.samples.push_back(sample);
-    }
-  }
+  for (const auto& [name, reason] : next.dropped) dropped[name].add(reason);
+  bad_lines.add(next.bad_lines);
   for (const auto& [name, count] : next.parts) parts[name] += count;
 }
 
-std::string StepReport::json() const {
+std::string StepReport::json(const std::string& run) const {
   Json reasons = Json::object();
-  for (const auto& [name, reason] : dropped) {
-    Json samples = Json::array();
-    for (const DroppedSample& sample : reason.samples) {
-      samples.push_back(
-          {{"file", sample.file}, {"offset", sample.offset}, {"text", sample.beginning}});
-    }
-    reasons[name] = {{"count", reason.count}, {"samples", samples}};
-  }
-  const Json all = {{"documents", documents},
-                    {"kept", kept},
-                    {"changed", changed},
-                    {"text_bytes", text_bytes},
-                    {"kept_text_bytes", kept_text_bytes},
-                    {"dropped", reasons},
-                    {"parts", Json(parts)}};
+  for (const auto& [name, reason] : dropped) reasons[name] = json_of(reason);
+  Json all = {{"documents", documents},
+              {"kept", kept},
+              {"changed", changed},
+              {"text_bytes", text_bytes},
+              {"kept_text_bytes", kept_text_bytes},
+              {"dropped", reasons},
+              {"bad_lines", json_of(bad_lines)},
+              {"parts", Json(parts)}};
+  if (!run.empty()) all["run"] = Json::parse(run);
   return all.dump(1, ' ', false, Json::error_handler_t::replace);
 }
 
-StepReport StepReport::parse(const std::string& text) {
+StepReport StepReport::parse(const std::string& text) try {
   const Json all = Json::parse(text);
   StepReport report;
   all.at("documents").get_to(report.documents);
@@ -79,14 +98,13 @@ StepReport StepReport::parse(const std::string& text) {
   all.at("text_bytes").get_to(report.text_bytes);
   all.at("kept_text_bytes").get_to(report.kept_text_bytes);
   for (const auto& [name, entry] : all.at("dropped").items()) {
-    Reason& reason = report.dropped[name];
-    entry.at("count").get_to(reason.count);
-    for (const Json& sample : entry.at("samples")) {
-      reason.samples.push_back({sample.at("file"), sample.at("offset"), sample.at("text")});
-    }
+    report.dropped[name] = reason_of(entry);
   }
+  report.bad_lines = reason_of(all.at("bad_lines"));
   all.at("parts").get_to(report.parts);
   return report;
+} catch (const Json::exception& error) {
+  throw Error(concat("no report of a step: ", error.what()));
 }
 
 std::string StepReport::text(const std::string& what) const {
@@ -110,6 +128,7 @@ std::string StepReport::text(const std::string& what) const {
   for (const auto& [name, count] : parts) {
     page += concat("  within documents: ", grouped(count), " ", name, "\n");
   }
+  page += concat("  ", grouped(bad_lines.count), " bad lines skipped\n");
   return page;
 }
 

@@ -22,11 +22,15 @@ struct StepReport {
   struct Reason {
     std::int64_t count = 0;
     std::vector<DroppedSample> samples;
+
+    void add(std::string_view file, std::uint64_t offset, std::string_view text);
+    void add(const Reason& next);
   };
 
   std::int64_t documents = 0, kept = 0, changed = 0;  // changed ones are kept
   std::uint64_t text_bytes = 0, kept_text_bytes = 0;
   std::map<std::string, Reason> dropped;
+  Reason bad_lines;  // which are no documents; samples say what is wrong
   // Parts of documents that are kept: lines, paragraphs, characters repaired.
   std::map<std::string, std::int64_t> parts;
 
@@ -35,7 +39,9 @@ struct StepReport {
   // Of what follows this; the first samples stay.
   void add(const StepReport& next);
 
-  std::string json() const;
+  // `run`: a JSON value that is kept under that key; empty: none.
+  std::string json(const std::string& run = {}) const;
+  // An Error says that it is no such report.
   static StepReport parse(const std::string& json);
   // For people; `what` names the step.
   std::string text(const std::string& what) const;

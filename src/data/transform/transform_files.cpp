@@ -1,7 +1,6 @@
 #include "data/transform/transform_files.h"
 
 #include <algorithm>
-#include <set>
 
 #include "base/error.h"
 #include "data/transform/resumable_files.h"
@@ -9,30 +8,15 @@
 namespace bloomery {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::uint64_t kBytesBetweenSaves = 32 << 20;
-
-// "a.jsonl 1234 bytes, changed at 99": what tells an input from another of the same name.
-std::string identity(const std::string& file) {
-  std::error_code error;
-  const std::uintmax_t size = fs::file_size(file, error);
-  if (error) return file;
-  const auto time = fs::last_write_time(file, error).time_since_epoch().count();
-  return concat(file, " ", size, " bytes, changed at ", time);
-}
-
-std::vector<fs::path> outputs(const TransformJob& job) {
-  if (job.dropped.empty()) return {job.kept};
-  return {job.kept, job.dropped};
-}
 
 // One input on its way to its outputs.
 class Job {
  public:
   Job(const TransformJob& job, const TransformSettings& settings, LineReaderOptions how,
       const std::atomic<bool>* stop, std::size_t number)
-      : files_(outputs(job), settings.text + "\ninput: " + identity(job.input), settings.overwrite),
+      : files_(job.outputs(), settings.text + "\ninput: " + input_identity(job.input),
+               settings.overwrite),
         has_dropped_(!job.dropped.empty()),
         progress_(files_.progress()) {
     how.first_file = number;
@@ -61,6 +45,7 @@ class Job {
     progress_.done = true;
     files_.save(progress_);
   }
+  void discard() { files_.discard(); }
 
  private:
   ResumableFiles files_;
@@ -70,7 +55,7 @@ class Job {
 };
 
 void transform_chunk(LineTransform& transform, DocumentLines& lines, const LineChunk& chunk,
-                     Transformed& out) {
+                     const std::string& file, Transformed& out) {
   constexpr std::size_t kLargestKept = 8 << 20;  // so that a long document holds no memory for ever
   static_cast<LineCounts&>(out) = {};
   out.report = {};
@@ -81,11 +66,30 @@ void transform_chunk(LineTransform& transform, DocumentLines& lines, const LineC
   transform.begin_chunk(chunk);
   lines.for_each(chunk, [&](const DocumentLine& line) {
     out.add(chunk, line);
-    if (!line.fault.empty()) return;
+    if (!line.fault.empty()) return out.report.bad_lines.add(file, line.offset, line.fault);
     ++out.report.documents;
     out.report.text_bytes += line.texts[0].size();
     transform.apply(chunk, line, out);
   });
+}
+
+// Inputs without a document are a mistake: a wrong file, or a wrong key. Outputs of single inputs
+// without one wait for this before they appear.
+void finish_empty_ones(const std::vector<std::unique_ptr<Job>>& jobs, const StepReport& sum,
+                       const std::vector<std::string>& files) {
+  if (sum.documents == 0) {
+    for (const auto& job : jobs) job->discard();
+    std::string names = shown_name(files[0]);
+    if (files.size() > 1) names += concat(" and ", files.size() - 1, " more");
+    check(sum.bad_lines.count > 0, names, ": no line, so no document; nothing was written");
+    const DroppedSample& first = sum.bad_lines.samples[0];
+    throw Error(concat(
+        names, ": no document in ", sum.bad_lines.count, " lines (the first: ", first.beginning,
+        "); --input-format and --json-keys say what a line is; ", "nothing was written"));
+  }
+  for (const auto& job : jobs) {
+    if (!job->done()) job->finish();
+  }
 }
 
 }  // namespace
@@ -187,53 +191,27 @@ TransformResult transform_files(
   result.complete = run.run<Transformed>(
       streams,
       [&](std::size_t) {
-        return [transform = std::shared_ptr<LineTransform>(make_transform()),
+        return [&, transform = std::shared_ptr<LineTransform>(make_transform()),
                 lines = std::make_shared<DocumentLines>(
                     options.json_keys, static_cast<std::size_t>(options.max_document_bytes))](
                    const LineChunk& chunk, Transformed& out) {
-          transform_chunk(*transform, *lines, chunk, out);
+          transform_chunk(*transform, *lines, chunk, shown_name(files[chunk.file]), out);
         };
       },
       [&](std::size_t stream, const LineChunk& chunk, const Transformed& out) {
         open[stream]->take(chunk, out);
       },
-      [&](std::size_t stream) { open[stream]->finish(); }, num_workers(options));
+      [&](std::size_t stream) {
+        if (open[stream]->progress().report.documents > 0) open[stream]->finish();
+      },
+      num_workers(options));
   run.progress().finish();
-  result.totals = run.totals();
   for (const auto& job : all) {
     result.reports.push_back(job->progress().report);
     result.lines.push_back(job->progress().line);
   }
+  if (result.complete) finish_empty_ones(all, result.sum(), files);
   return result;
-}
-
-void forget_progress(const std::vector<TransformJob>& jobs) {
-  for (const TransformJob& job : jobs) fs::remove(fs::path(job.kept).concat(".progress"));
-}
-
-std::vector<TransformJob> jobs_in(const fs::path& folder, const std::vector<std::string>& files,
-                                  bool with_dropped) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  check(fs::is_directory(folder), "--output ", folder.string(),
-        " cannot be made: ", error.message());
-  std::set<std::string> names;
-  std::vector<TransformJob> jobs;
-  for (const std::string& file : files) {
-    std::string name = file == "-" ? "stdin" : fs::path(file).filename().string();
-    for (const char* ending :
-         {".gz", ".xz", ".zst", ".zstd", ".jsonl", ".ndjson", ".json", ".txt"}) {
-      if (name.ends_with(ending)) name.erase(name.size() - std::string_view(ending).size());
-    }
-    check(names.insert(name).second, "two inputs are called ", name,
-          ", and so would their outputs; give them apart, each with an --output of its own");
-    jobs.push_back({file, folder / (name + ".jsonl"),
-                    with_dropped ? folder / (name + ".dropped.jsonl") : fs::path()});
-    check(
-        fs::absolute(jobs.back().kept).lexically_normal() != fs::absolute(file).lexically_normal(),
-        "--output ", folder.string(), " would replace the input ", file, "; name another folder");
-  }
-  return jobs;
 }
 
 }  // namespace bloomery

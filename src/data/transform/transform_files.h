@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "data/lines/line_run.h"
-#include "data/transform/step_report.h"
+#include "data/transform/transform_outputs.h"
 
 namespace bloomery {
 
@@ -34,36 +34,20 @@ class LineTransform {
   virtual void apply(const LineChunk& chunk, const DocumentLine& line, Transformed& out) = 0;
 };
 
-struct TransformJob {
-  std::string input;
-  std::filesystem::path kept, dropped;  // dropped: empty for none
-};
-
-struct TransformSettings {
-  std::string text;  // everything but the inputs that outputs depend on
-  bool overwrite = false;
-};
-
 struct TransformResult {
   bool complete = false;             // false: a person ended it; it can go on later
   std::vector<StepReport> reports;   // of each job
   std::vector<std::uint64_t> lines;  // of each input that are not blank
-  LineTotals totals;                 // of this run
 
   StepReport sum() const;
 };
 
-// Runs the jobs. Progress notes stay until forget_progress().
+// Runs the jobs. Their progress notes stay for TransformOutputs to remove. Inputs without any
+// document are an Error, and then no output appears.
 TransformResult transform_files(
     const LineOptions& options, const LineCaller& caller, const std::vector<TransformJob>& jobs,
     const TransformSettings& settings,
     const std::function<std::unique_ptr<LineTransform>()>& make_transform);
-void forget_progress(const std::vector<TransformJob>& jobs);
-
-// FOLDER/NAME.jsonl for inputs called NAME.jsonl, .json, .txt and their like, packed or not. Two
-// inputs of the same name are an Error. Makes the folder.
-std::vector<TransformJob> jobs_in(const std::filesystem::path& folder,
-                                  const std::vector<std::string>& files, bool with_dropped);
 
 // A JSON string with quotes; characters beyond ASCII stay as they are.
 void append_json_string(std::string& to, std::string_view text);
