@@ -56,7 +56,9 @@ Compression recognise_compression(std::string_view head);
 // off data is an Error that names the file.
 std::unique_ptr<ByteSource> decompressed(std::unique_ptr<FileSource> from);
 
-// All of a file of text, decompressed, without the mark of byte order that some texts begin with.
-std::string read_decompressed(const std::string& path);
+// All of a text file, decompressed, without the mark of byte order that some begin with. One of
+// more bytes is an Error.
+inline constexpr std::size_t kMostReadWhole = std::size_t{4} << 30;
+std::string read_decompressed(const std::string& path, std::size_t most = kMostReadWhole);
 
 }  // namespace bloomery

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/error.h"
 #include "data/input/file_kind.h"
 
 namespace bloomery {
@@ -106,12 +107,14 @@ std::unique_ptr<ByteSource> decompressed(std::unique_ptr<FileSource> from) {
   return std::make_unique<Plain>(std::move(input));
 }
 
-std::string read_decompressed(const std::string& path) {
+std::string read_decompressed(const std::string& path, std::size_t most) {
   const std::unique_ptr<ByteSource> source = decompressed(std::make_unique<FileSource>(path));
   std::string bytes;
   std::vector<char> buffer(1 << 16);
   while (const std::size_t count = source->read(buffer)) {
     bytes.append(buffer.data(), count);
+    check(bytes.size() <= most, shown_name(path), " holds more than ", most,
+          " bytes of text, which are read at once; divide it into several files");
   }
   check_is_text(path, std::string_view(bytes).substr(0, kHeadBytes), LineFormat::text);
   if (bytes.starts_with("\xEF\xBB\xBF")) {

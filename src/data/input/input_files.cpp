@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <system_error>
 
 #include "base/error.h"
@@ -27,12 +28,41 @@ std::vector<std::string> matches(const std::string& pattern) {
   return paths;
 }
 
+// "for example 'folder/*.json.gz'": a pattern for most files of a folder or of those in it.
+std::string example_in(const std::filesystem::path& folder) {
+  namespace fs = std::filesystem;
+  constexpr int kMostFiles = 1000, kDeepest = 2;
+  std::map<std::string, int> patterns;
+  std::error_code error;
+  int seen = 0;
+  for (fs::recursive_directory_iterator file(folder, fs::directory_options::skip_permission_denied,
+                                             error);
+       !error && file != fs::recursive_directory_iterator() && seen < kMostFiles;
+       file.increment(error)) {
+    if (file.depth() >= kDeepest) file.disable_recursion_pending();
+    const std::string name = file->path().filename().string();
+    if (!file->is_regular_file(error) || name.starts_with('.')) continue;
+    fs::path pattern = folder;
+    for (int depth = 0; depth < file.depth(); ++depth) pattern /= "*";
+    const fs::path unpacked = fs::path(name).stem(), ending = fs::path(name).extension();
+    const bool packed = ending == ".gz" || ending == ".xz" || ending == ".zst";
+    ++patterns[pattern / ("*" + (packed ? unpacked.extension().string() : "") + ending.string())];
+    ++seen;
+  }
+  if (patterns.empty()) return "; it has no files";
+  const auto most =
+      std::ranges::max_element(patterns, {}, [](const auto& pattern) { return pattern.second; });
+  return concat("; name its files, for example '", most->first, "'");
+}
+
 // Told before hours of other files are read.
 void check_readable(const std::string& path) {
+  if (path == "-") return;
   std::error_code error;
-  check(!std::filesystem::is_directory(path, error), "--input ", path,
-        " is a folder; name its files, for example '", path, "/*.jsonl'");
-  check(path == "-" || access(path.c_str(), R_OK) == 0, "--input ", path,
+  if (std::filesystem::is_directory(path, error)) {
+    throw Error(concat("--input ", path, " is a folder", example_in(path)));
+  }
+  check(access(path.c_str(), R_OK) == 0, "--input ", path,
         " cannot be read: ", std::strerror(errno));
 }
 

@@ -182,6 +182,38 @@ TEST(InputFiles, PathsPatternsAndFaults) {
   EXPECT_THROW(input_files({}), Error);
 }
 
+template <class Body>
+std::string error_of(const Body& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(InputFiles, TheExampleForAFolderWorks) {
+  const Folder folder;
+  std::filesystem::create_directories(folder / "corpus/part");
+  const std::string name = folder / "corpus";
+  EXPECT_NE(error_of([&] { input_files({name}); }).find("it has no files"), std::string::npos);
+  folder.write("corpus/README", "");
+  folder.write("corpus/part/00.json.gz", gzip("{}\n"));
+  folder.write("corpus/part/01.json.gz", gzip("{}\n"));
+  const std::string said = error_of([&] { input_files({name + "/"}); });
+  const std::size_t begin = said.find('\'') + 1;
+  const std::string example = said.substr(begin, said.rfind('\'') - begin);
+  EXPECT_EQ(input_files({example}).size(), 2) << said;
+}
+
+TEST(ReadDecompressed, HasALimit) {
+  const Folder folder;
+  const std::string bomb = folder.write("a.gz", gzip(std::string(1 << 20, 'x')));
+  EXPECT_EQ(read_decompressed(bomb, 1 << 20).size(), 1 << 20);
+  const std::string said = error_of([&] { read_decompressed(bomb, (1 << 20) - 1); });
+  EXPECT_NE(said.find("holds more than 1048575 bytes"), said.npos) << said;
+}
+
 TEST(LineFormat, ByNameAndContent) {
   EXPECT_EQ(recognise_format("a.jsonl.gz", "anything"), LineFormat::jsonl);
   EXPECT_EQ(recognise_format("a.json", ""), LineFormat::jsonl);

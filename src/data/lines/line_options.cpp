@@ -21,7 +21,7 @@ void describe_lines(OptionTable& t, LineOptions& o, const std::string& keys) {
       {{"auto", LineFormat::automatic}, {"jsonl", LineFormat::jsonl}, {"text", LineFormat::text}});
   t.add("json-keys", o.json_keys, keys).alias("json-key");
   t.add("max-document-bytes", o.max_document_bytes,
-        "A longer line counts as bad. Memory grows with this by about twelve times.",
+        "A longer line counts as bad. Each of --workers takes up to about 16 times as much memory.",
         between(1, 1 << 30))
       .alias("max-document-length");
   t.add("strict", o.strict, "Stop at the first bad line instead of counting it.");
