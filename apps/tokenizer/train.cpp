@@ -82,7 +82,7 @@ int tokenizer_train(const Arguments& arguments, std::ostream& out) {
     const std::filesystem::path folder = options.output;
     refuse_to_overwrite({folder / "tokenizer.json", folder / "vocab.json", folder / "merges.txt"});
   }
-  prepare_folder(options.output);
+  check_folder(options.output);
 
   const StopSignals signals("stops without a tokenizer");
   const auto go_on = [] { return !StopSignals::came(); };

@@ -56,6 +56,14 @@ TEST_F(TokenizerTrain, EveryPatternLoadsAndGivesTheTextBack) {
   }
 }
 
+TEST_F(TokenizerTrain, WhatEndsEarlyLeavesNoFolder) {
+  std::ofstream(folder_ / "empty.txt");
+  EXPECT_NE(train("empty.txt", "a/b"), kFinished);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "a"));
+  ASSERT_EQ(train("in.txt", "a/b"), kFinished) << errors_;
+  EXPECT_EQ(visible_names(folder_ / "a"), std::vector<std::string>{"b"});
+}
+
 TEST_F(TokenizerTrain, Gpt2FilesGiveTheSameIds) {
   ASSERT_EQ(train("in.txt", "out"), kFinished) << errors_;
   TokenizerOptions options;

@@ -3,10 +3,12 @@
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <system_error>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/folder.h"
 
 namespace bloomery {
 namespace {
@@ -121,20 +123,24 @@ std::string merges_txt(const TrainedBpe& trained) {
   return text;
 }
 
-void prepare_folder(const std::filesystem::path& folder) {
+void check_folder(const std::filesystem::path& folder) {
+  namespace fs = std::filesystem;
+  fs::path nearest = fs::absolute(folder);
   std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  check(!error && std::filesystem::is_directory(folder), "--output ", folder.string(),
-        ": the folder cannot be made", error ? ": " + error.message() : "");
-  check(access(folder.c_str(), W_OK) == 0, "--output ", folder.string(),
-        ": the folder cannot be written to");
+  while (!fs::exists(nearest, error)) nearest = nearest.parent_path();
+  check(fs::is_directory(nearest, error), "--output ", folder.string(),
+        ": the folder cannot be made: ", nearest.string(), " is a file");
+  check(access(nearest.c_str(), W_OK) == 0, "--output ", folder.string(), ": ", nearest.string(),
+        " cannot be written to; give another folder");
 }
 
 void write_tokenizer(const std::filesystem::path& folder, const TrainedBpe& trained,
                      SplitPattern pattern) {
-  prepare_folder(folder);
-  AtomicFile tokenizer(folder / "tokenizer.json"), vocab(folder / "vocab.json"),
-      merges(folder / "merges.txt");
+  check_folder(folder);
+  std::optional<StagedFolder> staged;
+  if (!std::filesystem::exists(folder)) staged.emplace(folder);
+  const std::filesystem::path to = staged ? staged->path() : folder;
+  AtomicFile tokenizer(to / "tokenizer.json"), vocab(to / "vocab.json"), merges(to / "merges.txt");
   tokenizer.write(tokenizer_json(trained, pattern));
   vocab.write(vocab_json(trained));
   merges.write(merges_txt(trained));
@@ -144,6 +150,7 @@ void write_tokenizer(const std::filesystem::path& folder, const TrainedBpe& trai
   for (AtomicFile* file : {&vocab, &merges, &tokenizer}) {
     file->commit();
   }
+  if (staged) staged->commit();
 }
 
 }  // namespace bloomery

@@ -14,11 +14,12 @@ std::string tokenizer_json(const TrainedBpe& trained, SplitPattern pattern);
 std::string vocab_json(const TrainedBpe& trained);
 std::string merges_txt(const TrainedBpe& trained);
 
-// Makes the folder if need be; an Error when that, or writing into it, is not possible.
-void prepare_folder(const std::filesystem::path& folder);
+// An Error unless the folder can be written to, or is not there and can be made. Makes nothing.
+void check_folder(const std::filesystem::path& folder);
 
-// Writes tokenizer.json, vocab.json and merges.txt into the folder. No name
-// ever holds a part of a file, and none changes before all three are written out.
+// Writes tokenizer.json, vocab.json and merges.txt into the folder. One that is not there appears
+// with all three. Else no name ever holds a part of a file, and none changes before all three are
+// written out.
 void write_tokenizer(const std::filesystem::path& folder, const TrainedBpe& trained,
                      SplitPattern pattern);
 
