@@ -1,6 +1,7 @@
 #include "tasks/passage_index.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/round_up.h"
 #include "ops/arithmetic/arithmetic.h"
@@ -43,6 +44,8 @@ void write_numbers(AtomicFile& file, const std::vector<T>& numbers) {
   file.write(numbers.data(), numbers.size() * sizeof(T));
 }
 
+bool is_no_number(float16 number) { return !std::isfinite(static_cast<float>(number)); }
+
 // Embeds passages as they come and writes their vectors.
 class VectorWriter {
  public:
@@ -51,6 +54,7 @@ class VectorWriter {
       : file_(file), vectors_(vectors), options_(options), total_(total) {}
 
   void add(const TextPassage& passage) {
+    ids_.push_back(passage.id);
     waiting_.push_back(vectors_.context(passage.title, passage.text));
     if (std::ssize(waiting_) == options_.batch_size) {
       flush();
@@ -63,17 +67,31 @@ class VectorWriter {
     const Tensor found = vectors_.contexts(waiting_);
     const Tensor half = Tensor::empty(vectors_.stream(), DType::fp16, found.shape());
     launch(vectors_.stream(), ScaleAdd{.x = found, .y = half});
-    write_numbers(file_, half.to_host<float16>(vectors_.stream()));
+    const std::vector<float16> numbers = half.to_host<float16>(vectors_.stream());
+    check_numbers(numbers);
+    write_numbers(file_, numbers);
     done_ += std::ssize(waiting_);
     options_.progress(done_, total_);
     waiting_.clear();
+    ids_.clear();
   }
 
  private:
+  void check_numbers(const std::vector<float16>& numbers) const {
+    const auto bad = std::ranges::find_if(numbers, is_no_number);
+    if (bad == numbers.end()) return;
+    const auto row = static_cast<std::size_t>((bad - numbers.begin()) / vectors_.width());
+    throw Error(
+        concat("the vector of passage ", ids_[row],
+               " has a number that is NaN or too large for fp16: the model is not trained, ",
+               "or its training diverged; give an earlier checkpoint"));
+  }
+
   AtomicFile& file_;
   TextVectors& vectors_;
   const IndexOptions& options_;
   std::int64_t total_, done_ = 0;
+  std::vector<std::int64_t> ids_;  // of those that wait
   std::vector<std::vector<TokenId>> waiting_;
 };
 
@@ -101,8 +119,11 @@ class Best {
   }
 
  private:
+  // What is no number comes behind all numbers, so that there is an order.
   static bool better(const Found& a, const Found& b) {
-    return a.score != b.score ? a.score > b.score : a.passage < b.passage;
+    const bool a_counts = !std::isnan(a.score), b_counts = !std::isnan(b.score);
+    if (a_counts != b_counts) return a_counts;
+    return a_counts && a.score != b.score ? a.score > b.score : a.passage < b.passage;
   }
   std::size_t count_;
   std::vector<Found> heap_;  // the worst in front
@@ -178,6 +199,10 @@ std::vector<std::vector<Found>> PassageIndex::search(Stream& stream, const Tenso
   check(queries.shape().rank() == 2 && queries.shape()[1] == width_, "the index has vectors of ",
         width_, " numbers, the model makes such of ", queries.shape().back(),
         ": was it made with another model?");
+  const std::vector<float> asked = queries.to_host<float>(stream);
+  check(std::ranges::all_of(asked, [](float number) { return std::isfinite(number); }),
+        "the model makes a vector with NaN of a question: it is not trained, or its training ",
+        "diverged; give an earlier checkpoint");
   const std::int64_t rows = queries.shape()[0];
   std::vector<Best> best(static_cast<std::size_t>(rows), Best(std::min(count, size_)));
   for (std::int64_t first = 0; first < size_; first += kRowsAtOnce) {

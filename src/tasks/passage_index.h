@@ -18,7 +18,8 @@ struct IndexOptions {
   std::function<void(std::int64_t done, std::int64_t total)> progress = [](auto, auto) {};
 };
 
-// Appears whole or not at all. Returns the number of passages; none is an Error.
+// Appears whole or not at all. Returns the number of passages; none is an Error, and so is a vector
+// that is not finite.
 std::int64_t write_index(TextVectors& vectors, const ForEachPassage& passages,
                          const std::string& model, const IndexOptions& options);
 
@@ -38,7 +39,8 @@ class PassageIndex {
   TextPassage passage(std::int64_t place) const;
 
   // For each row of queries, fp32 [queries, width] on the stream's device, the passages with the
-  // largest products, best first; of equal ones the first. All passages are looked at.
+  // largest products, best first; of equal ones the first. All passages are looked at. Products
+  // that are NaN come last; a query with NaN is an Error.
   std::vector<std::vector<Found>> search(Stream& stream, const Tensor& queries,
                                          std::int64_t count) const;
 

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "base/temporary_folder.h"
 #include "tasks/answers.h"
@@ -62,30 +64,61 @@ TEST(Answers, AreWordsOneAfterAnother) {
   EXPECT_FALSE(has("short", "a longer answer than the text"));
 }
 
-TEST(PassageIndex, FindsTheLargestProducts) {
-  const TemporaryFolder folder;
-  Device device({.num_threads = 2, .poison = true});
-  Stream stream(device);
-  // 300 vectors of small whole numbers, among which many products are equal.
-  std::vector<float16> numbers;
+// An index of passages "t", "a" to "z", with ids from 1000 on.
+std::string write_passages(const TemporaryFolder& folder, Stream& stream,
+                           const std::vector<float16>& numbers, std::int64_t width) {
+  const std::int64_t count = std::ssize(numbers) / width;
   std::vector<std::int64_t> ids, offsets = {0};
   std::vector<std::uint8_t> texts;
-  for (int i = 0; i < 300; ++i) {
-    for (int c = 0; c < 4; ++c) {
-      numbers.emplace_back(static_cast<float>((i * 7 + c * 13) % 5 - 2));
-    }
+  for (std::int64_t i = 0; i < count; ++i) {
     ids.push_back(1000 + i);
     texts.insert(texts.end(), {'t', static_cast<std::uint8_t>('a' + i % 26)});
     offsets.insert(offsets.end(), {2 * i + 1, 2 * i + 2});
   }
   const std::string path = (folder.path() / "index").string();
   write_safetensors(path, stream,
-                    {{"texts", Tensor::from_host(stream, texts, {600})},
-                     {"offsets", Tensor::from_host(stream, offsets, {601})},
-                     {"ids", Tensor::from_host(stream, ids, {300})},
-                     {"vectors", Tensor::from_host(stream, numbers, {300, 4})}},
+                    {{"texts", Tensor::from_host(stream, texts, {2 * count})},
+                     {"offsets", Tensor::from_host(stream, offsets, {2 * count + 1})},
+                     {"ids", Tensor::from_host(stream, ids, {count})},
+                     {"vectors", Tensor::from_host(stream, numbers, {count, width})}},
                     {{"format", "bloomery passages 1"}, {"model", "m"}});
-  const PassageIndex index(path);
+  return path;
+}
+
+TEST(PassageIndex, ProductsThatAreNoNumbersComeLast) {
+  const TemporaryFolder folder;
+  Device device({.num_threads = 2, .poison = true});
+  Stream stream(device);
+  std::vector<float16> numbers;
+  for (int i = 0; i < 60; ++i) {
+    numbers.emplace_back(i % 3 == 0 ? std::numeric_limits<float>::quiet_NaN()
+                                    : static_cast<float>(i % 7));
+  }
+  const PassageIndex index(write_passages(folder, stream, numbers, 1));
+  const auto found =
+      index.search(stream, Tensor::from_host(stream, std::vector<float>{1}, {1, 1}), 60)[0];
+  ASSERT_EQ(found.size(), 60u);
+  for (std::size_t i = 0; i < 60; ++i) EXPECT_EQ(std::isnan(found[i].score), i >= 40) << i;
+  EXPECT_EQ(found[0].passage, 13);
+  EXPECT_EQ(found[40].passage, 0);
+  EXPECT_TRUE(std::is_sorted(found.begin(), found.begin() + 40,
+                             [](const auto& a, const auto& b) { return a.score > b.score; }));
+  const std::vector<float> nan = {std::numeric_limits<float>::quiet_NaN()};
+  EXPECT_THROW(index.search(stream, Tensor::from_host(stream, nan, {1, 1}), 1), Error);
+}
+
+TEST(PassageIndex, FindsTheLargestProducts) {
+  const TemporaryFolder folder;
+  Device device({.num_threads = 2, .poison = true});
+  Stream stream(device);
+  // 300 vectors of small whole numbers, among which many products are equal.
+  std::vector<float16> numbers;
+  for (int i = 0; i < 300; ++i) {
+    for (int c = 0; c < 4; ++c) {
+      numbers.emplace_back(static_cast<float>((i * 7 + c * 13) % 5 - 2));
+    }
+  }
+  const PassageIndex index(write_passages(folder, stream, numbers, 4));
   EXPECT_EQ(index.passage(27).id, 1027);
   EXPECT_EQ(index.passage(27).title, "t");
   EXPECT_EQ(index.passage(27).text, "b");
