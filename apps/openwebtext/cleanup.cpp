@@ -9,6 +9,7 @@
 #include "data/filter/filter.h"
 #include "data/filter/repair.h"
 #include "data/filter/text_parts.h"
+#include "data/filter/words.h"
 #include "data/input/input_files.h"
 #include "data/language/language.h"
 #include "tokenizer/load.h"

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""The rules of `data filter`, `data clean` and `data dedup` beside those of datatrove, ftfy and langdetect on random documents.
+"""The rules of `data filter`, `data clean` and `data dedup` beside those of datatrove (with spaCy's words) and ftfy, on random documents,
+on web pages and on texts in many languages.
 
     pip install datatrove 'xxhash<4' regex tokenizers nltk spacy ftfy
-    python3 tests/long/corpus_rules.py build/bloomery [--golden tests/golden/corpus_rules.json]
+    python3 tests/long/corpus_rules.py build/bloomery [--golden tests/golden]
 
-Words are the same on both sides: datatrove is given the tokenizer that words_of() is. Prints how many documents each rule drops
-and how often the two differ; exits with 1 if they do. With --golden writes some of the documents with what datatrove says.
+Prints how many documents each rule drops and how often the two differ; exits with 1 if they do. With --golden writes some of the
+documents with what the others say: corpus_rules.json, corpus_words.json, repaired.json.
 """
+import html.entities
 import json
 import lzma
 import pathlib
@@ -16,23 +18,28 @@ import sys
 import tempfile
 
 import ftfy
-import ftfy.bad_codecs  # noqa: F401  sloppy-windows-1252
-import regex
+import ftfy.bad_codecs  # noqa: F401  sloppy encodings
 from datatrove.data import Document
 from datatrove.pipeline.filters import c4_filters, fineweb_quality_filter, gopher_quality_filter, gopher_repetition_filter
+from datatrove.utils.text import split_into_words
+from ftfy import badness, chardata
 
+PAGES = "megatron-indexed/openwebtext-1000/openwebtext-1000.jsonl.xz"
+LANGUAGES = "corpora/udhr/udhr.jsonl.xz"
+SHARED = pathlib.Path(__file__).resolve().parents[3] / "shared/data"
 WORDS = "the be to of and that have with a in is it for on was as at by this from which or an are not time people year way day " \
         "government house water number part world city school power music red blue long small Iñtërnâtiôn naïve größe 2,000 1999 don't".split()
 ENDS = [".", ".", ".", "!", "?", "...", "…", "", '"', "'", "。", ":"]
+PIECES = list("()[]{}'\"“”‘’.,;:!?…-—–~/<>=+*^#&%$€£°@_|\\`´") + (
+    "... .. -- --- US$ 's ’s km kg 5 10 3.5 ² ★ © http:// www. x.com a@b.org :80 /p?q=1 can't don’t e.g. U.S. p.m. 日本 й ß É :) :-( <3 0_0 "
+    "word Word WORD well-known Mr. I'd it's o'clock 1.2.3.4 10:30 3-4 a,b end.Next").split()
 
-
-def words_of(text, language=None):
-    return regex.findall(r"[\p{L}\p{M}\p{N}_]+|[^\p{L}\p{M}\p{N}_\s\x1c-\x1f]", text)
-
-
-for module in (fineweb_quality_filter, gopher_quality_filter, gopher_repetition_filter):
-    module.split_into_words = words_of
 c4_filters.split_into_sentences = lambda text, language=None: [text]
+
+
+def lines_of(name):
+    with lzma.open(SHARED / name, "rt") as lines:
+        return [json.loads(line) for line in lines]
 
 
 def sentence(draw, words):
@@ -101,35 +108,79 @@ def repaired(program, texts):
         return [json.loads(line)["text"] for line in open(f"{folder}/out/in.jsonl")]
 
 
-def repair_agreement(program):
-    """Shares of texts on which ftfy agrees: as they are, broken once, broken twice, with entities and other damage."""
-    source = pathlib.Path(__file__).resolve().parents[3] / "shared/data/corpora/udhr/udhr.jsonl.xz"
-    wanted = {"eng", "fra", "deu_1996", "spa", "por_PT", "ita", "pol", "ces", "swe", "rus", "ell_monotonic", "tur", "vie", "hun", "jpn", "cmn_hans", "heb"}
+def broken(draw, text, encoding=None):
+    try:
+        return text.encode("utf-8").decode(encoding or draw.choice(chardata.CHARMAP_ENCODINGS))
+    except UnicodeDecodeError:
+        return text
+
+
+def damaged(draw, text):
+    """A paragraph with one kind of damage."""
+    numbers = [39, 59, 8217, 128, 150, 153, 159, 0, 13, 55296, 1114112, 1, 11, 64976, 233, 99999999999]
+    entities = ["&" + name for name in html.entities.html5 if name.endswith(";")]
+    inside = text.split(" ")
+    at = draw.randrange(len(inside))
+    inside[at] = broken(draw, inside[at] + draw.choice(["é", "’", "—", "日", "…", "à"]))
+    windows = "sloppy-windows-1252"
+    return draw.choice([
+        lambda: text.replace(" ", draw.choice(entities), 2),
+        lambda: text.replace("e", f"&#{draw.choice(numbers)};", 2),
+        lambda: text.replace("a", chr(draw.randrange(0x80, 0xA0)), 2),
+        lambda: text.replace("o", " <b> &amp; ", 1),
+        lambda: broken(draw, broken(draw, text, windows), windows),
+        lambda: text.replace(" ", "\u2019 \uff21 \ufb01\x07\x1b[31m \u2028", 1),
+        lambda: broken(draw, text).replace("\xa0", " "),
+        lambda: broken(draw, text, windows).replace("\x81", "\ufffd").replace("\x9d", "\ufffd").replace("\x8f", "?"),
+        lambda: " ".join(inside),
+        lambda: text.replace(" ", "&" + draw.choice("AMP NBSP eacute EACUTE SZLIG x ntilde".split()) + draw.choice([";", "", " "])),
+        lambda: broken(draw, text),
+    ])()
+
+
+def damaged_texts(draw, count, sources):
+    """Documents of good paragraphs with one broken among them, and short ones of characters that broken text is made of."""
+    pages = [entry["text"] for name in sources for entry in lines_of(name)]
+    paragraphs = [p for text in pages for p in text.split("\n") if 20 < len(p) < 800]
+    kinds = "".join(characters for characters in badness.MOJIBAKE_CATEGORIES.values()).replace("-", "")
     texts = []
-    with lzma.open(source, "rt") as lines:
-        for line in lines:
-            entry = json.loads(line)
-            if entry["code"] in wanted:
-                texts += [entry["text"][i:i + 200] for i in range(0, 6000, 200)]
+    for _ in range(count):
+        parts = [draw.choice(paragraphs) for _ in range(draw.randint(1, 5))]
+        at = draw.randrange(len(parts))
+        parts[at] = damaged(draw, parts[at])
+        texts.append(draw.choice(["\n", "\n\n", "\r\n"]).join(parts))
+        texts.append("".join(draw.choice([
+            lambda: draw.choice(kinds), lambda: draw.choice("aeZ . 12"),
+            lambda: broken(draw, draw.choice("éüßñ’“”—…日本語привет😀°²àÉ"))])() for _ in range(draw.randint(2, 14))))
+    return [text.encode("utf-8", "ignore").decode() for text in texts]
 
-    def broken(text):
-        return text.encode("utf-8").decode("sloppy-windows-1252")
 
-    def damaged(text):
-        return text.replace("a", "&aacute;", 2).replace("e", "\u2019", 3).replace(" ", "\r\n", 1).replace("i", "\ufb01\x07\x1b[31m", 1)
+def repair_differences(program, texts):
+    theirs, got = [ftfy.fix_text(text) for text in texts], repaired(program, texts)
+    different = [i for i, (a, b) in enumerate(zip(theirs, got)) if a != b]
+    print(f"clean: {len(different)} of {len(texts)} differ; ftfy changes {sum(a != b for a, b in zip(texts, theirs))}")
+    for i in different[:3]:
+        print("   ", ascii(texts[i][:200]), ascii(theirs[i][:200]), ascii(got[i][:200]))
+    return len(different)
 
-    for name, change in (("as they are", str), ("broken once", broken), ("broken twice", lambda t: broken(broken(t))), ("damaged", damaged)):
-        given = [change(text) for text in texts]
-        theirs, got = [ftfy.fix_text(text) for text in given], repaired(program, given)
-        equal = sum(a == b for a, b in zip(theirs, got))
-        right = sum(ftfy.fix_text(t) == b for t, b in zip(texts, got)) if name != "damaged" else equal
-        print(f"repair, texts {name}: {equal} of {len(texts)} as ftfy, {right} as they should be")
+
+def odd_text(draw):
+    """Pieces that meet without spaces."""
+    return " ".join("".join(draw.choices(PIECES, k=draw.randint(1, 4))) for _ in range(30))
+
+
+def write_golden(folder, cases, name):
+    (folder / name).write_text("[\n" + ",\n".join(map(json.dumps, cases)) + "\n]\n")
 
 
 def main():
     program = sys.argv[1]
     draw = random.Random(11)
     texts = [document(draw) for _ in range(4000)]
+    made = len(texts)
+    texts += [odd_text(draw) for _ in range(500)]
+    for name in (PAGES, LANGUAGES):
+        texts += [entry["text"] for entry in lines_of(name)]
     wrong = 0
     for name, rule in RULES.items():
         kept = ours(program, name, texts)
@@ -142,12 +193,15 @@ def main():
         for i in different[:3]:
             print("   ", answers[i], repr(texts[i][:200]))
         wrong += len(different)
-    wrong += c4_differences(program, texts)
-    repair_agreement(program)
+    wrong += c4_differences(program, texts[:made])
+    wrong += repair_differences(program, damaged_texts(draw, 5000, [PAGES, LANGUAGES]))
     if "--golden" in sys.argv:
-        cases = [{"text": t, **{name: judged(rule, t)[1] for name, rule in RULES.items()}} for t in texts[:60] if len(t) < 1500]
-        pathlib.Path(sys.argv[sys.argv.index("--golden") + 1]).write_text(
-            "[\n" + ",\n".join(map(json.dumps, cases)) + "\n]\n")
+        folder = pathlib.Path(sys.argv[sys.argv.index("--golden") + 1])
+        write_golden(folder, [{"text": t, **{name: judged(rule, t)[1] for name, rule in RULES.items()}} for t in texts[:60] if len(t) < 1500],
+                     "corpus_rules.json")
+        write_golden(folder, [{"text": t, "words": split_into_words(t)} for t in texts[made:made + 40]], "corpus_words.json")
+        short = [t for t in damaged_texts(draw, 400, [LANGUAGES]) if len(t) < 400]
+        write_golden(folder, [{"text": t, "fixed": ftfy.fix_text(t)} for t in short[:200]], "repaired.json")
     sys.exit(wrong > 0)
 
 

@@ -12,6 +12,7 @@
 #include "data/filter/repair.h"
 #include "data/filter/text_parts.h"
 #include "data/filter/url_rules.h"
+#include "data/filter/words.h"
 #include "harness/shared_data.h"
 
 namespace bloomery {
@@ -53,10 +54,19 @@ TEST(Text, LinesAsPythonHasThem) {
   const auto lines = split_lines("a\r\nb\rc\n\nd\x0C\u2028e\n");
   EXPECT_EQ(lines, (std::vector<std::string_view>{"a", "b", "c", "", "d", "", "e"}));
   EXPECT_EQ(split_at_newlines("\na\n\nb\n", 2), (std::vector<std::string_view>{"\na", "b\n"}));
-  EXPECT_EQ(
-      words_of("Don't 2,0 größe\u0301—_x"),
-      (std::vector<std::string_view>{"Don", "'", "t", "2", ",", "0", "größe\u0301", "—", "_x"}));
   EXPECT_EQ(trim("\u00A0 a\u3000"), "a");
+}
+
+// tests/long/corpus_rules.py compares many more.
+TEST(Quality, WordsAreSpacys) {
+  std::size_t cases = 0;
+  for (const auto& entry : nlohmann::json::parse(golden_file("corpus_words.json"))) {
+    const auto text = entry.at("text").get<std::string>();
+    const auto words = entry.at("words").get<std::vector<std::string>>();
+    EXPECT_TRUE(std::ranges::equal(words_of(text), words)) << text;
+    ++cases;
+  }
+  EXPECT_GT(cases, 30);
 }
 
 TEST(Repair, CommonDamage) {

@@ -3,6 +3,7 @@
 #include "data/filter/quality.h"
 #include "data/filter/repeats.h"
 #include "data/filter/text_parts.h"
+#include "data/filter/words.h"
 
 namespace bloomery {
 

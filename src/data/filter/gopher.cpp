@@ -7,6 +7,7 @@
 #include "data/filter/quality.h"
 #include "data/filter/repeats.h"
 #include "data/filter/text_parts.h"
+#include "data/filter/words.h"
 #include "tokenizer/unicode/classes.h"
 #include "tokenizer/utf8.h"
 

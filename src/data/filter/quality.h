@@ -1,6 +1,5 @@
 // Rules about the quality of texts: those of Gopher, C4 and FineWeb with their thresholds, as
-// datatrove states them. Words are runs of letters and numbers, and single marks, where datatrove
-// asks spaCy.
+// datatrove states them, and with the words that it counts (words.h).
 #pragma once
 
 #include <cstdint>

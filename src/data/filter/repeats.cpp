@@ -47,32 +47,40 @@ Repeats repeats_of(const std::vector<std::string_view>& parts) {
 // A hash of bytes is a polynomial in the base, so that of a part follows from those of two
 // beginnings. Beginnings with spaces have one after every word.
 WordRepeats::WordRepeats(const std::vector<std::string_view>& words) {
-  const auto start = [](Prefix& prefix) {
-    prefix.hashes.push_back(0);
-    prefix.bytes.push_back(0);
-  };
-  const auto extend = [](Prefix& prefix, std::string_view text) {
-    prefix.hashes.push_back(extended(prefix.hashes.back(), text));
-    prefix.bytes.push_back(prefix.bytes.back() + text.size());
-  };
-  start(plain_);
-  start(spaced_);
+  for (auto* numbers : {&plain_, &spaced_, &bytes_}) {
+    numbers->reserve(words.size() + 1);
+    numbers->push_back(0);
+  }
+  lengths_.reserve(words.size() + 1);
   lengths_.push_back(0);
   for (const std::string_view word : words) {
-    extend(plain_, word);
-    spaced_.hashes.push_back(extended(extended(spaced_.hashes.back(), word), " "));
-    spaced_.bytes.push_back(spaced_.bytes.back() + word.size() + 1);
+    plain_.push_back(extended(plain_.back(), word));
+    spaced_.push_back(extended(extended(spaced_.back(), word), " "));
+    bytes_.push_back(bytes_.back() + word.size());
     lengths_.push_back(lengths_.back() + characters(word));
   }
   powers_.push_back(1);
-  while (powers_.size() <= spaced_.bytes.back()) powers_.push_back(times(powers_.back(), kBase));
 }
 
-std::uint64_t WordRepeats::hash(bool spaces, std::size_t first, std::size_t last) const {
-  const Prefix& prefix = spaces ? spaced_ : plain_;
-  const std::uint64_t before =
-      times(prefix.hashes[first], powers_[prefix.bytes[last] - prefix.bytes[first]]);
-  return plus(prefix.hashes[last], kPrime - before);
+// Parts are a few words, so those of usual lengths are kept.
+std::uint64_t WordRepeats::power(std::uint64_t exponent) {
+  constexpr std::size_t kKept = 1 << 12;
+  while (powers_.size() <= std::min<std::uint64_t>(exponent, kKept)) {
+    powers_.push_back(times(powers_.back(), kBase));
+  }
+  if (exponent <= kKept) return powers_[exponent];
+  std::uint64_t result = 1;
+  for (std::uint64_t square = kBase; exponent > 0; exponent >>= 1) {
+    if ((exponent & 1) != 0) result = times(result, square);
+    square = times(square, square);
+  }
+  return result;
+}
+
+std::uint64_t WordRepeats::hash(bool spaces, std::size_t first, std::size_t last) {
+  const std::vector<std::uint64_t>& hashes = spaces ? spaced_ : plain_;
+  const std::uint64_t length = bytes_[last] - bytes_[first] + (spaces ? last - first : 0);
+  return plus(hashes[last], kPrime - times(hashes[first], power(length)));
 }
 
 std::int64_t WordRepeats::most_frequent(int n) {

@@ -27,19 +27,16 @@ class WordRepeats {
 
  private:
   // Hash of the words [first, last) one after another, with spaces between or not.
-  std::uint64_t hash(bool spaces, std::size_t first, std::size_t last) const;
+  std::uint64_t hash(bool spaces, std::size_t first, std::size_t last);
+  std::uint64_t power(std::uint64_t exponent);  // of the base
   std::int64_t length(std::size_t first, std::size_t last) const {
     return lengths_[last] - lengths_[first];
   }
 
-  struct Prefix {
-    std::vector<std::uint64_t> hashes;  // of the first i words
-    std::vector<std::size_t> bytes;     // of them
-  };
-
-  Prefix plain_, spaced_;
-  std::vector<std::uint64_t> powers_;  // of the base, by bytes
-  std::vector<std::int64_t> lengths_;  // characters of the first i words
+  std::vector<std::uint64_t> plain_, spaced_;  // hashes of the first i words
+  std::vector<std::uint64_t> bytes_;           // of them, without spaces
+  std::vector<std::int64_t> lengths_;          // in characters
+  std::vector<std::uint64_t> powers_;
 };
 
 }  // namespace bloomery

@@ -14,11 +14,6 @@ bool is_space(char32_t code) {
   return char_class(code) == CharClass::white_space || (code >= 0x1C && code <= 0x1F);
 }
 
-bool is_word(char32_t code) {
-  constexpr CharSet kWord = kLetter | kNumber | kMark;
-  return kWord.contains(char_class(code)) || code == '_';
-}
-
 std::size_t length_at(std::string_view text, std::size_t at) {
   return static_cast<std::size_t>(utf8_at(text, at).length);
 }
@@ -135,21 +130,6 @@ std::vector<std::string_view> split_space(std::string_view text) {
     }
     const std::size_t begin = at;
     while (at < text.size() && !is_space(utf8_at(text, at).code)) at += length_at(text, at);
-    words.push_back(text.substr(begin, at - begin));
-  }
-  return words;
-}
-
-std::vector<std::string_view> words_of(std::string_view text) {
-  std::vector<std::string_view> words;
-  for (std::size_t at = 0; at < text.size();) {
-    const Utf8Char first = utf8_at(text, at);
-    const std::size_t begin = at;
-    at += static_cast<std::size_t>(first.length);
-    if (is_space(first.code)) continue;
-    if (is_word(first.code)) {
-      while (at < text.size() && is_word(utf8_at(text, at).code)) at += length_at(text, at);
-    }
     words.push_back(text.substr(begin, at - begin));
   }
   return words;

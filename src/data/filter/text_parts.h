@@ -21,8 +21,6 @@ std::vector<std::string_view> split_lines(std::string_view text);
 std::vector<std::string_view> split_at_newlines(std::string_view text, std::size_t least);
 // What stands between white space.
 std::vector<std::string_view> split_space(std::string_view text);
-// Runs of letters, marks, numbers and _; every other character that is no space is a word too.
-std::vector<std::string_view> words_of(std::string_view text);
 
 // In datatrove's list of punctuation, or the end of a sentence in some script.
 bool is_punctuation_mark(char32_t code);
