@@ -69,6 +69,18 @@ TEST(Quality, WordsAreSpacys) {
   EXPECT_GT(cases, 30);
 }
 
+TEST(Repair, IsFtfys) {
+  std::size_t changed = 0;
+  for (const auto& entry : nlohmann::json::parse(golden_file("repaired.json"))) {
+    auto text = entry.at("text").get<std::string>();
+    const std::string given = text;
+    EXPECT_EQ(repair_text(text), entry.at("fixed") != given) << given;
+    EXPECT_EQ(text, entry.at("fixed").get<std::string>()) << given;
+    changed += text != given ? 1 : 0;
+  }
+  EXPECT_GT(changed, 50);
+}
+
 TEST(Repair, CommonDamage) {
   const std::pair<const char*, const char*> cases[] = {
       {"schÃ¶n", "schön"},

@@ -1,166 +1,150 @@
+#include "data/filter/mojibake.h"
+
 #include <algorithm>
-#include <array>
-#include <set>
-#include <string>
+#include <optional>
 #include <vector>
 
-#include "data/filter/repair.h"
+#include "data/filter/altered_utf8.h"
 #include "tokenizer/utf8.h"
 
 namespace bloomery {
 namespace {
 
-// The characters of bytes 0x80 to 0x9F in Windows-1252; the five that have none stand for
-// themselves, as browsers take them.
-constexpr std::array<char32_t, 32> kWindows1252 = {
-    0x20AC, 0x81,   0x201A, 0x192,  0x201E, 0x2026, 0x2020, 0x2021, 0x2C6,  0x2030, 0x160,
-    0x2039, 0x152,  0x8D,   0x17D,  0x8F,   0x90,   0x2018, 0x2019, 0x201C, 0x201D, 0x2022,
-    0x2013, 0x2014, 0x2DC,  0x2122, 0x161,  0x203A, 0x153,  0x9D,   0x17E,  0x178};
+// From characters back to the bytes of an encoding.
+class ByteMap {
+ public:
+  explicit ByteMap(const SingleByteEncoding& encoding) : sloppy_(encoding.sloppy) {
+    for (unsigned i = 0; i < 128; ++i) {
+      bytes_.emplace_back(encoding.codes[i], static_cast<char>(0x80 + i));
+    }
+    if (sloppy_) bytes_.emplace_back(kReplacementCharacter, '\x1A');
+    std::ranges::sort(bytes_);
+  }
 
-// The byte that Windows-1252 or Latin-1 reads as this character; 0: none above ASCII.
-unsigned char byte_of(char32_t code) {
-  if (code >= 0x80 && code <= 0xFF) return static_cast<unsigned char>(code);
-  const auto* found = std::ranges::find(kWindows1252, code);
-  return found == kWindows1252.end()
-             ? 0
-             : static_cast<unsigned char>(0x80 + (found - kWindows1252.begin()));
-}
+  // None when the text has a character that the encoding has not.
+  std::optional<std::string> encode(std::u32string_view text) const {
+    std::string bytes;
+    for (const char32_t code : text) {
+      if (code < 0x80 && !(sloppy_ && code == 0x1A)) {
+        bytes += static_cast<char>(code);
+        continue;
+      }
+      const auto found = std::ranges::lower_bound(bytes_, code, {}, &Entry::first);
+      if (found == bytes_.end() || found->first != code) return std::nullopt;
+      bytes += found->second;
+    }
+    return bytes;
+  }
 
-std::size_t sequence_length(unsigned char lead) {
-  return lead >= 0xC2 && lead <= 0xDF   ? 2
-         : lead >= 0xE0 && lead <= 0xEF ? 3
-         : lead >= 0xF0 && lead <= 0xF4 ? 4
-                                        : 0;
-}
-
-struct Letter {
-  std::size_t at, length;  // in the text
-  unsigned char byte;
+ private:
+  using Entry = std::pair<char32_t, char>;
+  const bool sloppy_;
+  std::vector<Entry> bytes_;
 };
 
-// A run of characters beyond ASCII that are bytes of a single-byte encoding.
-std::vector<Letter> run_at(std::string_view text, std::size_t at) {
-  std::vector<Letter> run;
+const std::vector<ByteMap>& byte_maps() {
+  static const std::vector<ByteMap> maps(std::begin(kEncodings), std::end(kEncodings));
+  return maps;
+}
+
+// The text that was read in one encoding as a whole; none: it was not.
+std::optional<std::u32string> undo_whole(std::u32string_view text) {
+  for (std::size_t i = 0; i < byte_maps().size(); ++i) {
+    const SingleByteEncoding& encoding = kEncodings[i];
+    std::optional<std::string> bytes = byte_maps()[i].encode(text);
+    if (!bytes) continue;
+    // In MacRoman an en dash in front of a space looks like a lost byte.
+    if (encoding.name != "macroman") restore_byte_a0(*bytes);
+    if (encoding.sloppy) replace_lossy_sequences(*bytes);
+    decode_variants(*bytes);
+    if (is_utf8(*bytes)) return decode_utf8(*bytes);
+  }
+  return std::nullopt;
+}
+
+// The end of the sequences like UTF-8 at `at`; `at` when there are none.
+std::size_t end_of_sequences(std::u32string_view text, std::size_t at) {
+  const auto continues = [&](std::size_t begin, std::size_t count) {
+    if (text.size() - begin <= count) return false;
+    return std::ranges::all_of(text.substr(begin + 1, count),
+                               [](char32_t c) { return (kinds_of(c) & kContinuation) != 0; });
+  };
   while (at < text.size()) {
-    const Utf8Char next = utf8_at(text, at);
-    const unsigned char byte = byte_of(next.code);
-    if (byte == 0) break;
-    run.push_back({at, static_cast<std::size_t>(next.length), byte});
-    at += static_cast<std::size_t>(next.length);
+    const std::uint32_t kinds = kinds_of(text[at]);
+    if ((kinds & kFirstOf2) != 0 && continues(at, 1)) {
+      at += 2;
+    } else if ((kinds & kFirstOf3) != 0 && continues(at, 2)) {
+      at += 3;
+    } else if ((kinds & kFirstOf4) != 0 && continues(at, 3)) {
+      at += 4;
+    } else {
+      break;
+    }
   }
-  return run;
+  return at;
 }
 
-// The bytes of the UTF-8 sequence at run[i], as text; empty when they are none.
-std::string sequence_at(const std::vector<Letter>& run, std::size_t i) {
-  const std::size_t length = sequence_length(run[i].byte);
-  if (length == 0 || i + length > run.size()) return {};
-  std::string bytes;
-  for (std::size_t k = i; k < i + length; ++k) bytes += static_cast<char>(run[k].byte);
-  return is_utf8(bytes) ? bytes : std::string();
-}
-
-// Adds the UTF-8 sequences that the run consists of; `whole` becomes false when something else is
-// in it.
-void add_sequences(const std::vector<Letter>& run, std::set<std::string>& found, bool& whole) {
-  for (std::size_t i = 0; i < run.size() && whole;) {
-    const std::string bytes = sequence_at(run, i);
-    whole = !bytes.empty();
-    found.insert(bytes);
-    i += bytes.size();
-  }
-}
-
-// A pair like É™ can be meant so. Such pairs count where all characters beyond ASCII of a text, or
-// of a run, are sequences, and not always the same ones; pairs that begin with Ã or Â, and longer
-// sequences, are never meant.
-bool is_broken_run(const std::vector<Letter>& run) {
-  std::set<std::string> found;
-  bool whole = true;
-  add_sequences(run, found, whole);
-  return whole && found.size() >= 2;
-}
-
-bool is_broken_throughout(std::string_view text) {
-  std::set<std::string> found;
-  bool whole = true;
-  for (std::size_t at = 0; at < text.size() && whole;) {
-    if (static_cast<unsigned char>(text[at]) < 0x80) {
-      ++at;
+// Broken parts of a text that is not broken as a whole.
+std::u32string undo_parts(const std::u32string& text) {
+  std::u32string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const bool inside = at > 0 && (kinds_of(text[at - 1]) & kContinuationStrict) != 0;
+    const std::size_t end = inside || text[at] < 0x80 ? at : end_of_sequences(text, at);
+    if (end == at) {
+      out += text[at++];
       continue;
     }
-    const std::vector<Letter> run = run_at(text, at);
-    if (run.empty()) return false;
-    add_sequences(run, found, whole);
-    at = run.back().at + run.back().length;
-  }
-  return whole && found.size() >= 3;
-}
-
-void append_repaired(std::string_view text, const std::vector<Letter>& run, bool throughout,
-                     std::string& out, bool& changed) {
-  const bool all = throughout || is_broken_run(run);
-  for (std::size_t i = 0; i < run.size();) {
-    const std::string bytes = sequence_at(run, i);
-    const bool never_meant = bytes.size() > 2 || run[i].byte == 0xC2 || run[i].byte == 0xC3;
-    if (!bytes.empty() && (all || never_meant)) {
-      out += bytes;
-      i += bytes.size();
-      changed = true;
-    } else {
-      out += text.substr(run[i].at, run[i].length);
-      ++i;
-    }
-  }
-}
-
-bool repair_once(std::string& text) {
-  const bool throughout = is_broken_throughout(text);
-  std::string out;
-  bool changed = false;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = skip_ascii(text, at);
-    out.append(text, at, end - at);
+    std::u32string part = text.substr(at, end - at);
+    const bool broken = part.size() < text.size() && is_bad(part);
+    out += broken ? fix_encoding(std::move(part)) : part;
     at = end;
-    if (at == text.size()) break;
-    const std::vector<Letter> run = run_at(text, at);
-    if (run.empty()) {
-      const auto length = static_cast<std::size_t>(utf8_at(text, at).length);
-      out.append(text, at, length);
-      at += length;
-    } else {
-      append_repaired(text, run, throughout, out, changed);
-      at = run.back().at + run.back().length;
-    }
   }
-  if (changed) text = std::move(out);
-  return changed;
+  return out;
 }
 
-// Control characters of the range that nobody means: letters of Windows-1252.
-bool repair_controls(std::string& text) {
-  if (text.find('\xC2') == text.npos) return false;
-  std::string out;
-  bool changed = false;
-  for (std::size_t at = 0; at < text.size();) {
-    const Utf8Char next = utf8_at(text, at);
-    const bool control = next.code >= 0x80 && next.code <= 0x9F && next.code != 0x85 &&
-                         kWindows1252[next.code - 0x80] != next.code;
-    append_utf8(out, control ? kWindows1252[next.code - 0x80] : next.code);
-    changed = changed || control;
-    at += static_cast<std::size_t>(next.length);
-  }
-  if (changed) text = std::move(out);
-  return changed;
+bool is_control(char32_t code) { return code >= 0x80 && code <= 0x9F; }
+
+std::u32string fix_once(const std::u32string& text) {
+  const bool ascii = std::ranges::all_of(text, [](char32_t code) { return code < 0x80; });
+  if (ascii || !is_bad(text)) return text;
+  if (std::optional<std::u32string> whole = undo_whole(text)) return *whole;
+  if (std::u32string parts = undo_parts(text); parts != text) return parts;
+  std::u32string out = text;
+  for (char32_t& code : out) code = is_control(code) ? windows_1252(code) : code;
+  return out;
 }
 
 }  // namespace
 
-bool repair_mojibake(std::string& text) {
-  constexpr int kMostRounds = 5;
-  bool changed = false;
-  for (int round = 0; round < kMostRounds && repair_once(text); ++round) changed = true;
-  return repair_controls(text) || changed;
+char32_t windows_1252(char32_t control) {
+  constexpr std::size_t kWindows1252 = 1;  // of kEncodings
+  return kEncodings[kWindows1252].codes[control - 0x80];
+}
+
+std::u32string fix_encoding(std::u32string text) {
+  while (true) {
+    std::u32string next = fix_once(text);
+    if (next == text) return text;
+    text = std::move(next);
+  }
+}
+
+std::u32string decode_utf8(std::string_view text) {
+  std::u32string codes;
+  codes.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const Utf8Char next = utf8_at(text, at);
+    codes += next.code;
+    at += static_cast<std::size_t>(next.length);
+  }
+  return codes;
+}
+
+std::string encode_utf8(std::u32string_view text) {
+  std::string bytes;
+  bytes.reserve(text.size());
+  for (const char32_t code : text) append_utf8(bytes, code);
+  return bytes;
 }
 
 }  // namespace bloomery

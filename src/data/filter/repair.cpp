@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "data/filter/mojibake.h"
 #include "tokenizer/unicode/normalize.h"
 #include "tokenizer/utf8.h"
 
@@ -75,7 +76,9 @@ std::size_t escape_end(std::string_view text, std::size_t at) {
 }
 
 void append_simple(std::string& out, char32_t code, std::string_view bytes) {
-  if (code == 0x2028 || code == 0x2029 || code == 0x85) {
+  if (code >= 0x80 && code <= 0x9F) {
+    append_utf8(out, windows_1252(code));
+  } else if (code == 0x2028 || code == 0x2029) {
     out += '\n';
   } else if (code == 0x2BC || (code >= 0x2018 && code <= 0x201B)) {
     out += '\'';
@@ -121,21 +124,45 @@ bool is_plain(std::string_view text) {
   });
 }
 
+// A line with its end, or a part of one that is very long.
+std::size_t end_of_segment(std::string_view text, std::size_t begin) {
+  constexpr std::size_t kMostCharacters = 1'000'000;
+  std::size_t end = text.find('\n', begin);
+  end = end == text.npos ? text.size() : end + 1;
+  if (end - begin <= kMostCharacters) return end;
+  std::size_t at = begin;
+  for (std::size_t count = 0; at < end && count < kMostCharacters; ++count) {
+    at += static_cast<std::size_t>(utf8_at(text, at).length);
+  }
+  return at;
+}
+
+void repair_line(std::string& line, bool entities) {
+  constexpr int kMostRounds = 100;  // far more than any text was seen to need
+  for (int round = 0; round < kMostRounds; ++round) {
+    const std::string start = line;
+    if (entities) decode_entities(line);
+    line = simplified(encode_utf8(fix_encoding(decode_utf8(line))));
+    normalize(line, NormalForm::nfc);
+    if (line == start) return;
+  }
+}
+
 }  // namespace
 
 bool repair_text(std::string& text) {
-  constexpr int kMostRounds = 5;
-  if (is_plain(text)) return false;
-  const std::string before = text;
-  for (int round = 0; round < kMostRounds; ++round) {
-    const std::string start = text;
-    if (text.find('<') == text.npos) decode_entities(text);
-    repair_mojibake(text);
-    text = simplified(text);
-    normalize(text, NormalForm::nfc);
-    if (text == start) break;
+  std::string out;
+  bool entities = true;
+  for (std::size_t begin = 0; begin < text.size();) {
+    std::string line(text, begin, end_of_segment(text, begin) - begin);
+    begin += line.size();
+    entities = entities && line.find('<') == line.npos;
+    if (!is_plain(line)) repair_line(line, entities);
+    out += line;
   }
-  return text != before;
+  if (out == text) return false;
+  text = std::move(out);
+  return true;
 }
 
 }  // namespace bloomery

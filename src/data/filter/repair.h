@@ -1,7 +1,8 @@
-// Broken text made whole, in the cases that are common, as ftfy does with its defaults: UTF-8 that
-// was read as Windows-1252 or Latin-1 (once or several times over), HTML's entities unless the text
-// has a <, terminal escapes, control characters and byte order marks; ligatures, full-width letters
-// and curly quotes become plain; line ends become \n; then NFC.
+// Broken text made whole as ftfy does with its defaults: UTF-8 that was read in another encoding
+// (once or several times over), HTML's entities, terminal escapes, control characters and byte
+// order marks; ligatures, full-width letters and curly quotes become plain; line ends become \n;
+// then NFC. Every line is repaired for itself. Entities are decoded up to the first line that has a
+// <.
 #pragma once
 
 #include <string>
@@ -12,8 +13,7 @@ namespace bloomery {
 // True when the text was changed. The text must be UTF-8.
 bool repair_text(std::string& text);
 
-// Its parts. Entities are decoded whatever the text has besides.
-bool repair_mojibake(std::string& text);
+// Entities of HTML 5, and numbers as browsers take them, whatever the text has besides.
 bool decode_entities(std::string& text);
 
 }  // namespace bloomery
