@@ -28,13 +28,11 @@ std::size_t scheme_end(const WordText& word) {
   return scheme ? at + 3 : 0;
 }
 
-// "label." without its point.
+bool is_in_label(char32_t code) { return is_host_letter(code) || code == '_' || code == '-'; }
+
+// "label." without its point, of characters that can be in one.
 bool is_label(const WordText& label) {
-  const auto inner = [](char32_t c) { return is_host_letter(c) || c == '_' || c == '-'; };
   if (label.empty() || label.size() > 64) return false;
-  for (std::size_t i = 0; i < label.size(); ++i) {
-    if (!inner(label[i])) return false;
-  }
   return is_host_letter(label[0]) && is_host_letter(label.back());
 }
 
@@ -81,7 +79,7 @@ bool is_host(const WordText& host) {
 bool is_host_and_path(const WordText& text) {
   std::size_t end = 0;
   const auto begins_path = [](char32_t c) { return c == '/' || c == '?' || c == '#'; };
-  while (end < text.size() && text[end] != ':' && !begins_path(text[end])) ++end;
+  while (end < text.size() && (is_in_label(text[end]) || text[end] == '.')) ++end;
   if (!is_host(text.part(0, end))) return false;
   if (end < text.size() && text[end] == ':') {
     const std::size_t port = ++end;

@@ -56,7 +56,9 @@ bool parts_from_stop(const WordText& before) {
 // The longest unit or currency at the end that a digit stands in front of.
 std::size_t unit_of(const WordText& word) {
   static const std::vector<std::string_view> units = split_space(kUnits);
-  if (word.bytes().find_first_of("0123456789") == std::string_view::npos) return 0;
+  constexpr std::size_t kLongestUnit = 8;
+  const WordText end = word.part(word.size() - std::min(word.size(), kLongestUnit), word.size());
+  if (end.bytes().find_first_of("0123456789") == std::string_view::npos) return 0;
   std::size_t longest = 0;
   const auto look = [&](std::string_view unit) {
     if (unit.size() >= word.bytes().size() || !word.bytes().ends_with(unit)) return;
