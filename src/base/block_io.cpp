@@ -115,7 +115,9 @@ class BlockIo::Ring final : public Method {
         ++under_way;
       }
       if (const int status = enter(added); status != 0) {
-        return status;
+        failure = failure != 0 ? failure : status;
+        under_way -= take_back(added);
+        usleep(kPause);  // what the kernel has it goes on with, in memory that is the caller's
       }
       under_way -= reap(blocks, at, again, failure);
     }
@@ -133,6 +135,7 @@ class BlockIo::Ring final : public Method {
     }
   };
   Ring() = default;
+  static constexpr useconds_t kPause = 1000;
 
   Mapping map(std::size_t bytes, off_t what) const {
     void* const at =
@@ -171,20 +174,27 @@ class BlockIo::Ring final : public Method {
     tail.fetch_add(1, std::memory_order_release);
   }
 
-  // Hands the entries over and waits for one at least.
-  int enter(unsigned added) const {
+  // Hands the entries over and waits for one at least. `added` becomes how many were not taken.
+  int enter(unsigned& added) const {
     while (true) {
       const long taken =
           syscall(__NR_io_uring_enter, file_, added, 1U, IORING_ENTER_GETEVENTS, nullptr, 0);
       if (taken >= 0) {
-        if (static_cast<unsigned>(taken) >= added) {
+        added -= std::min(added, static_cast<unsigned>(taken));
+        if (added == 0) {
           return 0;
         }
-        added -= static_cast<unsigned>(taken);
       } else if (errno != EINTR && errno != EAGAIN && errno != EBUSY) {
         return errno;
       }
     }
+  }
+
+  // The last entries, which the kernel has not seen.
+  unsigned take_back(unsigned added) const {
+    const std::atomic_ref<unsigned> tail(*submissions_.as<unsigned>(parameters_.sq_off.tail));
+    tail.fetch_sub(added, std::memory_order_release);
+    return added;
   }
 
   unsigned reap(const Blocks& blocks, std::vector<std::size_t>& at, std::vector<std::size_t>& again,

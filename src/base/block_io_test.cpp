@@ -1,9 +1,16 @@
 #include "base/block_io.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
 #include <csignal>
+#include <cstdarg>
 #include <cstring>
 #include <filesystem>
 #include <random>
@@ -12,6 +19,30 @@
 
 #include "base/error.h"
 #include "base/temporary_folder.h"
+
+namespace {
+
+// Calls to hand blocks to the kernel that fail from now on, as the kernel's may for want of memory.
+std::atomic<int> failing_enters = 0;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+
+}  // namespace
+
+// In place of libc's, in this program.
+extern "C" long syscall(long number, ...) noexcept {
+  using Call = long (*)(long, ...);
+  static const auto real = reinterpret_cast<Call>(dlsym(RTLD_NEXT, "syscall"));
+  va_list list;
+  va_start(list, number);
+  std::array<long, 6> a{};
+  for (long& each : a) each = va_arg(list, long);
+  va_end(list);
+  if (number == __NR_io_uring_enter && failing_enters.load() > 0) {
+    --failing_enters;
+    errno = ENOMEM;
+    return -1;
+  }
+  return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
 
 namespace bloomery {
 namespace {
@@ -102,6 +133,29 @@ TEST_P(BlockIoTest, AFullDiskIsOneMessage) {
 
 TEST_P(BlockIoTest, AFolderThatIsNotThereIsAnError) {
   EXPECT_THROW(ScratchFile(concat(folder_.path().string(), "/nowhere"), 4096), Error);
+}
+
+// What was not handed over is not handed over later, with memory that somebody else has by then.
+TEST(BlockIoRing, LeavesTheMemoryOfATransferThatFailed) {
+  constexpr std::size_t kBytes = 16 * kDirectAlignment;
+  const TemporaryFolder folder;
+  ScratchFile file(folder.path(), kBytes);
+  BlockIo io({.block_bytes = kDirectAlignment, .queue_depth = 3});
+  if (std::string(io.method()) != "io_uring") {
+    GTEST_SKIP() << "this kernel has no io_uring";
+  }
+  Aligned written(kBytes), lost(kBytes), read(kBytes);
+  fill(written, 3);
+  io.transfer(file, BlockIo::Direction::write, 0, written.data, kBytes);
+  for (const int failures : {1, 3}) {
+    failing_enters = failures;
+    EXPECT_THROW(io.transfer(file, BlockIo::Direction::read, 0, lost.data, kBytes), Error);
+    failing_enters = 0;
+    std::memset(lost.data, 7, kBytes);
+    io.transfer(file, BlockIo::Direction::read, 0, read.data, kBytes);
+    EXPECT_EQ(std::memcmp(written.data, read.data, kBytes), 0);
+    EXPECT_EQ(static_cast<std::size_t>(std::count(lost.data, lost.data + kBytes, 7)), kBytes);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Methods, BlockIoTest, ::testing::Bool(),

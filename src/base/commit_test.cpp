@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <fstream>
+#include <set>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -131,6 +132,28 @@ TEST(StagedFolder, AppearsWholeOrNotAtAll) {
   remove_folder(name);
   EXPECT_TRUE(fs::is_empty(name.parent_path()));
   EXPECT_THROW(StagedFolder("/proc/nowhere/model"), Error);
+}
+
+// Of another machine nobody can say whether it lives, but what nobody writes to is nobody's.
+TEST(Temporaries, OfOtherMachinesGoADayAfterTheirLastChange) {
+  const TemporaryFolder folder;
+  const auto theirs = [&](const char* name) {
+    const fs::path path = temporary_name(folder.path() / name).string() + "-elsewhere";
+    fs::create_directory(path);
+    std::ofstream(path / "part") << "x";
+    return path;
+  };
+  const auto age = [](const fs::path& path, int hours) {
+    fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(hours));
+  };
+  const fs::path old = theirs("step-1"), half = theirs("step-2"), fresh = theirs("step-3");
+  age(old / "part", 25);
+  age(old, 25);
+  age(half, 25);  // a file in it was written a moment ago
+  const auto kept = remove_temporaries(folder.path(), [](std::string_view) { return true; });
+  EXPECT_EQ(std::set(kept.begin(), kept.end()),
+            (std::set<std::string>{half.filename(), fresh.filename()}));
+  EXPECT_EQ(visible_names(folder.path()).size(), 2u);
 }
 
 // What a disk that fails looks like: a read of memory that is not there gives EIO.

@@ -15,6 +15,10 @@ void sync_folder(const std::filesystem::path& folder);
 // The folder that a path lies in; "." for a bare name.
 std::filesystem::path folder_of(const std::filesystem::path& path);
 
+// Makes a folder, and those above it, whose names are durable then. Failures are those of
+// std::filesystem.
+void create_folders(const std::filesystem::path& folder);
+
 struct FreeSpace {
   std::uint64_t bytes = 0;
   std::uint64_t files = 0;  // that can still be created
@@ -22,7 +26,8 @@ struct FreeSpace {
 FreeSpace free_space(const std::filesystem::path& folder);
 
 // Deletes what processes that have ended left in a folder under temporary names for final names
-// that `is_final` accepts. The names of those that stay, because their writers may be alive.
+// that `is_final` accepts: processes of this machine that are no more, and those of others that
+// have not written there for a day. The names of those that stay: their writers may be alive.
 std::vector<std::string> remove_temporaries(const std::filesystem::path& folder,
                                             const std::function<bool(std::string_view)>& is_final);
 

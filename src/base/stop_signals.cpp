@@ -19,6 +19,7 @@ constexpr std::int64_t kDoubleDelivery = 500;  // ms; a group and a wrapper may 
 std::atomic<int> first_signal = 0;
 std::atomic<std::int64_t> first_time = 0, grace = 0;  // milliseconds
 std::atomic<bool> at_terminal = false;
+std::atomic<int> uninterrupted = 0;  // works under way
 // NOLINTEND(cppcoreguidelines-avoid-non-const-global-variables)
 static_assert(std::atomic<int>::is_always_lock_free &&
               std::atomic<std::int64_t>::is_always_lock_free);
@@ -39,8 +40,10 @@ extern "C" void note_stop(int number) {
     return;  // another thread is noting the first at this moment
   }
   const std::int64_t passed = milliseconds_now() - first_time;
-  const bool impatient = at_terminal && earlier == SIGINT && number == SIGINT;
-  if (passed >= grace || (impatient && passed >= kDoubleDelivery)) _exit(kSignalExit + number);
+  const bool person = at_terminal && number == SIGINT;
+  const bool twice = person && earlier == SIGINT && passed >= kDoubleDelivery;
+  const bool late = passed >= grace && (person || !UninterruptedWork::under_way());
+  if (twice || late) _exit(kSignalExit + number);
 }
 
 bool is_ignored(int number) {
@@ -49,6 +52,10 @@ bool is_ignored(int number) {
 }
 
 }  // namespace
+
+UninterruptedWork::UninterruptedWork() noexcept { ++uninterrupted; }
+UninterruptedWork::~UninterruptedWork() { --uninterrupted; }
+bool UninterruptedWork::under_way() noexcept { return uninterrupted > 0; }
 
 StopSignals::StopSignals(std::string promise, std::chrono::milliseconds grace_period)
     : promise_(std::move(promise)) {

@@ -3,9 +3,9 @@
 //
 // Batch systems and wrappers send several signals in a row, and one of them must not kill what the
 // first one asked for. So further ones count for nothing within a grace period; after it another
-// ends the process at once with 128 + its number. At a terminal a second Ctrl-C does so too, half a
-// second after the first: nobody's wrapper, but a person who has changed his mind. SIGQUIT and
-// SIGKILL end the process as ever.
+// ends the process at once with 128 + its number, unless it is in UninterruptedWork. At a terminal
+// a second Ctrl-C does so too, half a second after the first, whatever the process does: nobody's
+// wrapper, but a person who has changed his mind. SIGQUIT and SIGKILL end the process as ever.
 //
 // The signals are blocked in the threads that compute, because kernels may use the stack pointer as
 // an ordinary register, which a handler on their stack would not survive. One thread awaits them;
@@ -19,6 +19,18 @@
 #include <thread>
 
 namespace bloomery {
+
+// While one of these lives no further signal ends the process: batch systems send several, minutes
+// apart, to a checkpoint that is on its way to the disk. Ctrl-C at a terminal still does.
+class UninterruptedWork {
+ public:
+  UninterruptedWork() noexcept;
+  ~UninterruptedWork();
+  UninterruptedWork(const UninterruptedWork&) = delete;
+  UninterruptedWork& operator=(const UninterruptedWork&) = delete;
+
+  static bool under_way() noexcept;  // of any thread
+};
 
 // One at a time.
 class StopSignals {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <functional>
+#include <memory>
 
 namespace bloomery {
 namespace {
@@ -19,7 +20,7 @@ constexpr int kStopped = 75, kNothingCame = 76;
 class Process {
  public:
   explicit Process(std::chrono::milliseconds grace, std::chrono::milliseconds linger,
-                   const std::function<void()>& prepare = {}) {
+                   const std::function<void()>& prepare = {}, bool saves = false) {
     int ends[2];
     EXPECT_EQ(pipe(ends), 0);
     child_ = fork();
@@ -33,6 +34,7 @@ class Process {
       for (int turn = 0; turn < 500 && !StopSignals::came(); ++turn) {
         std::this_thread::sleep_for(10ms);
       }
+      const auto work = saves ? std::make_unique<UninterruptedWork>() : nullptr;
       std::this_thread::sleep_for(linger);
       _exit(StopSignals::came() ? kStopped : kNothingCame);
     }
@@ -66,6 +68,12 @@ class Process {
   pid_t child_ = 0;
 };
 
+void at_terminal() {
+  const int primary = posix_openpt(O_RDWR | O_NOCTTY);
+  EXPECT_TRUE(primary >= 0 && grantpt(primary) == 0 && unlockpt(primary) == 0);
+  dup2(open(ptsname(primary), O_RDWR | O_NOCTTY), STDIN_FILENO);
+}
+
 TEST(StopSignals, EachOfThemIsAWishToStop) {
   for (const int number : {SIGTERM, SIGINT, SIGUSR1, SIGHUP}) {
     EXPECT_EQ(Process(10s, 0ms).send(number).code(), kStopped) << number;
@@ -87,6 +95,17 @@ TEST(StopSignals, AfterTheGracePeriodAnotherEndsAtOnce) {
   EXPECT_EQ(Process(100ms, 10s).send(SIGTERM).code_after_many(SIGTERM), 128 + SIGTERM);
 }
 
+// As Slurm does: SIGTERM, and again before SIGKILL.
+TEST(StopSignals, NoneEndsASave) {
+  EXPECT_EQ(Process(0ms, 800ms, {}, true).send(SIGTERM).send(SIGTERM).send(SIGINT).code(),
+            kStopped);
+}
+
+TEST(StopSignals, CtrlCAtATerminalEndsASave) {
+  EXPECT_EQ(Process(100ms, 10s, at_terminal, true).send(SIGTERM).code_after_many(SIGINT),
+            128 + SIGINT);
+}
+
 TEST(StopSignals, IgnoredHangupStaysIgnored) {
   EXPECT_EQ(Process(10s, 0ms, [] { ::signal(SIGHUP, SIG_IGN); }).send(SIGHUP).send(SIGTERM).code(),
             kStopped);
@@ -97,11 +116,6 @@ TEST(StopSignals, IgnoredHangupStaysIgnored) {
 }
 
 TEST(StopSignals, CtrlCTwiceAtATerminalEndsAtOnce) {
-  const auto at_terminal = [] {
-    const int primary = posix_openpt(O_RDWR | O_NOCTTY);
-    EXPECT_TRUE(primary >= 0 && grantpt(primary) == 0 && unlockpt(primary) == 0);
-    dup2(open(ptsname(primary), O_RDWR | O_NOCTTY), STDIN_FILENO);
-  };
   EXPECT_EQ(Process(20s, 10s, at_terminal).code_after_many(SIGINT), 128 + SIGINT);
   EXPECT_EQ(Process(10s, 1200ms, at_terminal).send(SIGTERM).send(SIGINT).code(), kStopped);
 }

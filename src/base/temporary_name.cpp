@@ -80,6 +80,8 @@ std::string_view final_name_of(std::string_view name) {
   return writer_of(name).token.empty() ? "" : name.substr(0, name.rfind(kMark));
 }
 
+bool is_of_this_machine(std::string_view name) { return writer_of(name).machine == machine_name(); }
+
 bool writer_has_ended(std::string_view name) {
   const Writer writer = writer_of(name);
   if (writer.token.empty() || writer.machine != machine_name()) return false;

@@ -19,6 +19,9 @@ std::string_view final_name_of(std::string_view name);
 // One of another machine may be alive.
 bool writer_has_ended(std::string_view name);
 
+// Whether a temporary name's writer is of this machine.
+bool is_of_this_machine(std::string_view name);
+
 // The name of this machine, in characters that file names can have.
 std::string machine_name();
 
