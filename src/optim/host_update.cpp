@@ -91,6 +91,7 @@ void HostUpdate::start(const UpdateScalars* scalars) {
     part.fetched = false;
     part.awaited = part.sent = false;  // nothing is under way
     part.arrived.reset();
+    part.failure = nullptr;
   }
   copies_->copy(scalars_->data(), scalars, sizeof *scalars);
   host_->submit([ready = recorded(*copies_)] { ready->synchronize(); });
@@ -139,8 +140,28 @@ void HostUpdate::update(std::size_t turn) {
   }
 }
 
-// On the host's own thread, beside a GPU.
+// On the host's own thread, beside a GPU. Whoever waits for the part hears how this ended.
 void HostUpdate::send(Part& part) {
+  std::shared_ptr<Event> arrived;
+  std::exception_ptr failure;
+  try {
+    arrived = copy_value(part);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    part.arrived = std::move(arrived);
+    part.failure = failure;
+    part.sent = true;
+  }
+  changed_.notify_all();
+  if (failure) {
+    std::rethrow_exception(failure);
+  }
+}
+
+std::shared_ptr<Event> HostUpdate::copy_value(Part& part) {
   const FlatShard& shard = *part.shard;
   std::shared_ptr<Event> arrived;
   const bool skipped = static_cast<const UpdateScalars*>(scalars_->data())->skip != 0;
@@ -157,12 +178,7 @@ void HostUpdate::send(Part& part) {
     const Tensor to = shard.value.range(part.place.first, {part.place.count});
     std::memcpy(to.data(), from.data(), to.bytes());
   }
-  {
-    const std::lock_guard lock(mutex_);
-    part.arrived = std::move(arrived);
-    part.sent = true;
-  }
-  changed_.notify_all();
+  return arrived;
 }
 
 void HostUpdate::await(std::size_t bucket) {
@@ -173,6 +189,9 @@ void HostUpdate::await(std::size_t bucket) {
     const OpScope scope(*compute_, "await_update", OpKind::wait);
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return part.sent; });
+    if (part.failure) {
+      std::rethrow_exception(std::exchange(part.failure, nullptr));
+    }
     if (part.arrived) {
       compute_->wait(*std::exchange(part.arrived, {}));
     }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -36,7 +37,7 @@ class HostUpdate {
   void start(const UpdateScalars* scalars);
 
   // What the computation does next finds the new values of a bucket. The host waits until they are
-  // on their way.
+  // on their way, and rethrows what kept them from it.
   void await(std::size_t bucket);
   void await_all();
   // Nothing is under way any more: everything on the host may be read and written.
@@ -51,7 +52,8 @@ class HostUpdate {
     Tensor sent_from;      // instead of it, the master weights
     bool fetched = false;  // its gradient, in this step
     bool awaited = true;
-    bool sent = true;                // guarded by mutex_
+    bool sent = true;                // guarded by mutex_: it is on its way, or will never be
+    std::exception_ptr failure;      // likewise
     std::shared_ptr<Event> arrived;  // likewise; null: nothing was changed
   };
 
@@ -62,6 +64,7 @@ class HostUpdate {
   // Of the part whose turn it is: master weights and moments.
   StateFiles::Part state_of(std::size_t turn) const;
   void send(Part& part);
+  std::shared_ptr<Event> copy_value(Part& part);  // null: nothing goes to a device
 
   Stream *compute_, *copies_, *host_;
   Rule rule_;
