@@ -5,6 +5,7 @@
 #include <latch>
 #include <thread>
 
+#include "comm/gather_at.h"
 #include "comm/tcp/tcp_case.h"
 #include "comm/threads.h"
 
@@ -36,6 +37,14 @@ void check_calls(HostGroup& host, int size) {
   }
   EXPECT_TRUE(host.any("wish", rank == size - 1));
   EXPECT_FALSE(host.any("wish", false));
+  for (int root = 0; root < size; ++root) {
+    const std::string mine = concat(root, " gets it from ", rank);
+    const Texts all = gather_at(host, root, "parts", mine);
+    EXPECT_EQ(all.size(), rank == root ? static_cast<std::size_t>(size) : 0u);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      EXPECT_EQ(all[i], concat(root, " gets it from ", i));
+    }
+  }
   const auto numbers = host.gather_numbers("numbers", {rank + 0.1, 1e300});
   ASSERT_EQ(numbers.size(), static_cast<std::size_t>(size));
   EXPECT_EQ(numbers.back(), (std::vector<double>{size - 1 + 0.1, 1e300}));
@@ -69,6 +78,21 @@ TEST_P(HostGroups, SplitsWithItsCommunicator) {
     const auto pair = world->split(rank % 2, -rank);
     EXPECT_EQ(pair->host().gather("who", std::to_string(rank)),
               (Texts{std::to_string(rank % 2 + 2), std::to_string(rank % 2)}));
+  });
+}
+
+// Manifests of large models are long: nobody gets a copy that does not need it, and what is sent
+// in many pieces is not moved for each.
+TEST_P(HostGroups, LongMessagesGoToOneRankInLinearTime) {
+  constexpr std::size_t kBytes = std::size_t{40} << 20;
+  on_ranks(3, [&](int rank, std::unique_ptr<Communicator> world) {
+    const std::string mine(kBytes, "abc"[rank]);
+    const Texts all = gather_at(world->host(), 1, "long", mine);
+    if (rank == 1) {
+      EXPECT_EQ(all.back().back(), 'c');
+      EXPECT_EQ(all.front().size(), kBytes);
+    }
+    world->host().barrier("end");
   });
 }
 

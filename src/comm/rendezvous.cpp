@@ -162,7 +162,8 @@ void ThreadGroup::withdraw(const Route& route) noexcept {
 }
 
 std::vector<std::string> ThreadGroup::gather(const std::string& topic, std::int64_t number,
-                                             int rank, std::string message, double seconds) {
+                                             int rank, std::string message, double seconds,
+                                             int root) {
   World::Lock lock = world_->lock();
   world_->throw_if_failed();
   Letters& letters = letters_[{topic, number}];
@@ -173,6 +174,9 @@ std::vector<std::string> ThreadGroup::gather(const std::string& topic, std::int6
   if (++letters.num_here == size()) {
     world_->notify();
   }
+  if (root != kNoRoot && rank != root) {
+    return {};
+  }
   world_->wait(
       lock, world_rank(rank), [&] { return letters.num_here == size(); },
       [&] {
@@ -180,11 +184,11 @@ std::vector<std::string> ThreadGroup::gather(const std::string& topic, std::int6
         return missing_text(letters.here, rank, topic, waited);
       },
       seconds);
-  std::vector<std::string> all = letters.messages;
-  if (++letters.num_gone == size()) {
-    letters_.erase({topic, number});
+  ++letters.num_gone;
+  if (root == kNoRoot && letters.num_gone < size()) {
+    return letters.messages;
   }
-  return all;
+  return std::move(letters_.extract({topic, number}).mapped().messages);
 }
 
 namespace {

@@ -78,11 +78,13 @@ class ThreadGroup {
   // The sender leaves early: when this returns nobody reads its buffer.
   void withdraw(const Route& route) noexcept;
 
-  // Waits until all ranks gave their message number `number` of this topic, and returns them.
+  // Waits until all ranks gave their message number `number` of this topic, and returns them. With
+  // a root only that rank waits, and the others get none.
   std::vector<std::string> gather(const std::string& topic, std::int64_t number, int rank,
-                                  std::string message, double seconds);
+                                  std::string message, double seconds, int root = kNoRoot);
 
  private:
+  static constexpr int kNoRoot = -1;
   struct Meeting {
     Posts posts;
     std::vector<bool> here;

@@ -1,9 +1,10 @@
+#include "comm/gather_at.h"
 #include "comm/rendezvous.h"
 
 namespace bloomery {
 namespace {
 
-class ThreadHostGroup final : public HostGroup {
+class ThreadHostGroup final : public HostGroup, public GathersAtOne {
  public:
   ThreadHostGroup(std::shared_ptr<ThreadGroup> group, int rank)
       : group_(std::move(group)), rank_(rank) {}
@@ -14,6 +15,10 @@ class ThreadHostGroup final : public HostGroup {
   std::vector<std::string> gather(const std::string& topic, std::string mine,
                                   double seconds) override {
     return group_->gather(topic, next_number(topic), rank_, std::move(mine), seconds);
+  }
+  std::vector<std::string> gather_at(int root, const std::string& topic, std::string mine,
+                                     double seconds) override {
+    return group_->gather(topic, next_number(topic), rank_, std::move(mine), seconds, root);
   }
 
   void abort(const std::string& reason, bool mistake) noexcept override {

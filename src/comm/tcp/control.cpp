@@ -3,6 +3,8 @@
 #include <numeric>
 #include <utility>
 
+#include "comm/gather_at.h"
+
 namespace bloomery {
 namespace {
 
@@ -252,43 +254,64 @@ void ControlPlane::announce(const std::string& group, const std::vector<int>& me
 std::vector<std::string> ControlPlane::gather(const std::string& group, const std::string& topic,
                                               std::int64_t number, const std::string& mine,
                                               double seconds) {
-  world_->check_failed();
   const double waited = seconds > 0 ? seconds : world_->timeout_seconds();
-  FieldWriter fields;
-  fields.text(group).text(topic).number(number).number(waited).text(mine);
-  line_->send({Frame::Kind::letter, fields.take()});
-  World::Lock lock = world_->lock();
   const Key key{group, topic, number};
+  send_letter(key, mine, waited, Frame::kToAll);
+  return await_answer(key, waited);
+}
+
+std::vector<std::string> ControlPlane::gather_at(int root, const std::string& group,
+                                                 const std::string& topic, std::int64_t number,
+                                                 const std::string& mine, double seconds) {
+  const double waited = seconds > 0 ? seconds : world_->timeout_seconds();
+  const Key key{group, topic, number};
+  send_letter(key, mine, waited, root);
+  return rank() == root ? await_answer(key, waited) : std::vector<std::string>();
+}
+
+void ControlPlane::send_letter(const Key& key, const std::string& mine, double seconds, int root) {
+  world_->check_failed();
+  const auto& [group, topic, number] = key;
+  FieldWriter fields;
+  fields.text(group).text(topic).number(number).number<std::int32_t>(root);
+  line_->send({Frame::Kind::letter, fields.number(seconds).text(mine).take()});
+}
+
+std::vector<std::string> ControlPlane::await_answer(const Key& key, double seconds) {
+  World::Lock lock = world_->lock();
   world_->wait(
       lock, rank(), [&] { return answers_.contains(key); },
       [&] {
-        return concat("rank ", rank(), " waited ", waited, " s in ", topic,
+        return concat("rank ", rank(), " waited ", seconds, " s in ", std::get<1>(key),
                       " for rank 0, which brings the messages together and does not answer");
       },
-      waited + kSlackSeconds);
+      seconds + kSlackSeconds);
   return std::move(answers_.extract(key).mapped());
 }
 
 namespace {
 
-class TcpHostGroup final : public HostGroup {
+class TcpHostGroup final : public HostGroup, public GathersAtOne {
  public:
   TcpHostGroup(std::shared_ptr<ControlPlane> control, std::string name, std::vector<int> members)
-      : control_(std::move(control)),
-        name_(std::move(name)),
-        size_(static_cast<int>(members.size())) {
-    for (int i = 0; i < size_; ++i) {
-      rank_ = members[static_cast<std::size_t>(i)] == control_->rank() ? i : rank_;
+      : control_(std::move(control)), name_(std::move(name)), members_(std::move(members)) {
+    for (int i = 0; i < size(); ++i) {
+      rank_ = members_[static_cast<std::size_t>(i)] == control_->rank() ? i : rank_;
     }
-    control_->announce(name_, members);
+    control_->announce(name_, members_);
   }
 
   int rank() const override { return rank_; }
-  int size() const override { return size_; }
+  int size() const override { return static_cast<int>(members_.size()); }
 
   std::vector<std::string> gather(const std::string& topic, std::string mine,
                                   double seconds) override {
     return control_->gather(name_, topic, next_number(topic), mine, seconds);
+  }
+  std::vector<std::string> gather_at(int root, const std::string& topic, std::string mine,
+                                     double seconds) override {
+    return control_->gather_at(members_.at(static_cast<std::size_t>(root)), name_, topic,
+                               next_number(topic), mine, seconds);
   }
 
   void abort(const std::string& reason, bool mistake) noexcept override {
@@ -304,7 +327,7 @@ class TcpHostGroup final : public HostGroup {
 
   const std::shared_ptr<ControlPlane> control_;
   const std::string name_;
-  const int size_;
+  const std::vector<int> members_;  // world ranks
   int rank_ = 0;
   std::mutex mutex_;
   std::map<std::string, std::int64_t> next_;  // by topic

@@ -54,6 +54,9 @@ class ControlPlane {
   void announce(const std::string& group, const std::vector<int>& members);
   std::vector<std::string> gather(const std::string& group, const std::string& topic,
                                   std::int64_t number, const std::string& mine, double seconds);
+  // The same for world rank `root` alone; the others leave their message and get none.
+  std::vector<std::string> gather_at(int root, const std::string& group, const std::string& topic,
+                                     std::int64_t number, const std::string& mine, double seconds);
 
   // Where this rank stands, for others to know; `last`: what it says after a failure.
   void tell_status(const std::string& bytes, bool last);
@@ -80,6 +83,8 @@ class ControlPlane {
   std::uint32_t longest_frame() const;
   void handle(const Frame& frame);
   void handle_statuses(const Frame& frame);
+  void send_letter(const Key& key, const std::string& mine, double seconds, int root);
+  std::vector<std::string> await_answer(const Key& key, double seconds);
   // The connection to the hub. The world, which others hold too, tells failures through it.
   struct Line {
     Socket socket;

@@ -14,13 +14,14 @@ struct Frame {
   enum class Kind : std::uint32_t {
     welcome,   // all have come: the addresses of all
     group,     // name and members
-    letter,    // to be gathered: group, topic, number, seconds, text
+    letter,    // to be gathered: group, topic, number, who gets them all, seconds, text
     letters,   // all of them: group, topic, number, texts
     failure,   // rank, whether it is a mistake, whether a rank is silent, text
     bye,       // the rank leaves in peace; of the first: how many seconds it waits for the others
     status,    // where a rank stands (comm/watch): whether all is told after a failure, bytes
     statuses,  // of all ranks: whether it answered, age and bytes of each; none: the hub lives
   };
+  static constexpr std::int32_t kToAll = -1;  // instead of a rank
   static constexpr std::size_t kHeaderBytes = 8;
   static constexpr std::uint32_t kMaxBytes = 1u << 31;
 

@@ -190,13 +190,18 @@ void Hub::read(Connection& connection) {
 }
 
 void Hub::write(Connection& connection) {
-  while (!connection.closed && !connection.out.empty()) {
-    const ssize_t count = ::send(connection.socket.descriptor(), connection.out.data(),
-                                 connection.out.size(), MSG_NOSIGNAL);
+  std::string& out = connection.out;
+  while (!connection.closed && connection.sent < out.size()) {
+    const ssize_t count = ::send(connection.socket.descriptor(), out.data() + connection.sent,
+                                 out.size() - connection.sent, MSG_NOSIGNAL);
     if (count < 0 && errno != EINTR) {
-      return;  // full, or gone, which read() will find
+      break;  // full, or gone, which read() will find
     }
-    connection.out.erase(0, static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+    connection.sent += static_cast<std::size_t>(std::max<ssize_t>(count, 0));
+  }
+  if (2 * connection.sent > out.size() || out.empty()) {  // so each byte moves once on average
+    out.erase(0, connection.sent);
+    connection.sent = 0;
   }
 }
 
@@ -244,9 +249,11 @@ void Hub::handle(Connection& connection, const Frame& frame) {
 void Hub::handle_letter(int rank, FieldReader fields) {
   const std::string group = fields.text(), topic = fields.text();
   const Key key{group, topic, fields.number<std::int64_t>()};
+  const auto to = fields.number<std::int32_t>();
   const auto seconds = fields.number<double>();
   Letters& letters = letters_[key];
   if (letters.texts.empty()) {
+    letters.to = to;
     letters.first = rank;
     letters.seconds = seconds;
     letters.deadline = seconds_from_now(seconds);
@@ -268,7 +275,9 @@ void Hub::answer(const Key& key, const Letters& letters) {
   }
   const Frame frame{Frame::Kind::letters, fields.take()};
   for (const int member : members) {
-    send(member, frame);
+    if (letters.to == Frame::kToAll || letters.to == member) {
+      send(member, frame);
+    }
   }
 }
 

@@ -40,12 +40,14 @@ class Hub {
   struct Connection {
     Socket socket;
     int rank = 0;
-    std::string address;  // of its machine; empty: this one
-    std::string in, out;  // bytes on their way
+    std::string address;   // of its machine; empty: this one
+    std::string in, out;   // bytes on their way
+    std::size_t sent = 0;  // of `out`
     bool closed = false;
   };
   struct Letters {
     std::map<int, std::string> texts;  // by world rank
+    int to = Frame::kToAll;            // who gets them
     double seconds = 0;                // how long the first one waits
     int first = 0;
     Deadline deadline;

@@ -3,6 +3,8 @@
 #include <numeric>
 #include <sstream>
 
+#include "comm/gather_at.h"
+
 namespace bloomery {
 namespace {
 
@@ -10,7 +12,7 @@ using Call = FlightRecorder::Call;
 
 const char* name(Reduce reduce) { return reduce == Reduce::sum ? "sum" : "max"; }
 
-class RecordedHostGroup final : public HostGroup {
+class RecordedHostGroup final : public HostGroup, public GathersAtOne {
  public:
   RecordedHostGroup(HostGroup& inner, FlightRecorder& recorder, int group)
       : inner_(inner), recorder_(recorder), group_(group) {}
@@ -20,12 +22,12 @@ class RecordedHostGroup final : public HostGroup {
 
   std::vector<std::string> gather(const std::string& topic, std::string mine,
                                   double seconds) override {
-    const FlightRecorder::Ticket ticket =
-        recorder_.called(group_, {.name = topic, .detail = "(hosts)", .numbered = false});
-    recorder_.started(ticket);
-    std::vector<std::string> all = inner_.gather(topic, std::move(mine), seconds);
-    recorder_.done(ticket);
-    return all;
+    return recorded(topic, [&] { return inner_.gather(topic, std::move(mine), seconds); });
+  }
+  std::vector<std::string> gather_at(int root, const std::string& topic, std::string mine,
+                                     double seconds) override {
+    return recorded(
+        topic, [&] { return bloomery::gather_at(inner_, root, topic, std::move(mine), seconds); });
   }
 
   void abort(const std::string& reason, bool mistake) noexcept override {
@@ -34,6 +36,15 @@ class RecordedHostGroup final : public HostGroup {
   World* world() override { return inner_.world(); }
 
  private:
+  std::vector<std::string> recorded(const std::string& topic, const auto& call) {
+    const FlightRecorder::Ticket ticket =
+        recorder_.called(group_, {.name = topic, .detail = "(hosts)", .numbered = false});
+    recorder_.started(ticket);
+    std::vector<std::string> all = call();
+    recorder_.done(ticket);
+    return all;
+  }
+
   HostGroup& inner_;
   FlightRecorder& recorder_;
   const int group_;
