@@ -41,7 +41,7 @@ namespace {
 nlohmann::ordered_json describe_checkpoint(const CheckpointEntry& entry) {
   nlohmann::ordered_json row = {{"path", entry.folder.string()}, {"step", entry.step}};
   try {
-    const CheckpointReader reader = open_checkpoint(entry);
+    const CheckpointReader reader = open_checkpoint(entry, open_stored_file);
     const Manifest& manifest = reader.manifest();
     row["step"] = manifest.state.step;
     row["consumed_samples"] = manifest.state.consumed_samples;

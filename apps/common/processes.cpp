@@ -11,6 +11,7 @@
 #include "apps/bloomery.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/stop_signals.h"
 #include "base/terminal.h"
 
 namespace bloomery {
@@ -61,9 +62,11 @@ class LastResort {
   void watch() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return failed_ || left_; });
-    if (changed_.wait_for(lock, kTime, [&] { return left_; })) {
-      return;
-    }
+    do {  // a checkpoint that this rank writes alone is finished
+      if (changed_.wait_for(lock, kTime, [&] { return left_; })) {
+        return;
+      }
+    } while (UninterruptedWork::under_way());
     try {
       world_->check_failed();
     } catch (const std::exception& failure) {

@@ -40,7 +40,8 @@ void show_samples(const PretrainOptions& options, const DeviceChoice& device) {
 
 RunEnd train(const PretrainOptions& options, const OptionTable& table,
              const std::vector<std::string>& notes, PretrainSetting setting) {
-  const StopSignals signals("a checkpoint comes after this step, then the end");
+  const StopSignals signals(
+      "a checkpoint comes after this step, then the end; one that is being written is finished");
   return pretrain(options, table, notes, std::move(setting));
 }
 

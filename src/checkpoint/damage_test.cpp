@@ -2,10 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <fstream>
 #include <random>
-#include <system_error>
 
 #include "checkpoint/checkpoint_case.h"
 
@@ -110,50 +108,6 @@ TEST(Damage, TheNewestGoodOneIsFound) {
   std::filesystem::rename(folder.path() / "step-3", folder.path() / "best");
   EXPECT_TRUE(holds_step(*find_newest(folder.path() / "best", &pool, log), 2));
   EXPECT_THROW(find_newest(folder.path(), &pool, log), Error);
-}
-
-// Like the file, but the disk does not give a part of it: EIO, or ESTALE of a network's disk.
-class FailingDisk final : public ReadableBytes {
- public:
-  FailingDisk(const std::filesystem::path& path, int error) : file_(path), error_(error) {}
-  const std::string& name() const override { return file_.name(); }
-  std::uint64_t size() const override { return file_.size(); }
-  void read(std::uint64_t offset, void* to, std::size_t bytes) const override {
-    if (offset + bytes > 4096) {
-      throw std::system_error(error_, std::generic_category(), "cannot read " + name());
-    }
-    file_.read(offset, to, bytes);
-  }
-
- private:
-  InputFile file_;
-  int error_;
-};
-
-TEST(Damage, ADiskThatFailsIsDamageToo) {
-  const TestFolder folder;
-  for (const int step : {1, 2, 3}) {
-    save_step(folder.path(), step, {.file = {.block_bytes = 4096}});
-  }
-  ThreadPool pool(2);
-  const Log log(0, 1, LogLevel::error);
-  for (const int error : {EIO, ESTALE}) {
-    const OpenBytes open =
-        [&](const std::filesystem::path& path) -> std::unique_ptr<const ReadableBytes> {
-      if (path.parent_path().filename() == "step-3") {
-        return std::make_unique<FailingDisk>(path, error);
-      }
-      if (path.parent_path().filename() == "step-2") {
-        throw std::system_error(error, std::generic_category(), "cannot open " + path.string());
-      }
-      return open_input_file(path);
-    };
-    EXPECT_TRUE(holds_step(*find_newest(folder.path(), &pool, log, open), 1));
-    const auto problems = CheckpointReader(folder.path() / "step-3", open).problems(pool);
-    ASSERT_FALSE(problems.empty());
-    EXPECT_TRUE(contains(problems[0], "cannot read ")) << problems[0];
-    EXPECT_THROW(find_newest(folder.path() / "step-3", &pool, log, open), Error);
-  }
 }
 
 std::vector<std::int64_t> steps_in(const std::filesystem::path& folder) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <system_error>
 
 #include "base/error.h"
 #include "checkpoint/megatron/foreign.h"
@@ -65,7 +66,8 @@ CheckpointReader open_checkpoint(const CheckpointEntry& entry, const OpenBytes& 
 std::optional<CheckpointReader> find_newest(const std::filesystem::path& path, ThreadPool* pool,
                                             const Log& log, const OpenBytes& open,
                                             const Folders& damaged) {
-  std::vector<CheckpointEntry> entries = checkpoints_at(path);
+  std::vector<CheckpointEntry> entries;
+  retry({}, [&] { entries = checkpoints_at(path); });
   std::ranges::reverse(entries);
   for (const CheckpointEntry& entry : entries) {
     if (damaged.contains(entry.folder)) {
@@ -82,18 +84,47 @@ std::optional<CheckpointReader> find_newest(const std::filesystem::path& path, T
         log.warning("using the last good checkpoint, ", entry.folder.string());
       }
       return reader;
-    } catch (const std::runtime_error& error) {  // an Error, or a disk that fails
+    } catch (const Error& error) {
       log.warning("checkpoint passed over: ", error.what());
+    } catch (const std::system_error& error) {
+      throw std::system_error(error.code(), storage_failure(error.what()));
     }
   }
   check(entries.empty(), "no good checkpoint in ", path.string(), ": all ", entries.size(),
-        " are damaged or unreadable (see above); `bloomery checkpoint verify` tells more. Move "
+        " are damaged (see above); `bloomery checkpoint verify` tells more. Move "
         "them away to start "
         "from scratch");
-  if (const auto foreign = foreign_checkpoint(path); foreign && !damaged.contains(*foreign)) {
+  if (const auto foreign = foreign_checkpoint(path)) {
+    check(!damaged.contains(*foreign), foreign->string(), " is damaged (see above)");
     return open_foreign(*foreign, open);
   }
   return std::nullopt;
+}
+
+CheckpointReader open_as_others(const std::filesystem::path& path, const Patience& patience,
+                                const OpenBytes& open) {
+  std::optional<CheckpointReader> reader;
+  retry(patience, [&] {
+    try {
+      const std::vector<CheckpointEntry> entries = checkpoints_at(path);
+      reader.emplace(entries.empty() ? open_foreign(path, open)
+                                     : open_checkpoint(entries.back(), open));
+    } catch (const Error& error) {
+      throw std::system_error(std::make_error_code(std::errc::no_such_file_or_directory),
+                              concat("this rank does not see the checkpoint ", path.string(),
+                                     " as the first one does: --load must be on storage that all "
+                                     "ranks share (",
+                                     error.what(), ")"));
+    }
+  });
+  return std::move(*reader);
+}
+
+std::string storage_failure(const std::string& error) {
+  return concat(
+      "the storage fails, which says nothing about the checkpoint; nothing was moved or "
+      "removed, start again when it is well: ",
+      error);
 }
 
 }  // namespace bloomery

@@ -38,14 +38,23 @@ CheckpointReader open_checkpoint(const CheckpointEntry& entry,
                                  const OpenBytes& open = open_input_file);
 
 // The newest checkpoint at `path` whose every byte is good, and a warning for each newer one that
-// is not, or that the disk does not give. None when there is no checkpoint at all; an Error when
-// all are damaged, because training would start over and, later, replace them. A null pool leaves
-// the blocks of tensors to be checked as they are read; who then finds one damaged looks again,
-// with that checkpoint among `damaged`. Where there is none of ours, one of Megatron's or
-// DeepSpeed's counts, whose blocks are checked as they are read.
+// is not. None when there is no checkpoint at all; an Error when all are damaged, because training
+// would start over and, later, replace them. A std::system_error when the storage does not give
+// one: that is no reason to take an older one. A null pool leaves the blocks of tensors to be
+// checked as they are read; who then finds one damaged looks again, with that checkpoint among
+// `damaged`. Where there is none of ours, one of Megatron's or DeepSpeed's counts, whose blocks are
+// checked as they are read.
 using Folders = std::set<std::filesystem::path>;
 std::optional<CheckpointReader> find_newest(const std::filesystem::path& path, ThreadPool* pool,
                                             const Log& log, const OpenBytes& open = open_input_file,
                                             const Folders& damaged = {});
+
+// The checkpoint that another rank has opened at `path`, opened by this one. What is absent or
+// damaged here is then an error of the storage, which this machine sees late or not at all.
+CheckpointReader open_as_others(const std::filesystem::path& path, const Patience& patience = {},
+                                const OpenBytes& open = open_stored_file);
+
+// What to say of an error of the storage.
+std::string storage_failure(const std::string& error);
 
 }  // namespace bloomery

@@ -14,8 +14,10 @@ HashedFile::HashedFile(std::unique_ptr<const ReadableBytes> bytes, const Manifes
       block_bytes_(block_bytes),
       hashes_(file.hashes),
       checked_(std::make_unique<std::atomic<bool>[]>(file.hashes.size())) {
-  check(bytes_->size() == file.size, bytes_->name(), ": damaged: it has ", bytes_->size(),
-        " bytes, not ", file.size, " as the manifest says");
+  if (bytes_->size() != file.size) {
+    throw DamagedFile(concat(bytes_->name(), ": damaged: it has ", bytes_->size(), " bytes, not ",
+                             file.size, " as the manifest says"));
+  }
 }
 
 std::uint64_t HashedFile::block_size(std::int64_t block) const {
@@ -27,28 +29,16 @@ void HashedFile::compare(std::int64_t block, std::span<const std::byte> bytes) c
   const std::uint64_t found = xxh3(bytes);
   if (found != expected) {
     const std::uint64_t first = static_cast<std::uint64_t>(block) * block_bytes_;
-    throw UnreadableFile(concat(bytes_->name(), ": damaged: block ", block, " of ", hashes_.size(),
-                                " (bytes ", first, " to ", first + bytes.size(), ") has the hash ",
-                                hash_text(found), ", not ", hash_text(expected)));
+    throw DamagedFile(concat(bytes_->name(), ": damaged: block ", block, " of ", hashes_.size(),
+                             " (bytes ", first, " to ", first + bytes.size(), ") has the hash ",
+                             hash_text(found), ", not ", hash_text(expected)));
   }
   checked_[static_cast<std::size_t>(block)] = true;
 }
 
-void HashedFile::read_bytes(std::uint64_t offset, std::span<std::byte> to) const {
-  try {
-    bytes_->read(offset, to.data(), to.size());
-  } catch (const std::runtime_error&) {  // once more: a file system may have been away
-    try {
-      bytes_->read(offset, to.data(), to.size());
-    } catch (const std::runtime_error& error) {
-      throw UnreadableFile(error.what());
-    }
-  }
-}
-
 void HashedFile::check_block(std::int64_t block, std::span<std::byte> buffer) const {
   const std::span<std::byte> bytes = buffer.first(block_size(block));
-  read_bytes(static_cast<std::uint64_t>(block) * block_bytes_, bytes);
+  bytes_->read(static_cast<std::uint64_t>(block) * block_bytes_, bytes.data(), bytes.size());
   compare(block, bytes);
 }
 
@@ -61,7 +51,7 @@ void HashedFile::read(std::uint64_t offset, std::span<std::byte> to) const {
     const std::uint64_t within = offset % block_bytes_, size = block_size(block);
     const std::span<std::byte> part = to.first(std::min<std::uint64_t>(to.size(), size - within));
     if (checked_[static_cast<std::size_t>(block)]) {
-      read_bytes(offset, part);
+      bytes_->read(offset, part.data(), part.size());
     } else if (part.size() == size) {
       check_block(block, part);
     } else {

@@ -9,24 +9,17 @@
 #include <span>
 #include <string>
 
-#include "base/error.h"
-#include "base/file.h"
 #include "checkpoint/manifest.h"
+#include "checkpoint/stored_file.h"
 
 namespace bloomery {
-
-// The bytes are not what the manifest says, or the disk does not give them.
-class UnreadableFile : public Error {
- public:
-  using Error::Error;
-};
 
 // A file that gives out no byte which it has not found to be good.
 class CheckedFile {
  public:
   virtual ~CheckedFile() = default;
   virtual std::int64_t num_blocks() const = 0;
-  // Bytes [offset, offset + to.size()), by any thread; an UnreadableFile says what is damaged.
+  // Bytes [offset, offset + to.size()), by any thread; a DamagedFile says what is damaged.
   virtual void read(std::uint64_t offset, std::span<std::byte> to) const = 0;
   // Reads and checks a block, even when it was seen before. `buffer` has room for a block of the
   // manifest.
@@ -35,7 +28,7 @@ class CheckedFile {
 
 class HashedFile final : public CheckedFile {
  public:
-  // Throws an Error when the bytes are not as many as the manifest says.
+  // Throws a DamagedFile when the bytes are not as many as the manifest says.
   HashedFile(std::unique_ptr<const ReadableBytes> bytes, const ManifestFile& file,
              std::uint64_t block_bytes);
 
@@ -47,7 +40,6 @@ class HashedFile final : public CheckedFile {
   void check_block(std::int64_t block, std::span<std::byte> buffer) const override;
 
  private:
-  void read_bytes(std::uint64_t offset, std::span<std::byte> to) const;
   void compare(std::int64_t block, std::span<const std::byte> bytes) const;
 
   std::unique_ptr<const ReadableBytes> bytes_;

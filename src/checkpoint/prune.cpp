@@ -8,14 +8,14 @@
 namespace bloomery {
 namespace {
 
-bool is_good(const CheckpointEntry& entry, ThreadPool* pool) {
+bool is_good(const CheckpointEntry& entry, ThreadPool* pool, const OpenBytes& open) {
   try {
-    const CheckpointReader reader = open_checkpoint(entry);
+    const CheckpointReader reader = open_checkpoint(entry, open);
     if (pool != nullptr) {
       reader.verify(*pool);
     }
     return true;
-  } catch (const std::runtime_error&) {  // an Error, or a disk that fails
+  } catch (const Error&) {
     return false;
   }
 }
@@ -31,7 +31,7 @@ void check_keep(const KeepOptions& options) {
 
 std::vector<CheckpointEntry> to_prune(const std::filesystem::path& folder,
                                       const KeepOptions& options, ThreadPool* pool,
-                                      std::int64_t newest) {
+                                      std::int64_t newest, const OpenBytes& open) {
   check_keep(options);
   std::vector<CheckpointEntry> removed;
   if (options.last == 0) {
@@ -45,7 +45,7 @@ std::vector<CheckpointEntry> to_prune(const std::filesystem::path& folder,
   std::int64_t good = 0;
   for (const CheckpointEntry& entry : entries) {
     if (good < options.last) {
-      good += is_good(entry, pool) ? 1 : 0;
+      good += is_good(entry, pool, open) ? 1 : 0;
     } else if ((options.every == 0 || entry.step % options.every != 0) &&
                entry.folder.filename() != best) {
       removed.push_back(entry);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <set>
+#include <system_error>
 #include <tuple>
 
 #include "base/error.h"
@@ -14,6 +15,24 @@ namespace {
 
 constexpr std::int64_t kReadBytes = 4 << 20;  // short runs are read together up to this span
 constexpr std::int64_t kGapBytes = 64 << 10;  // and with what lies between them up to this
+
+std::string text_of(const std::exception_ptr& problem) {
+  try {
+    std::rethrow_exception(problem);
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+bool is_of_storage(const std::exception_ptr& problem) {
+  try {
+    std::rethrow_exception(problem);
+  } catch (const std::system_error&) {
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
 
 // Gathers runs that lie close together in the file into one read.
 class RunReader {
@@ -62,17 +81,12 @@ class RunReader {
 
 }  // namespace
 
-std::unique_ptr<const ReadableBytes> open_input_file(const std::filesystem::path& path) {
-  return std::make_unique<InputFile>(path);
-}
-
 CheckpointReader::CheckpointReader(const std::filesystem::path& folder, const OpenBytes& open)
     : folder_(folder) {
-  const std::filesystem::path path = folder / kManifestName;
-  check(std::filesystem::is_directory(folder), folder.string(), " is not a checkpoint's folder");
-  check(std::filesystem::is_regular_file(path), folder.string(), ": damaged: it has no ",
-        kManifestName);
-  manifest_ = parse_manifest(bloomery::read_file(path), path.string());
+  const auto manifest = open(folder / kManifestName);
+  std::string text(manifest->size(), '\0');
+  manifest->read(0, text.data(), text.size());
+  manifest_ = parse_manifest(text, manifest->name());
   for (const ManifestFile& file : manifest_.files) {
     files_.push_back(
         std::make_unique<HashedFile>(open(folder / file.name), file, manifest_.block_bytes));
@@ -153,14 +167,14 @@ void CheckpointReader::check_small_files() const {
   }
 }
 
-std::vector<std::string> CheckpointReader::block_problems(ThreadPool& pool) const {
+std::vector<std::exception_ptr> CheckpointReader::block_problems(ThreadPool& pool) const {
   std::vector<std::pair<const CheckedFile*, std::int64_t>> blocks;
   for (const auto& file : files_) {
     for (std::int64_t block = 0; block < file->num_blocks(); ++block) {
       blocks.emplace_back(file.get(), block);
     }
   }
-  std::vector<std::string> found(blocks.size());
+  std::vector<std::exception_ptr> found(blocks.size());
   constexpr std::int64_t kGrain = 4;  // blocks per buffer
   pool.for_ranges(static_cast<std::int64_t>(blocks.size()), kGrain,
                   [&](std::int64_t begin, std::int64_t end) {
@@ -169,12 +183,12 @@ std::vector<std::string> CheckpointReader::block_problems(ThreadPool& pool) cons
                       const auto& [file, block] = blocks[static_cast<std::size_t>(i)];
                       try {
                         file->check_block(block, buffer);
-                      } catch (const std::runtime_error& error) {
-                        found[static_cast<std::size_t>(i)] = error.what();
+                      } catch (const std::runtime_error&) {
+                        found[static_cast<std::size_t>(i)] = std::current_exception();
                       }
                     }
                   });
-  std::erase(found, "");
+  std::erase(found, nullptr);
   return found;
 }
 
@@ -218,14 +232,24 @@ std::vector<std::string> CheckpointReader::content_problems() const {
 }
 
 std::vector<std::string> CheckpointReader::problems(ThreadPool& pool) const {
-  std::vector<std::string> all = block_problems(pool);
+  std::vector<std::string> all;
+  for (const std::exception_ptr& each : block_problems(pool)) {
+    all.push_back(text_of(each));
+  }
   return all.empty() ? content_problems() : all;
 }
 
 void CheckpointReader::verify(ThreadPool& pool) const {
-  const std::vector<std::string> all = block_problems(pool);
-  check(all.empty(), all.empty() ? "" : all[0],
-        all.size() > 1 ? concat(" (and ", all.size() - 1, " further problems)") : "");
+  const std::vector<std::exception_ptr> all = block_problems(pool);
+  if (all.empty()) {
+    return;
+  }
+  if (const auto failure = std::ranges::find_if(all, is_of_storage); failure != all.end()) {
+    std::rethrow_exception(*failure);
+  }
+  throw DamagedFile(
+      concat(text_of(all[0]),
+             all.size() > 1 ? concat(" (and ", all.size() - 1, " further problems)") : ""));
 }
 
 }  // namespace bloomery

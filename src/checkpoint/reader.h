@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <exception>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -16,15 +16,11 @@
 
 namespace bloomery {
 
-// How a checkpoint's files are opened: tests put disks that fail in between.
-using OpenBytes = std::function<std::unique_ptr<const ReadableBytes>(const std::filesystem::path&)>;
-std::unique_ptr<const ReadableBytes> open_input_file(const std::filesystem::path& path);
-
 class CheckpointReader {
  public:
   // Reads the manifest and looks at every file: an Error when a manifest is missing or damaged, or
   // when a file is absent or has another size. Blocks are checked when they are read, or all at
-  // once by verify(); what cannot be read is an UnreadableFile.
+  // once by verify(). Errors of the storage are std::system_error (stored_file.h), here and later.
   explicit CheckpointReader(const std::filesystem::path& folder,
                             const OpenBytes& open = open_input_file);
   // A checkpoint that another program wrote, described as one of ours; a file for each of the
@@ -55,7 +51,8 @@ class CheckpointReader {
   // Reads the files that hold no tensors, checked.
   void check_small_files() const;
 
-  // Checks every block of every file; throws the first problem. Later reads need no check.
+  // Checks every block of every file; throws the first problem, an error of the storage before any
+  // damage. Later reads need no check.
   void verify(ThreadPool& pool) const;
   // The same, and that the files are safetensors with the tensors where the manifest has them, and
   // that nothing else is in the folder. What is wrong, one line each.
@@ -64,7 +61,7 @@ class CheckpointReader {
  private:
   void read_piece(const ManifestTensor& tensor, const ManifestPiece& piece, const Box& wanted,
                   std::span<std::byte> to) const;
-  std::vector<std::string> block_problems(ThreadPool& pool) const;
+  std::vector<std::exception_ptr> block_problems(ThreadPool& pool) const;
   std::vector<std::string> content_problems() const;
 
   std::filesystem::path folder_;

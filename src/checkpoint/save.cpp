@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/thread_pool.h"
 #include "build_config.h"
 #include "checkpoint/timeline.h"
 
@@ -38,6 +39,18 @@ std::uint64_t manifest_bound(const Snapshot& snapshot, std::uint64_t file_bytes,
   return bytes + 32 * (file_bytes / block_bytes + 1);
 }
 
+// The texts behind the marks; throws when a rank has failed.
+std::vector<std::string> all_good(std::vector<std::string> answers) {
+  for (std::string& text : answers) {
+    check(!text.empty(), "a rank gave no answer while a checkpoint was saved");
+    if (text[0] != '+') {
+      throw SaveFailed(text.substr(1));
+    }
+    text.erase(0, 1);
+  }
+  return answers;
+}
+
 std::uint64_t whole_pages(std::uint64_t bytes) { return (bytes + 4095) / 4096 * 4096; }
 
 const std::vector<SnapshotFile>& carried_files(const Snapshot& snapshot) {
@@ -48,8 +61,8 @@ const std::vector<SnapshotFile>& carried_files(const Snapshot& snapshot) {
 }  // namespace
 
 std::string SaveTask::no_space() const {
-  return concat("no space left to save ", step_name(snapshot_.state.step), " in ", folder_.string(),
-                ": ", needed_, " bytes are needed, ", free_space(folder_).bytes,
+  return concat("no space left in ", folder_.string(), ": ", needed_, " bytes are needed, ",
+                free_space(folder_).bytes,
                 " are free; nothing of it was kept, make room before the next save");
 }
 
@@ -62,20 +75,17 @@ std::string SaveTask::answer(const Work& work) const {
       return "-" + no_space();
     }
   } catch (const std::exception& error) {
-    return concat("-cannot save ", step_name(snapshot_.state.step), ": ", error.what());
+    return concat("-", error.what());
   }
 }
 
 std::vector<std::string> SaveTask::together(const Work& work) const {
-  std::vector<std::string> texts = group_.gather(answer(work));
-  for (std::string& text : texts) {
-    check(!text.empty(), "a rank gave no answer while a checkpoint was saved");
-    if (text[0] != '+') {
-      throw SaveFailed(text.substr(1));
-    }
-    text.erase(0, 1);
-  }
-  return texts;
+  return all_good(group_.gather(answer(work)));
+}
+
+std::vector<std::string> SaveTask::answers_at_first(const Work& work) const {
+  const auto& gather = group_.gather_at_first;
+  return gather ? gather(answer(work)) : group_.gather(answer(work));
 }
 
 std::string SaveTask::first_rank(const Work& work) const {
@@ -116,9 +126,10 @@ std::string SaveTask::make_temporary() {
   return staged_->path().filename().string();
 }
 
-std::string SaveTask::write_part() const {
+std::string SaveTask::write_part() {
   const ManifestPart part = file_->write(temporary_, options_.file);
   sync_folder(temporary_);
+  written_ = part.file;
   return part_text(part);
 }
 
@@ -137,7 +148,8 @@ std::vector<ManifestFile> SaveTask::write_carried_files() const {
 }
 
 // What there is to say about it.
-std::string SaveTask::commit(const std::vector<std::string>& parts) {
+std::string SaveTask::commit(std::vector<std::string> answers) {
+  const std::vector<std::string> parts = all_good(std::move(answers));
   Manifest manifest;
   manifest.program = concat("bloomery ", build::version);
   manifest.state = snapshot_.state;
@@ -155,39 +167,74 @@ std::string SaveTask::commit(const std::vector<std::string>& parts) {
                      set_step_aside({snapshot_.state.step, name}).string(), " now");
   }
   staged_->commit();
+  outcome_.committed = true;
   return message;
 }
 
-std::string SaveTask::prune() const {
-  try {
-    for (const CheckpointEntry& entry :
-         to_prune(folder_, options_.keep, nullptr, snapshot_.state.step)) {
-      remove_folder(entry.folder);
+// Every rank reads what it wrote: from the disk, where the writes went past the page cache.
+void SaveTask::verify_part() const {
+  const std::uint64_t block_bytes = options_.file.block_bytes;
+  const HashedFile file(open_input_file(outcome_.folder / written_.name), written_, block_bytes);
+  ThreadPool pool(options_.file.num_threads);
+  pool.for_ranges(file.num_blocks(), 4, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<std::byte> buffer(block_bytes);
+    for (std::int64_t block = begin; block < end; ++block) {
+      file.check_block(block, buffer);
     }
-  } catch (const std::exception& error) {
-    return concat("old checkpoints were not all removed: ", error.what());
+  });
+}
+
+std::string SaveTask::remove_old() const {
+  for (const CheckpointEntry& entry :
+       to_prune(folder_, options_.keep, nullptr, snapshot_.state.step)) {
+    remove_folder(entry.folder);
   }
   return "";
 }
 
+// Nothing goes before the new checkpoint was read back: it may have to serve instead.
+void SaveTask::prune() {
+  try {
+    const std::string any = first_rank([&]() -> std::string {
+      return to_prune(folder_, options_.keep, nullptr, snapshot_.state.step).empty() ? "" : "some";
+    });
+    if (!any.empty()) {
+      together([&]() -> std::string { return verify_part(), ""; });
+      first_rank([&] { return remove_old(); });
+    }
+  } catch (const SaveFailed& failure) {
+    outcome_.message += concat(outcome_.message.empty() ? "" : "; ",
+                               "older checkpoints were not all removed: ", failure.what());
+  }
+}
+
+void SaveTask::save() {
+  plan();
+  temporary_ = folder_ / first_rank([&] { return make_temporary(); });
+  std::vector<std::string> answers = answers_at_first([&] { return write_part(); });
+  outcome_.message = first_rank([&] { return commit(std::move(answers)); });
+  outcome_.committed = true;
+  outcome_.bytes = file_bytes_;
+  prune();
+}
+
 SaveOutcome SaveTask::run() {
   const auto start = std::chrono::steady_clock::now();
-  SaveOutcome outcome{.step = snapshot_.state.step,
-                      .folder = folder_ / step_name(snapshot_.state.step)};
+  outcome_ = {.step = snapshot_.state.step, .folder = folder_ / step_name(snapshot_.state.step)};
   try {
-    plan();
-    temporary_ = folder_ / first_rank([&] { return make_temporary(); });
-    const std::vector<std::string> parts = together([&] { return write_part(); });
-    outcome.message = first_rank([&] { return commit(parts); });
-    outcome.committed = true;
-    outcome.bytes = file_bytes_;
-    const std::string removal = first_rank([&] { return prune(); });
-    outcome.message += (outcome.message.empty() || removal.empty() ? "" : "; ") + removal;
+    save();
   } catch (const SaveFailed& failure) {
-    outcome.message = failure.what();
+    outcome_.message =
+        concat("cannot save ", step_name(snapshot_.state.step), ": ", failure.what());
+  } catch (const std::exception& failure) {  // another rank's
+    if (!outcome_.committed) {
+      throw;
+    }
+    outcome_.message = concat("afterwards: ", failure.what());
   }
-  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return outcome;
+  outcome_.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return outcome_;
 }
 
 }  // namespace bloomery

@@ -40,7 +40,8 @@ class SaveTask {
            const Snapshot& snapshot)
       : folder_(folder), group_(group), options_(options), snapshot_(snapshot) {}
 
-  // Collective. Throws only what the group's gather throws.
+  // Collective. Throws only what the group's gather throws, and that only while nothing is
+  // committed: a checkpoint that is on disk counts, whatever becomes of the ranks afterwards.
   SaveOutcome run();
 
  private:
@@ -50,20 +51,27 @@ class SaveTask {
   std::vector<std::string> together(const Work& work) const;
   std::string answer(const Work& work) const;
   std::string first_rank(const Work& work) const;  // the others only wait for it
+  // Only the first rank gets the answers, and tells the others in the next phase.
+  std::vector<std::string> answers_at_first(const Work& work) const;
 
+  void save();
   void plan();
   std::string make_temporary();
-  std::string write_part() const;
+  std::string write_part();
   std::vector<ManifestFile> write_carried_files() const;
-  std::string commit(const std::vector<std::string>& parts);
-  std::string prune() const;
+  std::string commit(std::vector<std::string> answers);
+  void prune();
+  void verify_part() const;
+  std::string remove_old() const;
   std::string no_space() const;
 
   const std::filesystem::path& folder_;
   const SaveGroup& group_;
   const SaveOptions& options_;
   const Snapshot& snapshot_;
+  SaveOutcome outcome_;
   std::optional<PieceFile> file_;
+  ManifestFile written_;                       // what this rank wrote
   std::uint64_t file_bytes_ = 0, needed_ = 0;  // of all ranks; with the manifest and whole pages
   std::optional<StagedFolder> staged_;         // of rank 0
   std::filesystem::path temporary_;            // the same folder, on all ranks

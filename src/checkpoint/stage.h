@@ -26,6 +26,7 @@ class SnapshotStage {
   using Copy = std::function<void(void* to)>;
   void add_made(const std::string& tensor, DType dtype, const Box& box, Copy copy);
 
+  std::size_t bytes() const { return bytes_; }  // of what was noted
   // Gets the host memory now. Pinned memory takes its time, which the first take() then saves.
   void reserve();
   // Copies what was noted, as it is after the work that is in the stream, and returns when it is

@@ -21,6 +21,7 @@ fs::path make_earlier(const fs::path& save) {
   for (int number = 1;; ++number) {
     fs::path folder = save / concat("earlier-", number);
     if (fs::create_directory(folder)) {
+      sync_folder(save);
       return folder;
     }
   }

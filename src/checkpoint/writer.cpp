@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/folder.h"
+#include "base/stop_signals.h"
 #include "checkpoint/timeline.h"
 
 namespace bloomery {
@@ -15,10 +17,12 @@ CheckpointWriter::CheckpointWriter(std::filesystem::path folder, SaveGroup group
         "blocks of checkpoint files must be whole pages, not ", options_.file.block_bytes,
         " bytes");
   if (group_.rank == 0) {
-    std::error_code error;
-    std::filesystem::create_directories(folder_, error);
-    check(std::filesystem::is_directory(folder_), "cannot create the folder ", folder_.string(),
-          " for checkpoints: ", error.message());
+    try {
+      create_folders(folder_);
+    } catch (const std::exception& error) {
+      throw Error(concat("cannot create the folder ", folder_.string(),
+                         " for checkpoints: ", error.what()));
+    }
     lock_ = FileLock::try_lock(folder_ / kSaveLock);
     check(lock_ != nullptr, lock_holder(folder_ / kSaveLock), " saves its checkpoints in ",
           folder_.string(), "; end it or choose another folder");
@@ -27,7 +31,8 @@ CheckpointWriter::CheckpointWriter(std::filesystem::path folder, SaveGroup group
     }
     for (const std::string& name : remove_leftovers(folder_)) {
       Log().warning((folder_ / name).string(),
-                    " was left by a process of another machine; remove it if that has ended");
+                    " was left by a process of another machine; remove it if that has ended, or "
+                    "leave it: it goes a day after its last change");
     }
   }
 }
@@ -56,19 +61,29 @@ void CheckpointWriter::save(const std::function<Snapshot()>& take) {
     const std::scoped_lock lock(mutex_);
     rethrow_failure();
   }
+  Snapshot snapshot = take();
+  {
+    const std::scoped_lock lock(mutex_);
+    busy_ = true;
+  }
   if (options_.asynchronous) {
-    thread_ = std::thread(&CheckpointWriter::run, this, take());
+    thread_ = std::thread(&CheckpointWriter::run, this, std::move(snapshot));
     return;
   }
-  run(take());
+  run(std::move(snapshot));
   const std::scoped_lock lock(mutex_);
   rethrow_failure();
 }
 
+bool CheckpointWriter::wait_for(double seconds) {
+  std::unique_lock lock(mutex_);
+  return idle_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return !busy_; });
+}
+
 std::optional<SaveOutcome> CheckpointWriter::poll() {
   const std::scoped_lock lock(mutex_);
-  rethrow_failure();
   if (outcomes_.empty()) {
+    rethrow_failure();
     return std::nullopt;
   }
   SaveOutcome outcome = std::move(outcomes_.front());
@@ -82,15 +97,22 @@ std::optional<SaveOutcome> CheckpointWriter::finish() {
 }
 
 void CheckpointWriter::run(Snapshot snapshot) {
+  const UninterruptedWork save;
+  std::optional<SaveOutcome> outcome;
+  std::exception_ptr failure;
   try {
-    SaveOutcome outcome = SaveTask(folder_, group_, options_, snapshot).run();
-    snapshot.pieces.clear();  // its memory can be used again before anyone hears of the end
-    const std::scoped_lock lock(mutex_);
-    outcomes_.push_back(std::move(outcome));
+    outcome = SaveTask(folder_, group_, options_, snapshot).run();
   } catch (...) {
-    const std::scoped_lock lock(mutex_);
-    failure_ = std::current_exception();
+    failure = std::current_exception();
   }
+  snapshot.pieces.clear();  // its memory can be used again before anyone hears of the end
+  const std::scoped_lock lock(mutex_);
+  if (outcome) {
+    outcomes_.push_back(std::move(*outcome));
+  }
+  failure_ = failure;
+  busy_ = false;
+  idle_.notify_all();
 }
 
 }  // namespace bloomery

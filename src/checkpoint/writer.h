@@ -8,6 +8,7 @@
 // goes on, and the outcome, the same on all ranks, says why.
 #pragma once
 
+#include <condition_variable>
 #include <deque>
 #include <exception>
 #include <filesystem>
@@ -18,6 +19,7 @@
 #include <thread>
 
 #include "base/file_lock.h"
+#include "checkpoint/probe.h"
 #include "checkpoint/save.h"
 
 namespace bloomery {
@@ -31,6 +33,9 @@ class CheckpointWriter {
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
+  // Collective, before the first save: see probe.h.
+  SaveRoom probe(std::uint64_t bytes) const { return probe_save_folder(folder_, group_, bytes); }
+
   // Collective. Synchronous: returns when the save has ended. Asynchronous: waits for the save
   // before, if it is still under way, hands this one to a thread and returns. Either way the
   // outcome is to be fetched. Throws what kept an earlier save from ending (a rank that died).
@@ -39,8 +44,11 @@ class CheckpointWriter {
   // is free then and serves this one.
   void save(const std::function<Snapshot()>& take);
 
+  // Whether no save is under way; waits up to so many seconds for that.
+  bool wait_for(double seconds);
+
   // The next outcome that was not fetched yet, if there is one. When an asynchronous save ends
-  // differs from rank to rank: collective decisions must not hang on it.
+  // differs from rank to rank: collective decisions must not hang on it. Throws as save().
   std::optional<SaveOutcome> poll();
   // Waits for the save under way, then as poll().
   std::optional<SaveOutcome> finish();
@@ -57,6 +65,8 @@ class CheckpointWriter {
 
   std::thread thread_;
   std::mutex mutex_;  // of what follows
+  std::condition_variable idle_;
+  bool busy_ = false;
   std::deque<SaveOutcome> outcomes_;
   std::exception_ptr failure_;
 };

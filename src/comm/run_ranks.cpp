@@ -5,6 +5,7 @@
 #include <numeric>
 #include <thread>
 
+#include "base/stop_signals.h"
 #include "comm/rendezvous.h"
 #include "comm/threads.h"
 #include "comm/watch/watch.h"
@@ -72,8 +73,13 @@ void tell_failure(const World::Failure& failure, const std::vector<FlightRecorde
     }
     options.when_silent(failure.text, watch_report(ranks));
   }
-  if (options.when_stuck && !ending.wait_for_all(options.leave_seconds)) {
-    options.when_stuck(failure.text);
+  if (!options.when_stuck) {
+    return;
+  }
+  while (!ending.wait_for_all(options.leave_seconds)) {
+    if (!UninterruptedWork::under_way()) {  // a checkpoint that one rank writes alone is finished
+      options.when_stuck(failure.text);
+    }
   }
 }
 

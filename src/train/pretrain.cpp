@@ -102,9 +102,7 @@ std::optional<CheckpointReader> open_checkpoint(const CheckpointFlags& flags, Ho
   const std::string folder = reader ? std::filesystem::absolute(reader->folder()).string() : "";
   const std::string chosen = host.broadcast("checkpoint", folder, 0);
   if (host.rank() != 0 && !chosen.empty()) {
-    reader = find_newest(chosen, nullptr, Log());
-    check(reader.has_value(), "this rank does not see the checkpoint ", chosen,
-          ", which the first rank starts from: --load must be on storage that all ranks share");
+    reader.emplace(open_as_others(chosen));
   }
   return reader;
 }
@@ -337,9 +335,6 @@ RunEnd run_from_checkpoint(const Basis& basis, std::unique_ptr<Communicator>& wo
     if (!data) {
       data = make_data(basis, checkpoint, first, to);
       facts.data_indices = data_indices(*data);
-      if (first && !options.checkpoint.save.empty() && !options.evaluation.skip_train) {
-        store_command(options.checkpoint.save, basis.table, basis.setting.command, Log());
-      }
       if (!options.checkpoint.finetune) {
         note_other_data(facts.data_indices, checkpoint, to);
       }
@@ -355,6 +350,7 @@ RunEnd run_from_checkpoint(const Basis& basis, std::unique_ptr<Communicator>& wo
       .foreign_model = foreign ? load : "",
       .schedule_refusal = choice.refusal,
       .make_room = [&] { save.make_room(); },
+      .keep_command = [&] { store_command(save.path, basis.table, basis.setting.command, Log()); },
       .data = get_data,
       .task = basis.setting.task.get(),
       .stop_requested = basis.setting.stop_requested,
@@ -425,7 +421,7 @@ RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
     std::filesystem::path chosen;
     try {
       return run_from_checkpoint(basis, world, log, damaged, chosen);
-    } catch (const UnreadableCheckpoint& found) {
+    } catch (const DamagedCheckpoint& found) {
       Log().warning("checkpoint passed over: ", found.what());
       damaged.insert(chosen);
     } catch (const OutOfMemory& found) {

@@ -345,7 +345,7 @@ RunCheckpoints::RunCheckpoints(Rank& rank, const CheckpointFlags& flags, const R
   if (!saves) {
     return;
   }
-  const SaveOptions options{.asynchronous = !flags.synchronous,
+  const SaveOptions options{.asynchronous = true,
                             .keep = {.last = flags.keep_last, .every = flags.keep_every},
                             .own_step = facts.own_step};
   writer_ = std::make_unique<CheckpointWriter>(flags.save, save_group(group_->host()), options);
@@ -353,6 +353,7 @@ RunCheckpoints::RunCheckpoints(Rank& rank, const CheckpointFlags& flags, const R
   add_quantized(stage_, rank);
   add_layer_states(stage_, rank);
   stage_.reserve();
+  room_ = writer_->probe(stage_.bytes());
 }
 
 RunCheckpoints::~RunCheckpoints() = default;
@@ -425,10 +426,6 @@ void RunCheckpoints::save(const Progress& progress) {
 
 std::optional<SaveOutcome> RunCheckpoints::poll() {
   return writer_ ? writer_->poll() : std::nullopt;
-}
-
-std::optional<SaveOutcome> RunCheckpoints::finish() {
-  return writer_ ? writer_->finish() : std::nullopt;
 }
 
 }  // namespace bloomery

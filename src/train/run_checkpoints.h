@@ -53,21 +53,27 @@ struct LoadedProgress {
   }
 };
 // Reads what of a checkpoint is this rank's, checked as it comes; the numbers are the checkpoint's
-// bit for bit. An Error names what does not fit; what cannot be read is an UnreadableFile.
+// bit for bit. An Error names what does not fit; damage and errors of the storage are those of
+// checkpoint/stored_file.h.
 LoadedProgress load_checkpoint(Rank& rank, const CheckpointReader& reader, LoadScope scope);
 // Makes values of the weights that were read. Collective: when all ranks could read theirs.
 void take_over_loaded(Rank& rank);
 
 class RunCheckpoints {
  public:
-  // The rank and the facts must outlive it. Makes the folder and the host memory of the snapshots.
+  // The rank and the facts must outlive it. Makes the folder, in which each rank that saves finds
+  // out whether it can, and the host memory of the snapshots.
   RunCheckpoints(Rank& rank, const CheckpointFlags& flags, const RunFacts& facts);
   ~RunCheckpoints();
 
-  // Saves as SAVE/step-N, beside the next steps unless --synchronous. Outcomes are to be fetched.
+  // Of one checkpoint; nothing on ranks that hold what others save.
+  const SaveRoom& room() const { return room_; }
+
+  // Saves as SAVE/step-N, beside the next steps. Outcomes are to be fetched.
   void save(const Progress& progress);
   std::optional<SaveOutcome> poll();
-  std::optional<SaveOutcome> finish();
+  // Whether this rank saves nothing any more; waits up to so many seconds for that.
+  bool wait_for(double seconds) { return !writer_ || writer_->wait_for(seconds); }
 
  private:
   void add_parameters();
@@ -80,6 +86,7 @@ class RunCheckpoints {
   std::unique_ptr<Communicator> group_;
   SnapshotStage stage_;
   std::unique_ptr<CheckpointWriter> writer_;  // of ranks that hold what others do not
+  SaveRoom room_;
 };
 
 }  // namespace bloomery

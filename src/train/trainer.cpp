@@ -45,6 +45,7 @@ Trainer::Trainer(const RunInputs& inputs, std::unique_ptr<Communicator> world, R
       skipped_(options_.stop, options_.precision.stop_at_min_scale, plan_.optimizer.loss_scale) {
   setup(std::move(world));
   open_data();
+  begin_saving();
   if (rank_->stream().on_cuda() && !options_.evaluation.skip_train) {
     make_attention_plans(rank_->stream(), attention_calls(plan_, sample_fields(options_)));
   }
@@ -105,15 +106,6 @@ void Trainer::setup(std::unique_ptr<Communicator> world) {
     teacher->load(options_.distillation.load);
     log_.line(concat(" the teacher is that of ", options_.distillation.load));
   }
-  if (!options_.checkpoint.save.empty() && !options_.evaluation.skip_train) {
-    HostGroup& host = rank_->mesh().host();
-    host.barrier("loaded");  // what does not fit has ended the run here
-    if (host.rank() == 0) {
-      inputs_.make_room();
-    }
-    host.barrier("room");
-    checkpoints_ = std::make_unique<RunCheckpoints>(*rank_, options_.checkpoint, inputs_.facts);
-  }
   log_.line(datetime_line("after model, optimizer, and learning rate scheduler are built",
                           std::time(nullptr)));
 }
@@ -155,17 +147,17 @@ RunEnd Trainer::run() {
     if (!options_.evaluation.skip_train && progress_.iteration > 0) save();
     evaluate_at_end(Split::test);
   }
-  report_saves(true);
-  if (rank_->mesh().world().host().any(
-          "save failed", last_save_failed_)) {  // once more: what was full may have room by now
+  await_saves();
+  if (last_save_failed_) {  // once more: what was full may have room by now
     saved_.reset();
     save();
-    report_saves(true);
+    await_saves();
   }
   if (profile_) log_.line(profile_->finish());
   if (stragglers_) log_.line(stragglers_->summary());
   log_.finish();
   if (stopped) log_.line(exit_line(progress_.iteration, std::time(nullptr)));
+  if (last_save_failed_) log_.warning(not_saved());
   if (const std::string diverged = skipped_.at_end(); !stopped && !diverged.empty()) {
     throw std::runtime_error(diverged);
   }
@@ -300,7 +292,7 @@ void Trainer::judge(const StepFacts& facts) {
 
 // Nothing is saved: nothing was learnt since the last step that was not skipped.
 void Trainer::give_up(const std::string& why) {
-  report_saves(true);
+  await_saves();
   log_.finish();
   throw std::runtime_error(why);
 }
@@ -342,7 +334,7 @@ void Trainer::report_interval(std::int64_t iteration) {
   if (stragglers_) {
     if (const std::string slow = stragglers_->report(); !slow.empty()) log_.warning(slow);
   }
-  report_saves(false);
+  report_saves();
 }
 
 // What drifted is not saved: the last checkpoint is from before, or has passed this.
@@ -379,6 +371,8 @@ bool Trainer::after_step() {
   const auto& save_interval = options_.checkpoint.save_interval;
   if (leave || (save_interval && iteration % *save_interval == 0)) {
     collect(0);
+    await_saves();
+    if (!leave) stop_after_failed_saves();
     save();
     rank_->restart_clock();
   }
@@ -440,36 +434,8 @@ void Trainer::end_epoch() {
   collect(0);
   save();
   evaluate_task(*epoch);
-  report_saves(true);
+  await_saves();
   epochs_->mark_best();
-}
-
-void Trainer::save() {
-  if (!checkpoints_ || saved_ == progress_.iteration) return;
-  const Clock::time_point start = Clock::now();
-  rank_->set_position(progress_.iteration, "save of a checkpoint");
-  log_.line(saving_line(progress_.iteration, options_.checkpoint.save));
-  saving_.push_back(progress_);
-  checkpoints_->save(progress_);
-  saved_ = progress_.iteration;
-  report_saves(false);
-  timers_->add("save-checkpoint", seconds_since(start));
-  log_.timers(timers_->collect({"save-checkpoint"}, 1, rank_->mesh().host()));
-}
-
-void Trainer::report_saves(bool wait) {
-  if (!checkpoints_) return;
-  for (auto outcome = wait ? checkpoints_->finish() : checkpoints_->poll(); outcome;
-       outcome = checkpoints_->poll()) {
-    last_save_failed_ = !outcome->committed;
-    while (saving_.size() > 1 && saving_.front().iteration < outcome->step) saving_.pop_front();
-    if (outcome->committed) {
-      log_.checkpoint(saving_.front());
-      log_.line(saved_line(outcome->step, options_.checkpoint.save));
-      log_.line(save_throughput_line(plan_.parameters.total, outcome->seconds));
-    }
-    if (!outcome->message.empty()) log_.warning(outcome->message);
-  }
 }
 
 }  // namespace bloomery

@@ -27,9 +27,9 @@ struct RunInputs {
   const CheckpointReader* checkpoint = nullptr;  // to start from; null: random values
   std::string foreign_model;                     // or a Hugging Face folder; empty: none
   std::string schedule_refusal;                  // why the checkpoint's schedule does not do; empty
-  // Moves aside what --fork speaks of: called by the first rank when all have loaded what they
-  // start from and before any saves.
-  std::function<void()> make_room;
+  // Called by the first rank when all have loaded what they start from and opened the data:
+  // moves aside what --fork speaks of before --save is made or used, and keeps the command there.
+  std::function<void()> make_room, keep_command;
   // The data, made by the first rank that asks; the others wait for it.
   std::function<const TrainingData&(RunLog&)> data;
   const TaskData* task = nullptr;        // that is trained for; null: none
@@ -43,8 +43,9 @@ enum class RunEnd {
   save_failed,  // finished or stopped, but the last state is on no disk
 };
 
-// Some rank could not read its part of the checkpoint: no rank starts from it.
-class UnreadableCheckpoint : public Error {
+// What some rank read of the checkpoint is damaged, and the first rank finds it so too: no rank
+// starts from it.
+class DamagedCheckpoint : public Error {
  public:
   using Error::Error;
 };
@@ -52,7 +53,7 @@ class UnreadableCheckpoint : public Error {
 class Trainer {
  public:
   // Collective over `world`. Builds the rank, loads the checkpoint and opens the data. The inputs
-  // and the log must outlive it. An UnreadableCheckpoint comes to all ranks.
+  // and the log must outlive it. A DamagedCheckpoint comes to all ranks.
   Trainer(const RunInputs& inputs, std::unique_ptr<Communicator> world, RunLog& log);
 
   RunEnd run();
@@ -73,6 +74,7 @@ class Trainer {
   void setup(std::unique_ptr<Communicator> world);
   void load();
   LoadedProgress load_together(LoadScope scope);
+  [[noreturn]] void judge_damage(int rank, const std::string& damage);
   void load_foreign();
   void start_adapter(const std::filesystem::path& base);
   void begin_anew();
@@ -103,8 +105,13 @@ class Trainer {
   void check_replicas();
   std::int64_t evaluation_samples() const;
 
+  void begin_saving();
+  void warn_of_room(const SaveRoom& room);
   void save();
-  void report_saves(bool wait);
+  void await_saves();
+  void report_saves();
+  void stop_after_failed_saves();
+  std::string not_saved() const;
 
   const RunInputs& inputs_;
   const PretrainOptions& options_;
@@ -127,9 +134,11 @@ class Trainer {
   bool memory_reported_ = false;
   bool graphs_reported_ = false;
   std::size_t told_rejected_ = 0;
-  std::optional<std::int64_t> saved_;  // the iteration of the last save that was begun
-  std::deque<Progress> saving_;        // begun, and their outcome not yet known
-  bool last_save_failed_ = false;
+  std::optional<std::int64_t> saved_;      // the iteration of the last save that was begun
+  std::optional<std::int64_t> committed_;  // likewise, of what is on disk, as far as is known here
+  std::optional<Progress> saving_;         // begun, and not awaited yet; on all ranks alike
+  bool last_save_failed_ = false;          // when it was awaited: on all ranks alike
+  std::int64_t failed_saves_ = 0;          // in a row, likewise
 };
 
 }  // namespace bloomery

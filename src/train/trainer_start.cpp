@@ -1,7 +1,10 @@
 // What a run starts from: a checkpoint, another program's weights, or nothing.
+#include <algorithm>
 #include <filesystem>
+#include <system_error>
 
 #include "base/number_text.h"
+#include "checkpoint/folder.h"
 #include "checkpoint/stored_model.h"
 #include "data/instruct/instruct_data.h"
 #include "train/initial_model.h"
@@ -34,7 +37,7 @@ void Trainer::load() {
   const auto home = std::filesystem::absolute(reader.folder()).parent_path();
   if (std::filesystem::exists(options_.checkpoint.save) &&
       std::filesystem::equivalent(home, options_.checkpoint.save)) {
-    saved_ = progress_.iteration;
+    saved_ = committed_ = progress_.iteration;
   }
   log_.line(checkpoint_version_line());
   log_.line(loaded_line(folder, progress_.iteration));
@@ -42,22 +45,54 @@ void Trainer::load() {
   log_.timers(timers_->collect({"load-checkpoint"}, 1, rank_->mesh().host()));
 }
 
+// Either all ranks have loaded, or all hear the same.
 LoadedProgress Trainer::load_together(LoadScope scope) {
   LoadedProgress loaded;
-  std::string problem;
+  std::string damage, failure;
   try {
     loaded = load_checkpoint(*rank_, *inputs_.checkpoint, scope);
-  } catch (const UnreadableFile& error) {
-    problem = error.what();
+  } catch (const DamagedFile& error) {
+    damage = error.what();
+  } catch (const std::system_error& error) {
+    failure = error.what();
   }
-  const auto problems = rank_->mesh().host().gather("unreadable checkpoint", problem, kLongSeconds);
-  for (const std::string& each : problems) {
-    if (!each.empty()) {
-      throw UnreadableCheckpoint(each);
-    }
+  HostGroup& host = rank_->mesh().host();
+  const auto failures = host.gather("storage that fails", failure, kLongSeconds);
+  const auto damages = host.gather("damaged checkpoint", damage, kLongSeconds);
+  const auto is_some = [](const std::string& text) { return !text.empty(); };
+  if (const auto some = std::ranges::find_if(failures, is_some); some != failures.end()) {
+    throw std::runtime_error(
+        concat("rank ", some - failures.begin(), ": ", storage_failure(*some)));
+  }
+  if (const auto some = std::ranges::find_if(damages, is_some); some != damages.end()) {
+    judge_damage(static_cast<int>(some - damages.begin()), *some);
   }
   take_over_loaded(*rank_);
   return loaded;
+}
+
+// What the first rank cannot find when it looks at all of the checkpoint was damaged on its way.
+// Then an older checkpoint would be no better, and this one is no worse than it was.
+void Trainer::judge_damage(int rank, const std::string& damage) {
+  HostGroup& host = rank_->mesh().host();
+  std::string found;
+  if (host.rank() == 0) {
+    try {
+      inputs_.checkpoint->verify(rank_->stream().device().pool());
+    } catch (const DamagedFile& error) {
+      found = error.what();
+    }
+  }
+  found = host.gather("damage seen by the first rank", found, kLongSeconds).front();
+  if (!found.empty()) {
+    throw DamagedCheckpoint(found);
+  }
+  throw std::runtime_error(concat(
+      "rank ", rank,
+      " read bytes that rank 0 does not find in the checkpoint, which is good: a "
+      "mount or memory of its machine fails; nothing was moved or removed, leave the machine "
+      "out: ",
+      damage));
 }
 
 // Without a checkpoint of this model.

@@ -62,9 +62,9 @@ class StorageFile final : public CheckedFile {
       done += part.size();
     }
     if (sum != place.checksum) {
-      throw UnreadableFile(concat(bytes_->name(), ": damaged: the storage of ", place.bytes,
-                                  " bytes at byte ", place.offset, " has the checksum ", sum,
-                                  ", not ", place.checksum));
+      throw DamagedFile(concat(bytes_->name(), ": damaged: the storage of ", place.bytes,
+                               " bytes at byte ", place.offset, " has the checksum ", sum, ", not ",
+                               place.checksum));
     }
   }
 
@@ -78,8 +78,8 @@ class StorageFile final : public CheckedFile {
   void read_bytes(std::uint64_t offset, std::span<std::byte> to) const {
     try {
       bytes_->read(offset, to.data(), to.size());
-    } catch (const std::runtime_error& error) {
-      throw UnreadableFile(error.what());
+    } catch (const Error& error) {  // an error of the storage is another matter
+      throw DamagedFile(error.what());
     }
   }
 

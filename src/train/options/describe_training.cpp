@@ -48,6 +48,8 @@ void describe_batch(OptionTable& t, PretrainOptions& o) {
       at_least(0));
   t.add("stop-after-skipped", o.stop.skipped_until_stop,
         "Stop (exit code 1) when so many steps in a row were skipped; 0: never.", at_least(0));
+  t.add("stop-after-failed-saves", o.stop.failed_saves,
+        "Stop (exit code 1) when so many saves in a row failed; 0: never.", at_least(0));
   t.add("kill-switch-file", o.stop.kill_switch_file, "Save and stop once this file exists.");
 }
 

@@ -246,6 +246,7 @@ struct StopOptions {
   bool on_nan = false;  // else such a step is skipped and counted
   // Steps in a row that changed nothing until a warning, and until the end; 0: never.
   std::int64_t skipped_until_warning = 5, skipped_until_stop = 100;
+  std::int64_t failed_saves = 3;               // in a row until the end; 0: never
   std::optional<std::int64_t> check_replicas;  // steps between comparisons
 };
 
