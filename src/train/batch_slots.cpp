@@ -8,30 +8,35 @@
 namespace bloomery {
 namespace {
 
-// All that differ between micro-batches.
-constexpr std::array kTensors = {
-    &Batch::tokens,          &Batch::labels,        &Batch::loss_mask,
-    &Batch::positions,       &Batch::token_types,   &Batch::is_random,
-    &Batch::reference,       &Batch::key_begin,     &Batch::key_end,
-    &Batch::samples,         &Batch::places,        &Batch::output_rows,
-    &Batch::classes,         &Batch::scores,        &Batch::encoder_key_begin,
-    &Batch::encoder_key_end, &Batch::sample_weights};
+// All tensors that differ between micro-batches. The members of a batch are named one by one, so
+// that a new one, which graphs would read as it was in the first micro-batch, does not compile
+// until it is here.
+auto tensors_of(auto& batch) {
+  auto& [num_sequences, length, tokens, labels, loss_mask, positions, token_types, is_random,
+         reference, key_begin, key_end, samples, places, whole, grad_scale, output_rows, encoder,
+         encoder_key_begin, encoder_key_end, classes, scores, sample_weights] = batch;
+  return std::array{&tokens,         &labels,    &loss_mask,   &positions,         &token_types,
+                    &is_random,      &reference, &key_begin,   &key_end,           &samples,
+                    &places,         &classes,   &output_rows, &encoder_key_begin, &encoder_key_end,
+                    &sample_weights, &scores};
+}
 
 bool fits(const Batch& slots, const Batch& batch) {
   return slots.num_sequences == batch.num_sequences && slots.length == batch.length &&
-         std::ranges::all_of(kTensors, [&](Tensor Batch::*field) {
-           const Tensor &slot = slots.*field, &given = batch.*field;
-           return static_cast<bool>(slot) == static_cast<bool>(given) &&
-                  (!slot || (slot.dtype() == given.dtype() && slot.shape() == given.shape()));
-         });
+         std::ranges::equal(
+             tensors_of(slots), tensors_of(batch), [](const Tensor* slot, const Tensor* given) {
+               return static_cast<bool>(*slot) == static_cast<bool>(*given) &&
+                      (!*slot ||
+                       (slot->dtype() == given->dtype() && slot->shape() == given->shape()));
+             });
 }
 
 Batch slots_for(const Batch& batch, Stream& stream) {
   Batch slots = batch;
   slots.grad_scale = {};
-  for (Tensor Batch::*const field : kTensors) {
-    if (const Tensor& given = batch.*field) {
-      slots.*field = Tensor::empty(stream, given.dtype(), given.shape());
+  for (Tensor* const slot : tensors_of(slots)) {
+    if (*slot) {
+      *slot = Tensor::empty(stream, slot->dtype(), slot->shape());
     }
   }
   if (batch.encoder) {
@@ -41,9 +46,10 @@ Batch slots_for(const Batch& batch, Stream& stream) {
 }
 
 void copy(const Batch& from, const Batch& to, Stream& stream, const auto& is_known) {
-  for (Tensor Batch::*const field : kTensors) {
-    if (const Tensor& given = from.*field; given && !is_known(field)) {
-      stream.copy((to.*field).data(), given.data(), given.bytes());
+  const auto given = tensors_of(from), slots = tensors_of(to);
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    if (*given[i] && !is_known(given[i])) {
+      stream.copy(slots[i]->data(), given[i]->data(), given[i]->bytes());
     }
   }
 }
@@ -62,14 +68,14 @@ bool BatchSlots::fill(const Batch& batch) {
   const auto same = [&](const std::weak_ptr<Storage>& last, const Tensor& given) {
     return fitted && last.lock() == given.storage();
   };
-  copy(batch, *batch_, stream_, [&](Tensor Batch::*field) {
-    return (field == &Batch::positions && same(positions_, batch.positions)) ||
-           (field == &Batch::places && same(places_, batch.places));
+  copy(batch, *batch_, stream_, [&](const Tensor* given) {
+    return (given == &batch.positions && same(positions_, batch.positions)) ||
+           (given == &batch.places && same(places_, batch.places));
   });
   positions_ = batch.positions.storage();
   places_ = batch.places.storage();
   if (batch.encoder) {
-    copy(*batch.encoder, *batch_->encoder, stream_, [](Tensor Batch::*) { return false; });
+    copy(*batch.encoder, *batch_->encoder, stream_, [](const Tensor*) { return false; });
   }
   return fitted;
 }

@@ -19,8 +19,10 @@ namespace bloomery {
 namespace {
 
 constexpr std::int64_t kMostLosses = 12;
-constexpr std::int64_t kStop = kMostLosses;  // place in the statistics
-constexpr std::size_t kKeptTimes = 4;        // of steps whose outcome may be asked for
+// Places in the statistics, behind the losses: ranks that want to stop, and ranks that have losses
+// whose names the other stages do not know.
+constexpr std::int64_t kStop = kMostLosses, kNewNames = kStop + 1, kNumStatistics = kNewNames + 1;
+constexpr std::size_t kKeptTimes = 4;  // of steps whose outcome may be asked for
 
 // Figures that layers report beside their losses have other names.
 double sum_of_losses(const Rank::Losses& losses) {
@@ -93,7 +95,7 @@ Rank::Rank(const RankOptions& options, std::unique_ptr<Communicator> world)
       .context = [this](const Batch& batch, Tape* tape) { return context(batch, tape); }});
   graphs_ = make_step_graphs(options, mesh_->world().size(), *stream_);
   const DType dtype = accumulation_dtype(options.dtype);
-  statistics_ = Tensor::zeros(*stream_, dtype, {kMostLosses + 1});
+  statistics_ = Tensor::zeros(*stream_, dtype, {kNumStatistics});
   one_ = device_one(*stream_, dtype);
   readback_ = std::make_unique<Readback>(*stream_, dtype, statistics_.numel());
 }
@@ -333,8 +335,10 @@ void Rank::sum_losses(const Tensor& statistics) {
     stream_->fill(statistics.data(), 0, own.bytes());
     for (std::size_t i = 0; i < own_names_.size(); ++i) {
       const auto place = std::find(loss_names_.begin(), loss_names_.end(), own_names_[i]);
-      launch(*stream_, ScaleAdd{.x = own.range(static_cast<std::int64_t>(i), {1}),
-                                .y = statistics.range(place - loss_names_.begin(), {1})});
+      if (place != loss_names_.end()) {
+        launch(*stream_, ScaleAdd{.x = own.range(static_cast<std::int64_t>(i), {1}),
+                                  .y = statistics.range(place - loss_names_.begin(), {1})});
+      }
     }
   }
   mesh_->axes(axis_set(Axis::data, Axis::context, Axis::pipeline))
@@ -346,11 +350,18 @@ void Rank::enqueue_update(std::int64_t schedule_units, bool stop) {
   if (stop) {
     launch(*stream_, ScaleAdd{.x = one_, .y = statistics_.range(kStop, {1})});
   }
-  learn_loss_names();
+  if (mesh_->axis(Axis::pipeline).size() == 1 || num_updates_ == 0 || news_of_losses()) {
+    learn_loss_names();
+  }
+  if (!knows_own_names()) {
+    launch(*stream_, ScaleAdd{.x = one_, .y = statistics_.range(kNewNames, {1})});
+  }
   sum_losses(statistics_);
-  // Any rank may want to stop: over all axes.
-  mesh_->world().all_reduce(statistics_.range(kStop, {1}), Reduce::sum, *stream_);
+  // Any rank may want to stop, or have news: over all axes.
+  mesh_->world().all_reduce(statistics_.range(kStop, {kNumStatistics - kStop}), Reduce::sum,
+                            *stream_);
   readback_->publish(statistics_);
+  ++num_updates_;
   // The squared norm and, with it, overflow: over the axes along which the shards differ.
   Communicator* const groups[] = {&mesh_->axes(store_->norm_axes())};
   store_->settle();
@@ -370,14 +381,22 @@ void Rank::enqueue_update(std::int64_t schedule_units, bool stop) {
   times_.resize(std::min(times_.size(), kKeptTimes));
 }
 
-// The stages of a pipeline tell each other, once. Losses come first, those of the last stage before
-// all.
+// Whether a stage reported a loss that the others do not know. A step is looked at two steps later,
+// the same one on all ranks, when nobody has to wait for the device to hear of it.
+bool Rank::news_of_losses() const { return num_updates_ >= 2 && readback_->read(1)[kNewNames] > 0; }
+
+bool Rank::knows_own_names() const {
+  return std::ranges::all_of(own_names_, [this](const std::string& name) {
+    return std::ranges::find(loss_names_, name) != loss_names_.end();
+  });
+}
+
+// The stages of a pipeline tell each other. Losses come first, those of the last stage before all;
+// what is reported later comes behind what is known.
 void Rank::learn_loss_names() {
   Communicator& pipeline = mesh_->axis(Axis::pipeline);
   if (pipeline.size() == 1) {
     loss_names_ = own_names_;
-  }
-  if (std::exchange(knows_loss_names_, true) || pipeline.size() == 1) {
     return;
   }
   std::string names;

@@ -198,6 +198,8 @@ class Rank {
   std::int64_t place_of(const std::string& name);
   void sum_losses(const Tensor& statistics);
   void learn_loss_names();
+  bool news_of_losses() const;
+  bool knows_own_names() const;
   void begin_passes(std::int64_t num_micro_batches);
   void run_in_graphs(std::int64_t num_micro_batches, const BatchSource& batch, std::int64_t parts);
   void tell_graphs_of_times();
@@ -239,7 +241,7 @@ class Rank {
   std::vector<std::string> own_names_;   // in the order of the statistics
   std::vector<std::string> loss_names_;  // of all stages, in the order of summed statistics
   std::set<std::string> names_beside_;   // Metrics::Entry::beside
-  bool knows_loss_names_ = false;
+  std::int64_t num_updates_ = 0;
   Tensor one_;
   std::unique_ptr<Readback> readback_;
   // Where steps begin and end on the stream: the latest first.
