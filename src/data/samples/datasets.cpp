@@ -109,6 +109,14 @@ std::unique_ptr<Dataset> DatasetBuilder::build_one(const std::string& prefix, Sp
   return make_(open(prefix), request, log_);
 }
 
+// A --split may leave a split without documents; corpora that are given for one split alone may
+// not.
+void DatasetBuilder::check_documents(bool any, Split split) const {
+  check(any || !options_.has_separate_paths(), option_of(options_, split),
+        ": there are no documents in ", options_.paths(split).back(),
+        "; give others or leave the option out");
+}
+
 std::unique_ptr<Dataset> DatasetBuilder::build(Split split, std::int64_t num_samples) {
   if (options_.paths(split).empty()) {
     return nullptr;
@@ -116,7 +124,9 @@ std::unique_ptr<Dataset> DatasetBuilder::build(Split split, std::int64_t num_sam
   const WeightedPaths paths =
       parse_weighted_paths(options_.paths(split), option_of(options_, split));
   if (!paths.is_blend) {
-    return build_one(paths.prefixes.front(), split, num_samples);
+    auto dataset = build_one(paths.prefixes.front(), split, num_samples);
+    check_documents(dataset != nullptr, split);
+    return dataset;
   }
   const std::vector<std::int64_t> sizes = paths.sizes(num_samples);
   std::vector<std::unique_ptr<Dataset>> datasets;
@@ -129,6 +139,7 @@ std::unique_ptr<Dataset> DatasetBuilder::build(Split split, std::int64_t num_sam
     }
   }
   if (datasets.empty()) {
+    check_documents(false, split);
     return nullptr;
   }
   check(without.empty(), "the ", name(split), " split of ", without,

@@ -52,6 +52,7 @@ class DatasetBuilder {
 
  private:
   std::shared_ptr<const IndexedCorpus> open(const std::string& prefix);
+  void check_documents(bool any, Split split) const;
   std::unique_ptr<Dataset> build_one(const std::string& prefix, Split split,
                                      std::int64_t num_samples);
 
