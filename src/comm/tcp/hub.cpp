@@ -50,7 +50,7 @@ Hub::Hub(Socket listener, Socket own, const Hello& mine, double start_seconds)
     : mine_(mine),
       size_(mine.size),
       start_deadline_(seconds_from_now(start_seconds)),
-      lobby_(std::move(listener)) {
+      pending_(std::move(listener)) {
   set_blocking(own, false);
   connections_[0].socket = std::move(own);
   welcome_if_complete();
@@ -87,7 +87,7 @@ void Hub::serve_once() {
     waits.push_back({connection.closed ? -1 : connection.socket.descriptor(), events, 0});
     waited_for.push_back(&connection);
   }
-  lobby_.add_waits(waits);
+  pending_.add_waits(waits);
   poll(waits.data(), waits.size(), 100);
   for (std::size_t i = 0; i < waited_for.size(); ++i) {
     if ((waits[i].revents & POLLOUT) != 0) {
@@ -97,7 +97,7 @@ void Hub::serve_once() {
       read(*waited_for[i]);
     }
   }
-  for (Lobby::Arrival& arrival : lobby_.take()) {
+  for (PendingConnections::Arrival& arrival : pending_.take()) {
     take(arrival);
   }
   refuse_absent();
@@ -132,7 +132,7 @@ std::string Hub::objection(const Hello& hello) const {
 }
 
 // Who is refused ends; the others go on waiting for the one that they expect.
-void Hub::take(Lobby::Arrival& arrival) {
+void Hub::take(PendingConnections::Arrival& arrival) {
   const std::string why = objection(arrival.hello);
   if (!why.empty()) {
     const std::string bytes = failure_frame({why, 0, true}).bytes();
@@ -154,7 +154,7 @@ void Hub::welcome_if_complete() {
     return;
   }
   all_came_ = true;
-  lobby_.close();
+  pending_.close();
   FieldWriter addresses;
   for (const auto& [rank, connection] : connections_) {
     addresses.text(connection.address);

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "comm/tcp/frame.h"
-#include "comm/tcp/lobby.h"
+#include "comm/tcp/pending_connections.h"
 #include "comm/world.h"
 
 namespace bloomery {
@@ -57,7 +57,7 @@ class Hub {
   void run();
   void serve_once();
   bool done() const;
-  void take(Lobby::Arrival& arrival);
+  void take(PendingConnections::Arrival& arrival);
   void welcome_if_complete();
   std::string objection(const Hello& hello) const;  // empty: it is one of this start's ranks
   void read(Connection& connection);
@@ -79,7 +79,7 @@ class Hub {
   const Hello mine_;
   const int size_;
   const Deadline start_deadline_;
-  Lobby lobby_;
+  PendingConnections pending_;
   std::map<int, Connection> connections_;  // by rank
   std::set<int> left_;                     // in peace
   std::optional<Deadline> leave_deadline_;

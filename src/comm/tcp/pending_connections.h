@@ -13,21 +13,21 @@
 
 namespace bloomery {
 
-class Lobby {
+class PendingConnections {
  public:
   struct Arrival {
     Socket socket;  // does not block
     Hello hello;    // of this protocol; nothing else of it is checked
   };
 
-  explicit Lobby(Socket listener, double hello_seconds = 5);
+  explicit PendingConnections(Socket listener, double hello_seconds = 5);
 
   void add_waits(std::vector<pollfd>& waits) const;  // for poll(), which must return now and then
   std::vector<Arrival> take();                       // who has said it; does not wait
   void close();                                      // nobody else is expected
 
  private:
-  struct Guest {
+  struct Pending {
     Socket socket;
     Deadline deadline;
     Hello hello;
@@ -36,11 +36,11 @@ class Lobby {
 
   bool takes_more() const;
   void accept_new();
-  bool hear(Guest& guest) const;  // false: it is of no use
+  bool read_hello(Pending& from) const;  // false: the connection is of no use
 
   Socket listener_;
   const double hello_seconds_;
-  std::list<Guest> guests_;
+  std::list<Pending> pending_;
   Deadline paused_until_{};
 };
 
