@@ -3,6 +3,8 @@
 
 #include <cublasLt.h>
 
+#include <cstdint>
+
 #include "device/cuda_library.h"
 
 namespace {

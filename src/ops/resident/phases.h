@@ -31,6 +31,11 @@ struct Attention {
   std::uint32_t* result_words = nullptr;  // of out, if the next phase takes it so
 };
 
+// Of a channel, what a split found: sum, maximum, total, phase. Read and written whole.
+struct Partial {
+  std::uint32_t words[4];
+};
+
 // The same for all attention of a launch: its heads, where rows stand, by what their heads turn,
 // and how keys are divided.
 struct Places {
@@ -44,7 +49,7 @@ struct Places {
   float magnitude = 1;
   bool interleaved = false;
   int splits = 1;
-  void* partials = nullptr;  // uint4 [rows, heads, splits, head_dim]: sum, maximum, total, phase
+  void* partials = nullptr;  // Partial [rows, heads, splits, head_dim]
 
   bool operator==(const Places&) const = default;
 };

@@ -336,8 +336,8 @@ void ResidentSteps::divide_keys(resident::Places& places) {
   const std::int64_t most = (places.capacity + resident::kFewestKeys - 1) / resident::kFewestKeys;
   places.splits = static_cast<int>(
       std::clamp<std::int64_t>(resident::num_blocks(stream_.device()) / units, 1, most));
-  const std::int64_t bytes =
-      units * places.splits * places.head_dim * static_cast<std::int64_t>(sizeof(uint4));
+  const std::int64_t bytes = units * places.splits * places.head_dim *
+                             static_cast<std::int64_t>(sizeof(resident::Partial));
   if (!partials_ || partials_.numel() < bytes) {
     partials_ = Tensor::zeros(copies_, DType::uint8, {bytes});
     copies_.synchronize();
