@@ -70,6 +70,7 @@ void multiply(Stream& stream, const Tensor& x, const Parameter& weight, const Pa
                         .b = weight.value,
                         .d = logits,
                         .transpose_b = true,
+                        .b_lasts = true,
                         .bias = bias != nullptr ? ConstView(bias->value) : ConstView()});
 }
 

@@ -253,7 +253,10 @@ Value linear(Context& context, const LinearInput& input, Parameter& weight, Para
   }
   const Tensor w = weight_in_use(context.stream, weight, options.weight, fp8 != nullptr);
   Matmul product = fp8 ? fp8->forward(context.stream, {a, input.activation, {}})
-                       : Matmul{.a = a, .b = w, .transpose_b = true};
+                       : Matmul{.a = a,
+                                .b = w,
+                                .transpose_b = true,
+                                .b_lasts = codes == nullptr && !options.weight};
   product.d = y.data;
   product.m = sizes.rows;
   product.n = sizes.out;

@@ -3,8 +3,10 @@
 // way at once. More columns for a warp would take registers that further blocks need more. Sums
 // have a fixed order.
 //
-// Where kernels overlap, the first packs of b are asked for before the kernel that makes a ends.
+// Where kernels overlap, the first packs of a lasting b are asked for before the kernel that makes
+// a ends.
 #include "device/launch_cuda.cuh"
+#include "ops/activation/activated.cuh"
 #include "ops/common/dispatch_cuda.cuh"
 #include "ops/matmul/few_rows.h"
 
@@ -20,26 +22,9 @@ struct Problem {
   std::int64_t n, k;
   int rows;   // at most kRows
   int parts;  // warps that share rows of b
+  bool b_lasts;
   Activation activation;
 };
-
-// Once for each result: the choice costs nothing beside the sum.
-__device__ float activated(Activation activation, float x) {
-  switch (activation) {
-    case Activation::gelu_tanh:
-      return activate<Activation::gelu_tanh>(x);
-    case Activation::gelu_erf:
-      return activate<Activation::gelu_erf>(x);
-    case Activation::silu:
-      return activate<Activation::silu>(x);
-    case Activation::relu:
-      return activate<Activation::relu>(x);
-    case Activation::squared_relu:
-      return activate<Activation::squared_relu>(x);
-    default:
-      return x;
-  }
-}
 
 template <class T>
 using Packs = Pack<T, kPackSize<T>>[kDepth];
@@ -95,6 +80,9 @@ __global__ void __launch_bounds__(kThreads) product(const __grid_constant__ Prob
   float sums[kRows] = {};
   Packs<T> packs;
   int first = part * share + lane;
+  if (!p.b_lasts) {
+    wait_for_kernels_before();
+  }
   load(b, first, end, packs);
   wait_for_kernels_before();
   while (first < end) {
@@ -156,6 +144,7 @@ bool multiply_few_rows(Stream& stream, const Matmul& k, const MatmulSizes& sizes
             .k = sizes.k,
             .rows = static_cast<int>(sizes.m),
             .parts = 1,
+            .b_lasts = k.b_lasts,
             .activation = k.activation};
   while (p.parts < kWarps && packs > p.parts * kDepth * kWarpSize) {
     p.parts *= 2;

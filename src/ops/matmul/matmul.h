@@ -32,6 +32,9 @@ struct Matmul {
   // An extent comes from the data and will be another next time: on the CPU the fixed rule plans
   // this product, and nothing is kept of it.
   bool ragged = false;
+  // b is a weight, which no kernel of this stream writes: it may be read before the kernels before
+  // this one have ended (overlap.h).
+  bool b_lasts = false;
   Fp8Code a_code, b_code;
   bool fast_sums = false;  // of 8 bits: sums may be less exact than fp32 where that is faster
 

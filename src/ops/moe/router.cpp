@@ -11,8 +11,10 @@ Value router_logits(Context& context, const Value& x, Parameter& weight) {
   check(shape.rank() == 2 && shape[1] == x.shape().back() && weight.value.dtype() == x.dtype(),
         "router: ", weight.name, shape, " cannot be applied to x ", x.shape());
   Value logits = context.output(accumulation_dtype(x.dtype()), {x.shape().rows(), shape[0]});
-  launch(context.stream,
-         Matmul{.a = x.data, .b = weight.value, .d = logits.data, .transpose_b = true});
+  launch(
+      context.stream,
+      Matmul{
+          .a = x.data, .b = weight.value, .d = logits.data, .transpose_b = true, .b_lasts = true});
   if (context.tape == nullptr) {
     return logits;
   }
