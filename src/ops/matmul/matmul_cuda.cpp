@@ -3,6 +3,7 @@
 #include "ops/matmul/epilogue_cuda.h"
 #include "ops/matmul/few_rows.h"
 #include "ops/matmul/matmul.h"
+#include "ops/matmul/some_rows.h"
 
 namespace bloomery {
 namespace {
@@ -60,7 +61,7 @@ void multiply_in_steps(Stream& stream, const Matmul& k, const MatmulSizes& sizes
 
 void run(OnCuda, Stream& stream, const Matmul& k) {
   const MatmulSizes sizes = checked_sizes(k);
-  if (!k.a_code && multiply_few_rows(stream, k, sizes)) {
+  if (!k.a_code && (multiply_few_rows(stream, k, sizes) || multiply_some_rows(stream, k, sizes))) {
     return;
   }
   const bool fused = sizes.m * sizes.n * sizes.k > 0 && fuses(k, sizes) &&

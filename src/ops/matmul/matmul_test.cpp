@@ -229,6 +229,45 @@ TEST_P(MatmulTest, FewRowsWithBiasAndActivation) {
   }
 }
 
+// As steps of many sequences multiply: b in tiles of several heights, its k divided or not, the
+// last tile not whole.
+TEST_P(MatmulTest, SomeRowsWithBiasAndActivation) {
+  Bench bench(GetParam());
+  const OverlapLaunches overlap(bench.stream);
+  for (const std::int64_t m : {5, 17, 64}) {
+    for (const auto& [n, k] :
+         {std::pair{48, 72}, {144, 1104}, {1040, 520}, {80, 4480}, {17920, 8}, {65552, 8}}) {
+      for (const auto& [dtype, output] :
+           {std::pair{DType::bf16, DType::bf16}, std::pair{DType::bf16, DType::fp32},
+            std::pair{DType::fp16, DType::fp16}}) {
+        if (dtype == DType::fp16 && n * k > 1 << 18) {
+          continue;
+        }
+        SCOPED_TRACE(concat(m, "x", n, "x", k, " ", dtype, " to ", output));
+        const Problem problem{m, n, k, false, true, false, dtype, output};
+        const Tensor a = bench.upload(dtype, {m, k}, problem.a());
+        const Tensor b = bench.upload(dtype, {n, k}, problem.b());
+        const Numbers offsets = random_numbers("bias", n);
+        const Tensor bias = bench.upload(dtype, {n}, offsets);
+        const Tensor y = Tensor::empty(bench.stream, output, {m, n});
+        launch(bench.stream, Matmul{.a = a,
+                                    .b = b,
+                                    .d = y,
+                                    .transpose_b = true,
+                                    .b_lasts = m == 64,
+                                    .bias = bias,
+                                    .activation = m == 5 ? Activation::none : Activation::silu});
+        Numbers expected = problem.expected();
+        for (std::size_t i = 0; i < expected.size(); ++i) {
+          expected[i] += offsets[i % static_cast<std::size_t>(n)];
+          expected[i] = m == 5 ? expected[i] : activate<Activation::silu>(expected[i]);
+        }
+        expect_close(bench.download(y), expected, 1.5 * tolerance(output));
+      }
+    }
+  }
+}
+
 TEST_P(MatmulTest, TheActivatedValueBesideADerivative) {
   Bench bench(GetParam());
   for (const auto& [m, n] : {std::pair{0, 8}, std::pair{5, 9}, std::pair{300, 1032}}) {
