@@ -4,6 +4,7 @@
 // where its kernel can.
 #include "device/cuda_check.h"
 #include "ops/cache/cached_attention.h"
+#include "ops/cache/group_attention.h"
 #include "ops/cache/step_attention.h"
 #include "ops/common/dispatch_cuda.cuh"
 
@@ -190,7 +191,7 @@ void run(OnCuda, Stream& stream, const CachedAttention& k) {
         kMaxHeadDim, " that CUDA kernels take");
   check(tokens <= INT32_MAX && p.num_heads() <= 65535, "cached_attention: ", tokens, " tokens and ",
         p.num_heads(), " heads are too many for one launch");
-  if (tokens == 0 || attend_step(stream, k)) {
+  if (tokens == 0 || attend_groups(stream, k) || attend_step(stream, k)) {
     return;
   }
   run(OnCuda{}, stream, AppendToCache{.problem = p, .qkv = k.qkv, .cache = k.cache});
