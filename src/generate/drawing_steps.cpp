@@ -1,6 +1,7 @@
 // What the steps of DrawnTokens do on the device.
 #include "generate/drawn_tokens.h"
 #include "ops/quantized/quantized_weights.h"
+#include "ops/resident/paired.h"
 #include "ops/resident/resident.h"
 
 namespace bloomery {
@@ -13,10 +14,16 @@ DrawnTokens::Work& DrawnTokens::work() {
     // Codes of half a byte have kernels of their own.
     const auto* const quantized = stream().device().service<QuantizedWeightsInUse>().weights;
     const bool halves = quantized != nullptr && quantized->format() == QuantizedFormat::nf4;
-    if (fresh && own_stream_ && stream().on_cuda() && !halves && !decoder_.is_divided() &&
-        ResidentSteps::possible(stream().device(), dtype, shape_.rows)) {
-      work.together = [steps = std::make_shared<ResidentSteps>(stream(), dtype, shape_.rows)](
-                          const std::function<void()>& step) { steps->run(step); };
+    if (!fresh || !own_stream_ || !stream().on_cuda() || decoder_.is_divided()) {
+      return work;
+    }
+    const auto run_by = [&](auto steps) {
+      work.together = [steps](const std::function<void()>& step) { steps->run(step); };
+    };
+    if (!halves && ResidentSteps::possible(stream().device(), dtype, shape_.rows)) {
+      run_by(std::make_shared<ResidentSteps>(stream(), dtype, shape_.rows));
+    } else {
+      run_by(std::make_shared<PairedKernels>(stream()));
     }
   }
   return work;

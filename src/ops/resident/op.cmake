@@ -1,8 +1,8 @@
 set(resident_tests)
 if(WITH_CUDA)
-  set(resident_tests resident_test.cpp)
+  set(resident_tests paired_test.cpp resident_test.cpp)
 endif()
 add_op(
   resident
-  CUDA resident.cpp resident_cuda.cu
+  CUDA paired.cpp resident.cpp resident_cuda.cu
   TESTS ${resident_tests})
