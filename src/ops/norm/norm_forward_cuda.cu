@@ -6,6 +6,8 @@ namespace {
 
 constexpr int kRowsPerBlock = 4;  // where a warp holds a row
 constexpr int kThreads = 256;     // of a block that goes by element
+// With so few rows time is the path through one of them: as many threads share it as can.
+constexpr std::int64_t kFewRows = 512;
 
 template <class Stored, class Branch>
 struct Arguments {
@@ -116,6 +118,11 @@ __global__ void __launch_bounds__(kWholeBlock ? kMaxThreadsPerRow : kRowsPerBloc
     norm_forward(Arguments<Stored, Branch> a) {
   using Team = RowTeam<kWholeBlock>;
   let_next_kernel_start();
+  if constexpr (kOctets == 1 && kWholeBlock) {
+    if (Team::column(0) < a.columns) {
+      fetch_ahead(a.gain + Team::column(0));
+    }
+  }
   wait_for_kernels_before();
   const std::int64_t row = std::int64_t{blockIdx.x} * Team::rows_per_block() + Team::row_of_block();
   if (row >= a.rows) {
@@ -193,6 +200,9 @@ void launch_forward(Stream& stream, const Arguments<Stored, Branch>& a) {
   if (!fits_octets(a.columns, a.stream, a.pending, a.gain, a.bias, a.out, a.y) ||
       a.columns > kBlockColumns) {
     norm_forward_by_element<<<num_blocks(a.rows, 1), kThreads, 0, cuda_stream(stream)>>>(a);
+  } else if (a.rows <= kFewRows && a.columns <= kColumnsPerOctet * kMaxWarpsPerRow) {
+    launch_kernel(stream, norm_forward<1, true, Stored, Branch>, dim3(num_blocks(a.rows, 1)),
+                  threads_per_row(a.columns, 1), a);
   } else if (a.columns > kWarpColumns) {
     launch_kernel(stream, norm_forward<kMaxOctets, true, Stored, Branch>,
                   dim3(num_blocks(a.rows, 1)), threads_per_row(a.columns, kMaxOctets), a);
