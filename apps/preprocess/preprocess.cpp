@@ -43,8 +43,8 @@ int preprocess_command(const Arguments& arguments, std::ostream& out) {
 
   if (!options.overwrite) {
     for (const std::string& key : options.json_keys) {
-      refuse_to_overwrite(
-          {corpus_prefix(options, key) + ".bin", corpus_prefix(options, key) + ".idx"});
+      // A .bin without its .idx is no corpus: a run was killed between their two names.
+      refuse_to_overwrite({corpus_prefix(options, key) + ".idx"});
     }
   }
   const auto start = std::chrono::steady_clock::now();

@@ -55,6 +55,13 @@ TEST_F(PreprocessCommand, EveryNameOfIt) {
   }
 }
 
+TEST_F(PreprocessCommand, WhatWasKilledBetweenTheTwoNamesEnds) {
+  EXPECT_EQ(run("preprocess"), kFinished) << errors_;
+  std::filesystem::remove(folder_ / "out_text_document.idx");
+  EXPECT_EQ(run("preprocess"), kFinished) << errors_;
+  EXPECT_EQ(IndexedCorpus(folder_ / "out_text_document").num_documents(), 2);
+}
+
 TEST_F(PreprocessCommand, AnExistingCorpusStaysUnlessAskedFor) {
   EXPECT_EQ(run("preprocess"), kFinished) << errors_;
   std::ofstream(folder_ / "in.jsonl") << "{\"text\":\"7\"}\n";
