@@ -105,8 +105,8 @@ CheckpointReader open_as_others(const std::filesystem::path& path, const Patienc
                                 const OpenBytes& open) {
   std::optional<CheckpointReader> reader;
   retry(patience, [&] {
+    const std::vector<CheckpointEntry> entries = checkpoints_at(path);
     try {
-      const std::vector<CheckpointEntry> entries = checkpoints_at(path);
       reader.emplace(entries.empty() ? open_foreign(path, open)
                                      : open_checkpoint(entries.back(), open));
     } catch (const Error& error) {
@@ -115,6 +115,8 @@ CheckpointReader open_as_others(const std::filesystem::path& path, const Patienc
                                      " as the first one does: --load must be on storage that all "
                                      "ranks share (",
                                      error.what(), ")"));
+    } catch (const std::system_error& error) {
+      throw std::runtime_error(storage_failure(error.what()));
     }
   });
   return std::move(*reader);

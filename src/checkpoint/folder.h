@@ -50,9 +50,10 @@ std::optional<CheckpointReader> find_newest(const std::filesystem::path& path, T
                                             const Folders& damaged = {});
 
 // The checkpoint that another rank has opened at `path`, opened by this one. What is absent or
-// damaged here is then an error of the storage, which this machine sees late or not at all.
+// damaged here is then an error of the storage, which this machine sees late or not at all: it is
+// waited for with this patience, which `open` has for its own.
 CheckpointReader open_as_others(const std::filesystem::path& path, const Patience& patience = {},
-                                const OpenBytes& open = open_stored_file);
+                                const OpenBytes& open = open_input_file);
 
 // What to say of an error of the storage.
 std::string storage_failure(const std::string& error);

@@ -26,7 +26,7 @@ TEST(Save, ASlowDiskIsNoFailure) {
               SaveGroup group = save_group(world->host());
               const auto quick = group.gather_at_first;
               group.gather_at_first = [&](std::string mine) {
-                usleep(rank == 1 ? 400'000 : 0);
+                usleep(rank == 1 ? 1'300'000 : 0);
                 return quick(std::move(mine));
               };
               CheckpointWriter writer(folder.path(), group, {.asynchronous = true});
@@ -37,7 +37,7 @@ TEST(Save, ASlowDiskIsNoFailure) {
               const auto outcome = writer.poll();
               EXPECT_TRUE(outcome && outcome->committed);
             },
-            {.timeout_seconds = 0.2});
+            {.timeout_seconds = 1});
   EXPECT_TRUE(holds_step(CheckpointReader(folder.path() / "step-1"), 1));
 }
 

@@ -154,6 +154,11 @@ TEST_F(StorageTest, OtherRanksSeeWhatTheFirstSees) {
   });
   EXPECT_TRUE(holds_step(open_as_others(step, {.tries = 12, .first_pause = 1ms}), 2));
   late.join();
+  // Its reads are patient like those of the first rank, and what lasts is not waited for twice.
+  Storage passing(ESTALE, 2), lasting(ESTALE, 1'000'000);
+  EXPECT_TRUE(holds_step(open_as_others(step, kBrief, patiently(passing.open(), kBrief)), 2));
+  EXPECT_THROW(open_as_others(step, kBrief, patiently(lasting.open(), kBrief)), std::runtime_error);
+  EXPECT_EQ(lasting.asked(), kBrief.tries);
   std::filesystem::remove(step / "rank-0.safetensors");
   EXPECT_THROW(open_as_others(step, kBrief), std::system_error);
 }
