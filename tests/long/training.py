@@ -161,9 +161,10 @@ def expect_whole_run(program, save, whole):
 
 
 def is_moment(names, moment):
-    """By the names in the folder: what is being written comes after the newest step, what is being removed before it."""
+    """By the names in the folder: what is being written comes after the newest step, what is being removed before it.
+    Step 0 is what a run writes at its start to find out whether it can save."""
     newest = max((int(name[5:]) for name in names if re.fullmatch(r"step-\d+", name)), default=-1)
-    unfinished = [int(found[1]) for name in names if (found := re.match(r"step-(\d+)\.tmp-", name))]
+    unfinished = [int(found[1]) for name in names if (found := re.match(r"step-([1-9]\d*)\.tmp-", name))]
     return {"training": "metrics.jsonl" in names,
             "saving": any(step > newest for step in unfinished),
             "pruning": any(step < newest for step in unfinished)}[moment]
