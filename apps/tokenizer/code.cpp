@@ -8,6 +8,7 @@
 #include "apps/tokenizer/answer_lines.h"
 #include "apps/tokenizer/tokenizer.h"
 #include "base/error.h"
+#include "base/json_scan.h"
 #include "base/thread_pool.h"
 #include "data/input/json_line.h"
 #include "tokenizer/load.h"
@@ -59,6 +60,7 @@ bool read_code_options(const Arguments& arguments, bool encode, CodeOptions& opt
 }
 
 nlohmann::json parse_line(std::string_view line) {
+  check_json_depth(line);
   try {
     return nlohmann::json::parse(line);
   } catch (const nlohmann::json::parse_error& error) {

@@ -2,6 +2,8 @@
 
 #include <bit>
 
+#include "base/error.h"
+
 namespace bloomery {
 namespace {
 
@@ -81,6 +83,23 @@ std::size_t end_of_plain(std::string_view text, std::size_t at) {
     ++at;
   }
   return at;
+}
+
+void check_json_depth(std::string_view json, int most) {
+  int depth = 0;
+  for (std::size_t at = 0; at < json.size(); ++at) {
+    const char byte = json[at];
+    if (byte == '"') {
+      for (++at; at < json.size() && json[at] != '"'; ++at) {
+        at += json[at] == '\\' ? 1 : 0;
+      }
+    } else if (byte == '[' || byte == '{') {
+      check(++depth <= most, "the JSON is nested more than ", most, " levels deep at byte ", at,
+            ": so many lists and objects in each other are not read");
+    } else if (byte == ']' || byte == '}') {
+      --depth;
+    }
+  }
 }
 
 JsonEscape read_escape(std::string_view text, std::size_t at) {

@@ -12,6 +12,14 @@ namespace bloomery {
 // what ends a run of plain characters in a JSON string; text.size() without one.
 std::size_t end_of_plain(std::string_view text, std::size_t at);
 
+// How many lists and objects of a JSON text may lie in each other: a value takes stack for each
+// level when it is copied, written or freed.
+inline constexpr int kMaxJsonTreeDepth = 32;
+
+// An Error for a text of more levels than that, said in time linear in the text; whether it is JSON
+// at all is left to who parses it.
+void check_json_depth(std::string_view json, int most = kMaxJsonTreeDepth);
+
 // The escape at text[at], a backslash.
 struct JsonEscape {
   char32_t code = 0;

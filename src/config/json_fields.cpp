@@ -3,16 +3,16 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/json_scan.h"
+
 namespace bloomery {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kMaxDepth = 32;  // a value takes stack for each level when it is freed
-
 std::shared_ptr<const Json> parse(std::string_view text, const std::string& place) {
   const auto watch = [&place](int depth, Json::parse_event_t, Json&) {
-    check(depth <= kMaxDepth, place, ": nested more than ", kMaxDepth, " deep");
+    check(depth <= kMaxJsonTreeDepth, place, ": nested more than ", kMaxJsonTreeDepth, " deep");
     return true;
   };
   try {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/json_scan.h"
 #include "config/nearest.h"
 #include "config/option_table.h"
 
@@ -81,6 +82,7 @@ struct JsonReader {
       return true;
     };
     try {
+      check_json_depth(text);
       Json parsed = Json::parse(text, watch, true, /*ignore_comments=*/true);
       if (parsed.is_object()) {
         return parsed;
@@ -88,6 +90,8 @@ struct JsonReader {
       problem(concat(source, " must be a JSON object, {\"option\": value, ...}"));
     } catch (const Json::exception& error) {
       problem(concat(source, " is not valid JSON: ", error.what()));
+    } catch (const Error& error) {
+      problem(concat(source, ": ", error.what()));
     }
     return nullptr;
   }

@@ -6,6 +6,7 @@
 #include <streambuf>
 
 #include "base/error.h"
+#include "base/json_scan.h"
 #include "data/input/byte_source.h"
 
 namespace bloomery {
@@ -80,6 +81,8 @@ std::int64_t read_natural_questions(const std::string& path,
   stream.exceptions(std::ios::badbit);  // what the source throws is not swallowed
   std::int64_t number = 0, left_out = 0;
   const auto hear = [&](int depth, Event event, Json& value) {
+    check(depth <= kMaxJsonTreeDepth, path, ": nested more than ", kMaxJsonTreeDepth,
+          " levels deep");
     check(depth > 0 || event == Event::array_start || event == Event::array_end, path,
           ": is no JSON list of records with 'question' and 'positive_ctxs', as DPR's are");
     const bool ends =

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_scan.h"
 #include "data/input/byte_source.h"
 #include "data/input/python_text.h"
 #include "data/tasks/task_text.h"
@@ -61,6 +62,7 @@ RaceQuestion question_of(const std::string& question, const Json& options,
 
 RacePassage passage_of(std::string_view line, const std::string& place) {
   check(valid_utf8_prefix(line) == line.size(), place, ": is no valid UTF-8");
+  check_json_depth(line);
   const Json record = Json::parse(line, nullptr, false);
   check(record.is_object(), place, ": is no JSON object");
   check(record.contains("article"), place, ": there is no 'article'");
