@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "tokenizer/word_mark.h"
+
 namespace bloomery {
 
 inline std::string byte_piece(int byte) {
@@ -31,6 +33,19 @@ inline std::optional<unsigned char> byte_of_piece(std::string_view piece) {
     }
   }
   return static_cast<unsigned char>(byte);
+}
+
+// What a piece of such a vocabulary stands for inside of a text: its byte, or itself with spaces
+// for the marks of words.
+inline std::string surface_of_piece(std::string_view piece) {
+  if (const auto byte = byte_of_piece(piece)) return {static_cast<char>(*byte)};
+  std::string text;
+  for (std::size_t at = 0; at < piece.size();) {
+    const bool mark = has_word_mark(piece, at);
+    text += mark ? ' ' : piece[at];
+    at += mark ? kWordMark.size() : 1;
+  }
+  return text;
 }
 
 }  // namespace bloomery

@@ -127,4 +127,11 @@ std::shared_ptr<const Tokenizer> load_tokenizer(const TokenizerOptions& options)
   return load_type(options);
 }
 
+EncodeOptions text_encoding(const TokenizerOptions& options) {
+  const std::string& type = options.type;
+  return {.add_special_tokens = type.empty() || type == "HFTokenizer" || type == "Llama2Tokenizer",
+          .parse_special = type != "GPT2BPETokenizer",
+          .is_prompt = true};
+}
+
 }  // namespace bloomery

@@ -32,4 +32,10 @@ bool names_tokenizer(const TokenizerOptions& options);
 
 std::shared_ptr<const Tokenizer> load_tokenizer(const TokenizerOptions& options);
 
+// How a text that a model continues or rates becomes tokens, whatever the command. Of a path as by
+// transformers: the tokenizer's own tokens around the text, special tokens that it spells. Of
+// Megatron's types as there: HFTokenizer and Llama2Tokenizer alone add tokens, GPT-2's takes
+// special tokens in a text for text.
+EncodeOptions text_encoding(const TokenizerOptions& options);
+
 }  // namespace bloomery

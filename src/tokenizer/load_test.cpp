@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "base/error.h"
 #include "config/option_table.h"
 #include "harness/shared_data.h"
@@ -149,6 +151,29 @@ TEST(LoadTokenizer, OlderSpellingsOfOptions) {
   EXPECT_EQ(options.merge_file, "m");
   EXPECT_EQ(options.type, "GPT2BPETokenizer");
   EXPECT_EQ(options.pattern, "gpt2");
+}
+
+TEST(TextEncoding, IsThatOfTransformersOrMegatron) {
+  const auto encoding = [](const char* type) { return text_encoding({.type = type}); };
+  EXPECT_TRUE(encoding("").add_special_tokens);
+  EXPECT_TRUE(encoding("").parse_special);
+  EXPECT_TRUE(encoding("Llama2Tokenizer").add_special_tokens);
+  EXPECT_TRUE(encoding("HFTokenizer").add_special_tokens);
+  EXPECT_FALSE(encoding("GPTSentencePieceTokenizer").add_special_tokens);
+  EXPECT_FALSE(encoding("GPT2BPETokenizer").add_special_tokens);
+  EXPECT_FALSE(encoding("GPT2BPETokenizer").parse_special);
+}
+
+TEST(TextEncoding, APromptIsNotEnded) {
+  const std::string path =
+      std::string(std::getenv("BLOOMERY_ROOT")) + "/tests/golden/tokenizers/t5/spiece.model";
+  const auto tokenizer = load_tokenizer({.path = path});
+  std::vector<TokenId> whole, prompt;
+  tokenizer->make_encoder({.add_special_tokens = true})->encode("the boat", whole);
+  tokenizer->make_encoder(text_encoding({.path = path}))->encode("the boat", prompt);
+  EXPECT_EQ(whole.back(), *tokenizer->special().eos);
+  whole.pop_back();
+  EXPECT_EQ(prompt, whole);
 }
 
 }  // namespace

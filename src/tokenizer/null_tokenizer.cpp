@@ -42,6 +42,8 @@ class NullTokenizer : public Tokenizer {
     return id;
   }
 
+  std::string surface(TokenId id) const override { return piece(id); }
+  bool is_special(TokenId id) const override { return id == end_; }
   const SpecialTokens& special() const override { return special_; }
 
  private:

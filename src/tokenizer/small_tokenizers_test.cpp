@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "base/temporary_folder.h"
 #include "harness/token_vectors.h"
 #include "tokenizer/load.h"
 
@@ -25,7 +26,10 @@ std::shared_ptr<const Tokenizer> load(const std::string& kind) {
     options.path = folder / "ranks.tiktoken";
     options.pattern = "cl100k";
   } else {
-    options.path = kind == "bert" ? folder / "vocab.txt" : folder;
+    options.path = kind == "bert"     ? folder / "vocab.txt"
+                   : kind == "llama2" ? folder / "tokenizer.model"
+                   : kind == "t5"     ? folder / "spiece.model"
+                                      : folder;
   }
   return load_tokenizer(options);
 }
@@ -44,13 +48,46 @@ TEST_P(SmallTokenizers, GiveTheIdsOfTheirOwnPrograms) {
     EXPECT_EQ(tokenizer->decode(ids), row[3].get<std::string>()) << text;
     ++texts;
   }
-  EXPECT_EQ(texts, 61);
+  EXPECT_EQ(texts, 62);
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, SmallTokenizers,
                          testing::Values("gpt2", "llama3", "llama2", "mistral", "t5", "bert",
                                          "tiktoken"),
                          [](const auto& info) { return info.param; });
+
+// A folder with a SentencePiece model, its tokenizer_config.json as given.
+Ids of_folder(const std::string& config, const std::string& text,
+              const EncodeOptions& options = {.add_special_tokens = true}) {
+  const TemporaryFolder folder;
+  const std::filesystem::path root = std::getenv("BLOOMERY_ROOT");
+  std::filesystem::copy(root / "tests/golden/tokenizers/llama2/tokenizer.model",
+                        folder.path() / "tokenizer.model");
+  if (!config.empty()) folder.file("tokenizer_config.json", config);
+  return encoded(*load_tokenizer({.path = folder.path()}), text, options);
+}
+
+// What LlamaTokenizer of transformers 5.23 makes of them.
+TEST(SentencePieceFolder, TakesTheTokensOfItsConfigurationAsTransformersDoes) {
+  const std::string text = "a <s>a</s>b";
+  const std::string names = R"("bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>")";
+  EXPECT_EQ(of_folder("{" + names + R"(, "add_bos_token": true, "legacy": false})", text),
+            (Ids{1, 260, 517, 1, 519, 2, 531}));
+  EXPECT_EQ(of_folder("{" + names + R"(, "add_bos_token": true, "legacy": true})", text),
+            (Ids{1, 260, 517, 1, 260, 2, 267}));
+  EXPECT_EQ(of_folder("{" + names + R"(, "add_bos_token": false, "add_eos_token": true})", text),
+            (Ids{260, 517, 1, 519, 2, 531, 2}));
+  EXPECT_EQ(of_folder(R"({"add_bos_token": true, "eos_token": "<|end|>",
+                          "additional_special_tokens": ["<|start|>"]})",
+                      "<|start|>a<|end|>a"),
+            (Ids{1, 701, 519, 700, 519}));
+}
+
+TEST(SentencePieceFolder, AModelAloneIsRecognisedInWhatATemplateWrites) {
+  const auto tokenizer = load("llama2");
+  EXPECT_EQ(encoded(*tokenizer, "<s>", {.parse_control = true}), (Ids{1}));
+  EXPECT_NE(encoded(*tokenizer, "<s>"), (Ids{1})) << "for SentencePiece it is text";
+}
 
 }  // namespace
 }  // namespace bloomery

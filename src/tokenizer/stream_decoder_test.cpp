@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "harness/shared_data.h"
+#include "tokenizer/byte_piece.h"
 #include "tokenizer/hf/hf_tokenizer.h"
 #include "tokenizer/utf8.h"
 
@@ -79,6 +80,50 @@ TEST(StreamDecoder, ACharacterWaitsForItsLastByte) {
   EXPECT_EQ(stream.push(*tokenizer->find("\u0120x")), " x");
   EXPECT_EQ(stream.push(*tokenizer->find("\u00C3")), "");
   EXPECT_EQ(stream.finish(), "\uFFFD");
+}
+
+// <0xF0> <0x9F> <0x98> <0x80> and its like, as Llama-2 has them.
+std::shared_ptr<const Tokenizer> byte_fallback() {
+  json vocab = {{"like", 0}, {"\u2581I", 1}, {"\u2581", 2}};
+  for (int byte = 0; byte < 256; ++byte) vocab[byte_piece(byte)] = byte + 3;
+  const json config = {
+      {"decoder",
+       {{"type", "Sequence"},
+        {"decoders",
+         {{{"type", "Replace"}, {"pattern", {{"String", "\u2581"}}}, {"content", " "}},
+          {{"type", "ByteFallback"}},
+          {{"type", "Fuse"}}}}}},
+      {"model",
+       {{"type", "BPE"}, {"vocab", vocab}, {"merges", json::array()}, {"byte_fallback", true}}}};
+  return read_hf_tokenizer(config.dump(), "test");
+}
+
+// What is said behind the prompt.
+std::string said(const Tokenizer& tokenizer, const std::vector<TokenId>& prompt,
+                 const std::vector<TokenId>& ids) {
+  StreamDecoder stream(tokenizer, prompt);
+  std::string text;
+  for (const TokenId id : ids) text += stream.push(id);
+  return text + stream.finish();
+}
+
+TEST(StreamDecoder, ThePromptIsNotSaidAgain) {
+  const auto tokenizer = byte_fallback();
+  const TokenId a = 0xF0 + 3, b = 0x9F + 3, c = 0x99 + 3, d = 0x82 + 3;  // U+1F642
+  const std::vector<TokenId> prompt = {1, 0, 2, a, b, c, d};
+  EXPECT_EQ(said(*tokenizer, prompt, {a, b, c, d, 2, 0}), "\U0001F642 like");
+  EXPECT_EQ(said(*tokenizer, prompt, {a}), "\uFFFD") << "and not the prompt's bytes, too";
+  EXPECT_EQ(said(*tokenizer, prompt, {a, 2, 0}), "\uFFFD like");
+  EXPECT_EQ(said(*tokenizer, {1, a, b}, {c, d, 0}), "\U0001F642like")
+      << "a prompt that ends inside of a character, which belongs to what follows";
+}
+
+TEST(StreamDecoder, ALongPromptDoesNotHoldAnAnswerBack) {
+  const auto tokenizer = byte_fallback();
+  const std::vector<TokenId> prompt(1000, 0);
+  StreamDecoder stream(*tokenizer, prompt);
+  for (const TokenId id : {0xF0 + 3, 0x9F + 3, 0x99 + 3, 0x82 + 3}) EXPECT_EQ(stream.push(id), "");
+  EXPECT_EQ(stream.push(0), "\U0001F642like");
 }
 
 // 100,000 bytes that begin a character and never end one.

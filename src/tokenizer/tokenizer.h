@@ -19,6 +19,11 @@ struct EncodeOptions {
   bool add_special_tokens = false;
   // Special tokens written in the text become their ids; otherwise they are plain text.
   bool parse_special = true;
+  // So do the control pieces of a SentencePiece model, which SentencePiece itself takes for text.
+  bool parse_control = false;
+  // A model continues the text: the end that every text of a unigram SentencePiece model gets is
+  // left out.
+  bool is_prompt = false;
 };
 
 class Encoder {
@@ -49,6 +54,11 @@ class Tokenizer {
   // A token as the vocabulary file spells it; empty for an id that no token has.
   virtual std::string piece(TokenId id) const = 0;
   virtual std::optional<TokenId> find(std::string_view piece) const = 0;
+  // The bytes that a token stands for inside of a text, part of a character perhaps: a mark of
+  // words is a space, a special token what it is called. Empty for the unknown token.
+  virtual std::string surface(TokenId id) const = 0;
+  // Whether it is a token for the model and no text, which `skip_special_tokens` leaves out.
+  virtual bool is_special(TokenId id) const = 0;
   virtual const SpecialTokens& special() const = 0;
 };
 

@@ -165,7 +165,7 @@ def t5():
             sentence_iterator=corpus(), model_writer=model, vocab_size=600, model_type="unigram",
             hard_vocab_limit=False, normalization_rule_tsv="rules.tsv", pad_id=0, eos_id=1,
             unk_id=2, bos_id=-1, minloglevel=2, num_threads=1)
-    return sentence_piece(write("t5/spiece.model", model.getvalue()), [], [])
+    return sentence_piece(write("t5/spiece.model", model.getvalue()), [], [1])
 
 
 def bert():
@@ -180,7 +180,7 @@ def bert():
     tokenizer = Tokenizer(models.WordPiece.from_file(str(FOLDER / "bert/vocab.txt"), unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.decoder = decoders.WordPiece(cleanup=False)
+    tokenizer.decoder = decoders.WordPiece()
     tokenizer.add_special_tokens([AddedToken(t, special=True) for t in special])
     tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
     return hugging_face(tokenizer)

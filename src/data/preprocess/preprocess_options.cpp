@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "config/option_table.h"
 #include "data/preprocess/preprocess.h"
+#include "tokenizer/load.h"
 
 namespace bloomery {
 namespace {
@@ -73,9 +74,10 @@ std::string corpus_prefix(const PreprocessOptions& options, const std::string& k
 }
 
 EncodeOptions encode_options(const PreprocessOptions& options, const std::string& tokenizer_type) {
-  const bool adds_its_own = tokenizer_type == "HFTokenizer" || tokenizer_type == "Llama2Tokenizer";
-  return {.add_special_tokens = options.add_special_tokens || adds_its_own,
-          .parse_special = !options.no_parse_special && tokenizer_type != "GPT2BPETokenizer"};
+  const bool by_type = !tokenizer_type.empty();  // as Megatron does; of a path, what is asked for
+  const EncodeOptions usual = text_encoding({.type = tokenizer_type});
+  return {.add_special_tokens = options.add_special_tokens || (by_type && usual.add_special_tokens),
+          .parse_special = !options.no_parse_special && usual.parse_special};
 }
 
 }  // namespace bloomery

@@ -49,6 +49,8 @@ class ByteTokenizer : public Tokenizer {
   std::int64_t vocab_size() const override { return size_; }
   std::string piece(TokenId) const override { return {}; }
   std::optional<TokenId> find(std::string_view) const override { return {}; }
+  std::string surface(TokenId) const override { return {}; }
+  bool is_special(TokenId) const override { return false; }
   const SpecialTokens& special() const override { return special_; }
 
  private:

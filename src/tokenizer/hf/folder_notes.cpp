@@ -6,13 +6,16 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_scan.h"
 
 namespace bloomery::hf {
 namespace {
 
 nlohmann::json read_object(const std::filesystem::path& path) {
   if (!std::filesystem::exists(path)) return nlohmann::json::object();
-  nlohmann::json root = nlohmann::json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
+  const std::string text = read_file(path);
+  check_json_depth(text);
+  nlohmann::json root = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   check(root.is_object(), path.string(), " is not a JSON object");
   return root;
 }

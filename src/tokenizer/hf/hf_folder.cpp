@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -28,6 +29,31 @@ std::string read_text(const fs::path& path) {
   return text;
 }
 
+// true, false, or absent.
+std::optional<bool> flag(const json& config, const char* name) {
+  const auto found = config.find(name);
+  return found != config.end() && found->is_boolean() ? std::optional(found->get<bool>())
+                                                      : std::nullopt;
+}
+
+// What add_bos_token and add_eos_token put around a text.
+json around_texts(const Notes& notes, const hf::ModelTables& tables) {
+  json around = {{"type", "TemplateProcessing"},
+                 {"single", json::array({{{"Sequence", {{"id", "A"}}}}})},
+                 {"special_tokens", json::object()}};
+  const auto add = [&](const char* wanted, const std::string& name, bool before) {
+    const auto found = std::ranges::find(tables.vocab, name, &hf::ModelTables::Token::piece);
+    if (!flag(notes.config, wanted).value_or(false) || found == tables.vocab.end()) return;
+    json& single = around["single"];
+    single.insert(before ? single.begin() : single.end(), {{"SpecialToken", {{"id", name}}}});
+    const auto place = static_cast<std::size_t>(found - tables.vocab.begin());
+    around["special_tokens"][name] = {{"ids", {hf::id_at(tables, place)}}};
+  };
+  add("add_bos_token", notes.names.bos, true);
+  add("add_eos_token", notes.names.eos, false);
+  return around;
+}
+
 // vocab.json and merges.txt, as of GPT-2 and RoBERTa.
 json read_byte_level(const fs::path& folder, Notes& notes, hf::ModelTables& tables) {
   hf::read_vocab_json(read_text(folder / "vocab.json"), "vocab.json", tables);
@@ -41,6 +67,7 @@ json read_byte_level(const fs::path& folder, Notes& notes, hf::ModelTables& tabl
   const bool prefix = notes.config.value("add_prefix_space", json(false)) == json(true);
   return {{"model", {{"type", "BPE"}}},
           {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", prefix}}},
+          {"post_processor", around_texts(notes, tables)},
           {"decoder", {{"type", "ByteLevel"}}}};
 }
 
@@ -79,13 +106,23 @@ std::shared_ptr<const Tokenizer> load_json(const fs::path& folder) {
   return make_hf_tokenizer(settings, tables, folder.string(), notes.names);
 }
 
+std::shared_ptr<const Tokenizer> load_model(const fs::path& folder, const fs::path& file) {
+  Notes notes;
+  SentencePieceNotes own{.names = hf::read_folder_notes(folder, notes.config, notes.added)};
+  for (const json& token : notes.added) own.added.push_back(token.at("content"));
+  own.add_bos = flag(notes.config, "add_bos_token");
+  own.add_eos = flag(notes.config, "add_eos_token");
+  own.legacy = flag(notes.config, "legacy").value_or(false);
+  return load_sentencepiece(file, own);
+}
+
 }  // namespace
 
 std::shared_ptr<const Tokenizer> load_hf_folder(const std::string& folder) {
   const fs::path root(folder);
   if (fs::exists(root / "tokenizer.json")) return load_json(root);
   for (const char* name : {"tokenizer.model", "spiece.model", "sentencepiece.bpe.model"}) {
-    if (fs::exists(root / name)) return load_sentencepiece(root / name, SentencePieceKind::plain);
+    if (fs::exists(root / name)) return load_model(root, root / name);
   }
   const bool is_byte_level = fs::exists(root / "vocab.json") && fs::exists(root / "merges.txt");
   if (is_byte_level || fs::exists(root / "vocab.txt")) return load_json(root);

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "tokenizer/byte_piece.h"
 #include "tokenizer/hf/bert_normalizer.h"
 #include "tokenizer/hf/json_fields.h"
 #include "tokenizer/hf/model_tables.h"
@@ -55,6 +56,25 @@ class HfTokenizer : public Tokenizer {
   std::optional<TokenId> find(std::string_view piece) const override {
     if (const hf::AddedToken* added = pipeline_.added->find(piece)) return added->id;
     return pipeline_.model->find(piece);
+  }
+
+  std::string surface(TokenId id) const override {
+    if (id == special_.unk) return {};
+    if (const hf::AddedToken* added = pipeline_.added->find(id)) return added->content;
+    const std::string piece = pipeline_.model->spelling(id).value_or("");
+    if (const ByteBpe* engine = pipeline_.engine()) {
+      const auto bytes = engine->tokens().piece(id);
+      return bytes ? std::string(*bytes) : hf::byte_level_bytes(piece);
+    }
+    if (pipeline_.decoder != nullptr && pipeline_.decoder->is_byte_level()) {
+      return hf::byte_level_bytes(piece);
+    }
+    return surface_of_piece(piece);
+  }
+
+  bool is_special(TokenId id) const override {
+    const hf::AddedToken* added = pipeline_.added->find(id);
+    return added != nullptr && added->special;
   }
 
   const SpecialTokens& special() const override { return special_; }

@@ -35,8 +35,7 @@ std::shared_ptr<const Tokenizer> make_hf_tokenizer(const nlohmann::json& setting
 
 // A folder of Hugging Face files: tokenizer.json first; else a SentencePiece model; else vocab.json
 // and merges.txt; else vocab.txt. Names and added tokens are those of tokenizer_config.json,
-// special_tokens_map.json and added_tokens.json, as far as a tokenizer.json does not have them; a
-// SentencePiece model has its own.
+// special_tokens_map.json and added_tokens.json, as far as a tokenizer.json does not have them.
 std::shared_ptr<const Tokenizer> load_hf_folder(const std::string& folder);
 
 }  // namespace bloomery

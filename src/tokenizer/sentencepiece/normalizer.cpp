@@ -93,7 +93,8 @@ void SentencePieceNormalizer::strip_end(std::string& result) const {
   }
 }
 
-void SentencePieceNormalizer::normalize(std::string_view text, std::string& result) const {
+void SentencePieceNormalizer::normalize(std::string_view text, std::string& result,
+                                        bool at_start) const {
   result.clear();
   std::size_t at = 0;
   while (remove_extra_ && at < text.size()) {
@@ -102,7 +103,7 @@ void SentencePieceNormalizer::normalize(std::string_view text, std::string& resu
     at += next.length;
   }
   if (at == text.size()) return;
-  if (dummy_prefix_) result += space_;
+  if (dummy_prefix_ && at_start) result += space_;
   bool after_space = remove_extra_;
   while (at < text.size()) {
     at = copy_plain(text, at, after_space, result);

@@ -21,8 +21,9 @@ class SentencePieceNormalizer {
   SentencePieceNormalizer(const SentencePieceNormalization& rules, bool whitespace_is_suffix,
                           ByteTrie verbatim, bool keep_spaces, std::string_view name);
 
-  // Replaces `result` by the normal form of `text`, which must be valid UTF-8.
-  void normalize(std::string_view text, std::string& result) const;
+  // Replaces `result` by the normal form of `text`, which must be valid UTF-8. Not `at_start`: the
+  // text goes on behind a special token, and gets no space in front.
+  void normalize(std::string_view text, std::string& result, bool at_start = true) const;
 
  private:
   struct Prefix {

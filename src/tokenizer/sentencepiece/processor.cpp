@@ -96,8 +96,9 @@ SentencePieceProcessor::SentencePieceProcessor(SentencePieceFile file, std::stri
   }
 }
 
-void SentencePieceProcessor::Session::encode(std::string_view text, std::vector<TokenId>& ids) {
-  processor_.normalizer_.normalize(text, normalized_);
+void SentencePieceProcessor::Session::encode(std::string_view text, std::vector<TokenId>& ids,
+                                             bool at_start) {
+  processor_.normalizer_.normalize(text, normalized_, at_start);
   const std::size_t before = ids.size();
   segmenter_->segment(normalized_, ids);
   if (processor_.file_.byte_fallback) return;

@@ -17,7 +17,8 @@ class SentencePieceProcessor {
    public:
     explicit Session(const SentencePieceProcessor& processor)
         : processor_(processor), segmenter_(processor.segmenter_->make_session()) {}
-    void encode(std::string_view text, std::vector<TokenId>& ids);
+    // Not `at_start`: without the space that goes before a text.
+    void encode(std::string_view text, std::vector<TokenId>& ids, bool at_start = true);
 
    private:
     const SentencePieceProcessor& processor_;

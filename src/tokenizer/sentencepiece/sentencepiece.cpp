@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "tokenizer/byte_piece.h"
 #include "tokenizer/sentencepiece/processor.h"
 #include "tokenizer/token_matcher.h"
 
@@ -16,16 +17,27 @@ class SentencePieceTokenizer : public Tokenizer {
  public:
   SentencePieceTokenizer(SentencePieceFile file, std::string_view name)
       : processor_(std::move(file), name) {
-    special_.bos = processor_.control(processor_.file().bos_piece);
-    special_.eos = processor_.control(processor_.file().eos_piece);
-    special_.pad = processor_.control(processor_.file().pad_piece);
+    const SentencePieceFile& model = processor_.file();
+    special_.bos = processor_.control(model.bos_piece);
+    special_.eos = processor_.control(model.eos_piece);
+    special_.pad = processor_.control(model.pad_piece);
     special_.unk = processor_.pieces().unknown();
     special_.eod = special_.eos;
+    add_eos_ = model.algorithm == SentencePieceAlgorithm::unigram ? Ends::documents : Ends::none;
+    for (TokenId id = 0; id < num_pieces(); ++id) {
+      const SentencePieceEntry& piece = processor_.pieces()[id];
+      if (piece.type == PieceType::control || piece.type == PieceType::unknown) {
+        with_control_.add(piece.text, marks_.size());
+        marks_.push_back({piece.text, id});
+      }
+    }
   }
 
   // Adds Megatron's tokens, in its order.
   void extend(std::int64_t extra_ids) {
     const SentencePieceFile& file = processor_.file();
+    is_megatron_ = true;
+    add_eos_ = Ends::all;
     special_.cls = add("<CLS>");
     special_.sep = add("<SEP>");
     special_.eod = add("<EOD>");
@@ -36,27 +48,61 @@ class SentencePieceTokenizer : public Tokenizer {
     for (std::int64_t i = 0; i < extra_ids; ++i) add(concat("<extra_id_", i, ">"));
   }
 
+  void take(const SentencePieceNotes& notes) {
+    for (const std::string& token : notes.added) add(token);
+    // By the name given, or by the model's own.
+    const auto name = [&](const std::string& given, std::optional<TokenId>& token) {
+      if (!given.empty()) {
+        token = add(given);
+      } else if (token) {
+        add(piece(*token));
+      }
+    };
+    name(notes.names.bos, special_.bos);
+    name(notes.names.eos, special_.eos);
+    name(notes.names.unk, special_.unk);
+    name(notes.names.pad, special_.pad);
+    name(notes.names.cls, special_.cls);
+    name(notes.names.sep, special_.sep);
+    name(notes.names.mask, special_.mask);
+    special_.eod = special_.eos;
+    add_bos_ = notes.add_bos.value_or(add_bos_);
+    if (notes.add_eos) add_eos_ = *notes.add_eos ? Ends::all : Ends::none;
+    spaces_every_part_ =
+        notes.legacy || processor_.file().algorithm == SentencePieceAlgorithm::unigram;
+  }
+
   std::unique_ptr<Encoder> make_encoder(const EncodeOptions& options) const override;
   std::string decode(std::span<const TokenId> ids) const override;
   std::int64_t vocab_size() const override { return num_pieces() + new_; }
   std::string piece(TokenId id) const override {
     if (id >= 0 && id < num_pieces()) return processor_.pieces()[id].text;
     const auto found = by_id_.find(id);
-    return found == by_id_.end() ? std::string() : added_[found->second].text;
+    return found == by_id_.end() ? std::string() : marks_[found->second].text;
   }
   std::optional<TokenId> find(std::string_view piece) const override {
     if (const auto id = processor_.pieces().find(piece)) return id;
     const auto found = by_text_.find(std::string(piece));
     return found == by_text_.end() ? std::nullopt : std::optional(found->second);
   }
+  std::string surface(TokenId id) const override {
+    return id == special_.unk ? std::string() : surface_of_piece(piece(id));
+  }
+  bool is_special(TokenId id) const override {
+    if (by_id_.contains(id)) return true;
+    if (id < 0 || id >= num_pieces()) return false;
+    const PieceType type = processor_.pieces()[id].type;
+    return type == PieceType::control || type == PieceType::unknown;
+  }
   const SpecialTokens& special() const override { return special_; }
 
  private:
   friend class SentencePieceEncoder;
-  struct Added {
+  struct Mark {
     std::string text;
     TokenId id;
   };
+  enum class Ends { none, documents, all };  // which texts get an eos
 
   TokenId add(const std::string& text) {
     if (const auto found = by_text_.find(text); found != by_text_.end()) return found->second;
@@ -64,19 +110,24 @@ class SentencePieceTokenizer : public Tokenizer {
     const auto id = known.value_or(static_cast<TokenId>(vocab_size()));
     if (!known) ++new_;
     by_text_.emplace(text, id);
-    by_id_.emplace(id, added_.size());
-    matcher_.add(text, added_.size());
-    added_.push_back({text, id});
+    if (!known || is_megatron_) by_id_.emplace(id, marks_.size());
+    matcher_.add(text, marks_.size());
+    with_control_.add(text, marks_.size());
+    marks_.push_back({text, id});
     return id;
   }
   std::int64_t num_pieces() const { return static_cast<std::int64_t>(processor_.pieces().size()); }
 
   SentencePieceProcessor processor_;
-  std::vector<Added> added_;  // Megatron's tokens
-  std::int64_t new_ = 0;      // of them, those that the model did not have
-  std::unordered_map<TokenId, std::size_t> by_id_;
+  std::vector<Mark> marks_;                         // what may be looked for in a text
+  std::int64_t new_ = 0;                            // tokens that the model did not have
+  std::unordered_map<TokenId, std::size_t> by_id_;  // that are no pieces; of Megatron's, all
   std::unordered_map<std::string, TokenId> by_text_;
-  TokenMatcher matcher_{TokenMatcher::Choice::first_added};  // as Megatron finds them
+  bool is_megatron_ = false, add_bos_ = true, spaces_every_part_ = true;
+  Ends add_eos_ = Ends::none;
+  // In order, as Megatron finds them: what is special in a text, and also the control pieces.
+  TokenMatcher matcher_{TokenMatcher::Choice::first_added};
+  TokenMatcher with_control_{TokenMatcher::Choice::first_added};
   SpecialTokens special_;
 };
 
@@ -90,8 +141,9 @@ std::string SentencePieceTokenizer::decode(std::span<const TokenId> ids) const {
             " is outside the vocabulary of ", vocab_size(), " pieces");
       continue;
     }
+    const std::string& own = marks_[token->second].text;
     text += processor_.decode(ids.subspan(done, i - done));
-    text += ' ' + added_[token->second].text + ' ';
+    text += is_megatron_ ? ' ' + own + ' ' : own;
     done = i + 1;
   }
   return text + processor_.decode(ids.subspan(done));
@@ -101,32 +153,39 @@ class SentencePieceEncoder : public Encoder {
  public:
   SentencePieceEncoder(const SentencePieceTokenizer& tokenizer, const EncodeOptions& options)
       : tokenizer_(tokenizer),
-        parse_(options.parse_special && !tokenizer.matcher_.empty()),
+        matcher_(options.parse_control   ? &tokenizer.with_control_
+                 : options.parse_special ? &tokenizer.matcher_
+                                         : nullptr),
         session_(tokenizer.processor_) {
+    using Ends = SentencePieceTokenizer::Ends;
     if (!options.add_special_tokens) return;
-    first_ = tokenizer.special_.bos;
-    const bool is_unigram =
-        tokenizer.processor_.file().algorithm == SentencePieceAlgorithm::unigram;
-    if (is_unigram || !tokenizer.added_.empty()) last_ = tokenizer.special_.eos;
+    if (tokenizer.add_bos_) first_ = tokenizer.special_.bos;
+    const bool ends = tokenizer.add_eos_ == Ends::all ||
+                      (tokenizer.add_eos_ == Ends::documents && !options.is_prompt);
+    if (ends) last_ = tokenizer.special_.eos;
   }
 
   void encode(std::string_view text, std::vector<TokenId>& ids) override {
     if (first_) ids.push_back(*first_);
     std::size_t done = 0;
-    while (parse_) {
-      const TokenMatcher::Found found = tokenizer_.matcher_.find(text, done);
+    const auto encode_until = [&](std::size_t end) {
+      session_.encode(text.substr(done, end - done), ids,
+                      done == 0 || tokenizer_.spaces_every_part_);
+    };
+    while (matcher_ != nullptr && !matcher_->empty()) {
+      const TokenMatcher::Found found = matcher_->find(text, done);
       if (found.begin == text.size()) break;
-      session_.encode(text.substr(done, found.begin - done), ids);
-      ids.push_back(tokenizer_.added_[found.token].id);
+      encode_until(found.begin);
+      ids.push_back(tokenizer_.marks_[found.token].id);
       done = found.end;
     }
-    session_.encode(text.substr(done), ids);
+    encode_until(text.size());
     if (last_) ids.push_back(*last_);
   }
 
  private:
   const SentencePieceTokenizer& tokenizer_;
-  bool parse_;
+  const TokenMatcher* matcher_;  // null: nothing is looked for
   SentencePieceProcessor::Session session_;
   std::optional<TokenId> first_, last_;
 };
@@ -152,6 +211,15 @@ std::shared_ptr<const Tokenizer> load_sentencepiece(const std::filesystem::path&
                                                     SentencePieceKind kind,
                                                     std::int64_t extra_ids) {
   return parse_sentencepiece_tokenizer(read_file(path), path.string(), kind, extra_ids);
+}
+
+std::shared_ptr<const Tokenizer> load_sentencepiece(const std::filesystem::path& path,
+                                                    const SentencePieceNotes& notes) {
+  const std::string name = path.string();
+  auto tokenizer =
+      std::make_shared<SentencePieceTokenizer>(parse_sentencepiece(read_file(path), name), name);
+  tokenizer->take(notes);
+  return tokenizer;
 }
 
 }  // namespace bloomery

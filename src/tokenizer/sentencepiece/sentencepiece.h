@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "tokenizer/hf/hf_tokenizer.h"
 #include "tokenizer/tokenizer.h"
 
 namespace bloomery {
@@ -19,10 +20,19 @@ enum class SentencePieceKind {
   megatron,
 };
 
-// Encoding is SentencePiece's. Control pieces written in the text are text. With
-// EncodeOptions::add_special_tokens come bos before and eos after the text where the model has
-// them, eos only for unigram models, as the families of models built on either do: Llama adds
-// <s>, T5 </s>, ALBERT [CLS] and [SEP].
+// What the files of Hugging Face beside a model say of it. Then encoding is that of transformers:
+// tokens with a part to play and added ones are recognised in a text.
+struct SentencePieceNotes {
+  SpecialTokenNames names;
+  std::vector<std::string> added;  // tokens; those that the model does not have follow its pieces
+  std::optional<bool> add_bos, add_eos;  // add_bos_token, add_eos_token
+  bool legacy = false;                   // a space before the text behind a special token, too
+};
+
+// Encoding is SentencePiece's. Control pieces written in the text are text, unless
+// EncodeOptions::parse_control. With EncodeOptions::add_special_tokens come bos before and eos
+// after the text where the model has them, eos only for unigram models, as the families of models
+// built on either do: Llama adds <s>, T5 </s>, ALBERT [CLS] and [SEP].
 //
 // Decoding is SentencePiece's too, the space that encoding puts first taken away, except that
 // control pieces are written as they are spelled. For SentencePieceKind::megatron each added token
@@ -30,6 +40,10 @@ enum class SentencePieceKind {
 std::shared_ptr<const Tokenizer> load_sentencepiece(const std::filesystem::path& path,
                                                     SentencePieceKind kind,
                                                     std::int64_t extra_ids = 0);
+
+// The tokenizer.model, or its like, of a folder of Hugging Face files.
+std::shared_ptr<const Tokenizer> load_sentencepiece(const std::filesystem::path& path,
+                                                    const SentencePieceNotes& notes);
 
 // The same from the bytes of a file; `name` is for messages.
 std::shared_ptr<const Tokenizer> parse_sentencepiece_tokenizer(std::string_view bytes,
