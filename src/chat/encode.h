@@ -22,12 +22,13 @@ class MarkedEncoder {
   MarkedEncoder(const Tokenizer& tokenizer, bool add_special_tokens);
 
   // Where a text from input spells a special token, it is encoded apart from what is around it.
+  std::vector<TokenId> ids(const jinja::Text& text);
+  // An UnmaskableRecord when it cannot be said which tokens the marks are on.
   MarkedTokens encode(const jinja::Text& text);
   // The ids alone of a text without marks, without added tokens.
   std::vector<TokenId> encode_plain(std::string_view text);
 
  private:
-  std::vector<TokenId> ids_of(const jinja::Text& text);
   bool spells_special(std::string_view text);
 
   const Tokenizer& tokenizer_;

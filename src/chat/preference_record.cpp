@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/json_scan.h"
 
 namespace bloomery {
 namespace {
@@ -129,6 +130,7 @@ Record record_of(const Json& columns, const Json& prompt, const std::string* com
 }  // namespace
 
 PreferenceRecord read_preference(std::string_view json) {
+  check_json_depth(json);
   Json record;
   try {
     record = Json::parse(json);

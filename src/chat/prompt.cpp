@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_scan.h"
 
 namespace bloomery {
 
@@ -20,12 +21,20 @@ const char* const kAlpacaTemplate =
 const char* const kPlainTemplate =
     "{{ prompt }}{% generation %}{{ completion or response }}{{ eos_token }}{% endgeneration %}";
 
+const char* const kChatTemplate =
+    "{% for message in messages %}{{ '### ' + message.role | capitalize + ':\\n' }}"
+    "{% if message.role == 'assistant' %}{% generation %}{{ message.content }}{{ eos_token }}"
+    "{% endgeneration %}{% else %}{{ message.content }}{% endif %}{{ '\\n\\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '### Assistant:\\n' }}{% endif %}";
+
 std::optional<std::string> find_chat_template(const std::filesystem::path& folder) {
   const auto file = folder / "chat_template.jinja";
   if (std::filesystem::exists(file)) return read_file(file);
   const auto config = folder / "tokenizer_config.json";
   if (!std::filesystem::exists(config)) return std::nullopt;
-  const Json root = Json::parse(read_file(config), nullptr, false);
+  const std::string text = read_file(config);
+  check_json_depth(text);
+  const Json root = Json::parse(text, nullptr, false);
   check(root.is_object(), config.string(), " is not a JSON object");
   if (!root.contains("chat_template")) return std::nullopt;
   const Json& found = root["chat_template"];
@@ -55,9 +64,10 @@ std::vector<jinja::Input> token_variables(const Tokenizer& tokenizer) {
 Prompt::Prompt(const std::string& source, const std::string& name, bool chat,
                const Tokenizer& tokenizer)
     : template_(source, name),
+      source_(source),
       name_(name),
       chat_(chat),
-      marks_answers_(source.find("endgeneration") != std::string::npos),
+      marks_answers_(mentions("endgeneration")),
       tokens_(token_variables(tokenizer)) {}
 
 jinja::Text Prompt::render_messages(const std::string& messages, const std::string& tools,
@@ -76,22 +86,29 @@ void Prompt::mark_answers(const Record& record, jinja::Text& text) const {
   const Json messages = Json::parse(record.messages);
   Json so_far = Json::array();
   jinja::Text marked;
+  // A template may refuse the beginning of a conversation that it takes as a whole.
+  const auto rendered = [&](bool for_answer) -> std::string {
+    try {
+      return render_messages(so_far.dump(), record.tools, for_answer).bytes();
+    } catch (const Error& error) {
+      throw UnmaskableRecord(concat(error.what(), ", when asked where answers begin"));
+    }
+  };
   for (std::size_t i = 0; i < messages.size(); ++i) {
     const bool answer = messages[i].value("role", "") == "assistant";
-    const std::string asking =
-        answer ? render_messages(so_far.dump(), record.tools, true).bytes() : "";
+    const std::string asking = answer ? rendered(true) : "";
     so_far.push_back(messages[i]);
     if (!answer) continue;
-    const std::size_t end = i + 1 == messages.size()
-                                ? text.size()
-                                : render_messages(so_far.dump(), record.tools, false).size();
-    check(text.bytes().starts_with(asking) && end >= asking.size() && end <= text.size() &&
-              asking.size() >= marked.size(),
-          name_,
-          ": it does not show where answers begin: what it makes of a conversation does not begin "
-          "with what it makes of its "
-          "first messages. Give a --chat-template with {% generation %} around answers, or "
-          "--response-template");
+    const std::size_t end = i + 1 == messages.size() ? text.size() : rendered(false).size();
+    const bool shown = text.bytes().starts_with(asking) && end >= asking.size() &&
+                       end <= text.size() && asking.size() >= marked.size();
+    if (!shown) {
+      throw UnmaskableRecord(
+          concat(name_,
+                 " does not show where answers begin: what it makes of the conversation does not "
+                 "begin with what it makes of its first messages; {% generation %} around answers "
+                 "in a --chat-template would, and so does --response-template"));
+    }
     marked.append(text, marked.size(), asking.size());
     jinja::Text span = text.part(asking.size(), end);
     span.add_mark(jinja::kGenerated);
@@ -101,12 +118,12 @@ void Prompt::mark_answers(const Record& record, jinja::Text& text) const {
   text = std::move(marked);
 }
 
-jinja::Text Prompt::render(const Record& record) const {
+jinja::Text Prompt::render(const Record& record, bool with_answers) const {
   if (chat_) {
     check(record.messages != "null",
           "the record has no messages for a chat template: give --prompt-template");
     jinja::Text text = render_messages(record.messages, record.tools, false);
-    if (!marks_answers_) mark_answers(record, text);
+    if (with_answers && !marks_answers_) mark_answers(record, text);
     return text;
   }
   std::vector<jinja::Input> variables = tokens_;
@@ -116,10 +133,10 @@ jinja::Text Prompt::render(const Record& record) const {
   return template_.render(variables);
 }
 
-jinja::Text Prompt::render(const PreferenceRecord& pair, bool chosen) const {
+jinja::Text Prompt::render(const PreferenceRecord& pair, bool chosen, bool with_answers) const {
   const Record& record = chosen ? pair.chosen : pair.rejected;
-  const jinja::Text text = render(record);
-  if (!chat_) return text;
+  const jinja::Text text = render(record, with_answers);
+  if (!chat_ || !with_answers) return text;
   const std::string asking = ask(pair.prompt, record.tools).bytes();
   const auto [end, unused] = std::ranges::mismatch(text.bytes(), asking);
   const auto answer = static_cast<std::size_t>(end - text.bytes().begin());

@@ -22,6 +22,9 @@ extern const char* const kAlpacaTemplate;
 // A prompt and what completes it as they are, for --prompt-template plain.
 extern const char* const kPlainTemplate;
 
+// Messages under headings, for models that have no chat template.
+extern const char* const kChatTemplate;
+
 // What templates know of a tokenizer: bos_token and its like, as variables.
 std::vector<jinja::Input> token_variables(const Tokenizer& tokenizer);
 
@@ -32,10 +35,14 @@ class Prompt {
   Prompt(const std::string& source, const std::string& name, bool chat, const Tokenizer& tokenizer);
 
   bool is_chat() const { return chat_; }
-  // Bytes to learn are marked jinja::kGenerated, those of the record jinja::kFromInput.
-  jinja::Text render(const Record& record) const;
+  // Whether the template's source has this word.
+  bool mentions(std::string_view word) const { return source_.find(word) != std::string::npos; }
+  // Bytes to learn are marked jinja::kGenerated, those of the record jinja::kFromInput. An
+  // UnmaskableRecord when the template does not show where answers are; `with_answers` false: they
+  // are not looked for.
+  jinja::Text render(const Record& record, bool with_answers = true) const;
   // One side of a pair; answers in the prompt are not marked.
-  jinja::Text render(const PreferenceRecord& pair, bool chosen) const;
+  jinja::Text render(const PreferenceRecord& pair, bool chosen, bool with_answers = true) const;
   // Of a chat: messages and tools, as JSON, and the beginning of an answer to them.
   jinja::Text ask(const std::string& messages, const std::string& tools) const {
     return render_messages(messages, tools, true);
@@ -47,7 +54,7 @@ class Prompt {
   void mark_answers(const Record& record, jinja::Text& text) const;
 
   jinja::Template template_;
-  std::string name_;
+  std::string source_, name_;
   bool chat_, marks_answers_;
   std::vector<jinja::Input> tokens_;
 };

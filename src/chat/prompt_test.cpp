@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "base/error.h"
 #include "tokenizer/load.h"
 
@@ -46,7 +48,47 @@ TEST(Prompt, FindsAnswersOfChatTemplatesWithoutMarks) {
   EXPECT_EQ(shown(marked, true, R"({"prompt": "q", "completion": "a"})"), "q[a].");
   EXPECT_THROW(shown("{{ messages | length }}{{ messages[-1].content }}", true,
                      R"({"prompt": "q", "completion": "a"})"),
-               Error);
+               UnmaskableRecord);
+  const std::string alternating =
+      "{% if messages | length < 2 %}{{ raise_exception('too short') }}{% endif %}{% for m in "
+      "messages %}{{ m.content }}{% endfor %}";
+  EXPECT_THROW(shown(alternating, true, R"({"prompt": "q", "completion": "a"})"), UnmaskableRecord);
+  const Prompt prompt(alternating, "t", true, *null_tokenizer());
+  const Record record =
+      read_record(R"({"prompt": "q", "completion": "a"})", RecordFormat::automatic);
+  EXPECT_EQ(prompt.render(record, /*with_answers=*/false).bytes(), "qa");
+}
+
+TEST(Prompt, BuiltInChatTemplateShowsItsAnswers) {
+  EXPECT_EQ(shown(kChatTemplate, true, R"({"system": "s", "instruction": "q", "output": "a"})"),
+            "### System:\ns\n\n### User:\nq\n\n### Assistant:\n[a]\n\n");
+  const Prompt prompt(kChatTemplate, "t", true, *null_tokenizer());
+  EXPECT_EQ(prompt.ask(R"([{"role": "user", "content": "q"}])", "null").bytes(),
+            "### User:\nq\n\n### Assistant:\n");
+}
+
+TEST(Prompt, RecordsAreNestedOnlySoDeeply) {
+  const std::string deep = R"({"messages": [{"role": "user", "content": )" +
+                           std::string(100000, '[') + std::string(100000, ']') + "}]}";
+  for (const auto& read : {std::function([&] { read_record(deep, RecordFormat::automatic); }),
+                           std::function([&] { read_preference(deep); }), std::function([&] {
+                             read_record(R"({"messages": [], "tools": ")" +
+                                             std::string(100000, '[') + std::string(100000, ']') +
+                                             "\"}",
+                                         RecordFormat::automatic);
+                           })}) {
+    try {
+      read();
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("nested more than 32 levels deep"),
+                std::string::npos)
+          << error.what();
+    }
+  }
+  EXPECT_NO_THROW(read_record(R"({"a": "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[ \" {{{"})",
+                              RecordFormat::automatic))
+      << "brackets in a text";
 }
 
 TEST(Prompt, ReadsEveryShapeOfRecord) {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_scan.h"
 
 namespace bloomery {
 namespace {
@@ -115,13 +116,16 @@ Json tools_of(const Json& record) {
   if (!record.contains("tools")) return nullptr;
   const Json& tools = record["tools"];
   if (!tools.is_string()) return tools;
-  const Json parsed = Json::parse(tools.get<std::string>(), nullptr, false);
+  const std::string text = tools.get<std::string>();
+  check_json_depth(text);
+  const Json parsed = Json::parse(text, nullptr, false);
   return parsed.is_array() && !parsed.empty() ? parsed : Json();
 }
 
 }  // namespace
 
 Record read_record(std::string_view json, RecordFormat format) {
+  check_json_depth(json);
   Json record;
   try {
     record = Json::parse(json);
@@ -132,7 +136,9 @@ Record read_record(std::string_view json, RecordFormat format) {
   const RecordFormat own = format == RecordFormat::automatic ? recognise(record) : format;
   return {.columns = record.dump(),
           .messages = turns(record, own).dump(),
-          .tools = tools_of(record).dump()};
+          .tools = tools_of(record).dump(),
+          .has_two_answers = own == RecordFormat::columns && record.contains("chosen") &&
+                             record.contains("rejected")};
 }
 
 }  // namespace bloomery

@@ -4,7 +4,15 @@
 #include <string>
 #include <string_view>
 
+#include "base/error.h"
+
 namespace bloomery {
+
+// A good record of which it cannot be said what its answers are: it is left out.
+class UnmaskableRecord : public Error {
+ public:
+  using Error::Error;
+};
 
 enum class RecordFormat {
   automatic,  // by the keys
@@ -21,6 +29,7 @@ struct Record {
   std::string columns;            // the record itself, an object
   std::string messages = "null";  // a list of {role, content, ...}; null: the record has none
   std::string tools = "null";
+  bool has_two_answers = false;  // chosen and rejected, and no other
 };
 
 // An Error where the text is no object, or lacks what the format needs.

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/hash.h"
+#include "base/json_scan.h"
 #include "base/number_text.h"
 #include "chat/jinja/string_literal.h"
 #include "data/instruct/completion_mask.h"
@@ -15,28 +15,10 @@
 namespace bloomery {
 namespace {
 
-Prompt make_prompt(const InstructOptions& o, const Tokenizer& tokenizer,
-                   const std::string& folder) {
-  check(o.chat_template.empty() || o.prompt_template.empty(),
-        "--chat-template and --prompt-template exclude each other");
-  if (o.prompt_template == "alpaca")
-    return Prompt(kAlpacaTemplate, "the template alpaca", false, tokenizer);
-  if (o.prompt_template == "plain")
-    return Prompt(kPlainTemplate, "the template plain", false, tokenizer);
-  if (!o.prompt_template.empty())
-    return Prompt(read_file(o.prompt_template), o.prompt_template, false, tokenizer);
-  if (!o.chat_template.empty())
-    return Prompt(read_file(o.chat_template), o.chat_template, true, tokenizer);
-  const std::optional<std::string> own = folder.empty() ? std::nullopt : find_chat_template(folder);
-  check(own.has_value(), folder.empty() ? "the tokenizer" : folder,
-        " has no chat template: give --chat-template FILE, or --prompt-template FILE for plain "
-        "columns");
-  return Prompt(*own, "the chat template of " + folder, true, tokenizer);
-}
-
 bool is_wanted(const std::string& json, const std::string& only) {
   const std::size_t equals = only.find('=');
   check(equals != std::string::npos, "--only ", only, ": give COLUMN=VALUE");
+  check_json_depth(json);
   const auto record = nlohmann::ordered_json::parse(json, nullptr, false);
   const auto column = record.is_object() ? record.find(only.substr(0, equals)) : record.end();
   return column != record.end() && column->is_string() &&
@@ -48,7 +30,8 @@ bool is_wanted(const std::string& json, const std::string& only) {
 ExampleMaker::ExampleMaker(const InstructOptions& options, const Tokenizer& tokenizer,
                            const std::string& folder)
     : options_(options),
-      prompt_(make_prompt(options, tokenizer, folder)),
+      template_(choose_template(options, folder)),
+      prompt_(template_.source, template_.name, template_.is_chat, tokenizer),
       encoder_(tokenizer, !prompt_.is_chat()) {
   check(options.instruction_template.empty() || !options.response_template.empty(),
         "--instruction-template needs --response-template");
@@ -58,7 +41,11 @@ ExampleMaker::ExampleMaker(const InstructOptions& options, const Tokenizer& toke
 
 bool ExampleMaker::make(const std::string& json, InstructExample& example) {
   if (!options_.only.empty() && !is_wanted(json, options_.only)) return false;
-  example = encoded(prompt_.render(read_record(json, options_.format)));
+  const Record record = read_record(json, options_.format);
+  check(!record.has_two_answers || prompt_.mentions("chosen"),
+        "the record has two answers, 'chosen' and 'rejected', and none to repeat: --dpo learns "
+        "which of them is preferred; a --prompt-template FILE with {{ chosen }} learns that one");
+  example = encoded(prompt_.render(record, marks_count()));
   return true;
 }
 
@@ -66,19 +53,23 @@ bool ExampleMaker::make(const std::string& json, InstructExample& chosen,
                         InstructExample& rejected) {
   if (!options_.only.empty() && !is_wanted(json, options_.only)) return false;
   const PreferenceRecord pair = read_preference(json);
-  chosen = encoded(prompt_.render(pair, true));
-  rejected = encoded(prompt_.render(pair, false));
+  chosen = encoded(prompt_.render(pair, true, marks_count()));
+  rejected = encoded(prompt_.render(pair, false, marks_count()));
   return true;
 }
 
 InstructExample ExampleMaker::encoded(const jinja::Text& text) {
-  MarkedTokens tokens = encoder_.encode(text);
-  if (options_.loss_on == LossOn::all) {
-    tokens.generated.assign(tokens.ids.size(), 1);
-  } else if (!response_.empty()) {
-    tokens.generated = completion_mask(tokens.ids, response_, instruction_);
+  if (marks_count()) {
+    MarkedTokens tokens = encoder_.encode(text);
+    return {std::move(tokens.ids), std::move(tokens.generated)};
   }
-  return {std::move(tokens.ids), std::move(tokens.generated)};
+  InstructExample example{encoder_.ids(text), {}};
+  if (options_.loss_on == LossOn::all) {
+    example.learnt.assign(example.ids.size(), 1);
+  } else {
+    example.learnt = completion_mask(example.ids, response_, instruction_);
+  }
+  return example;
 }
 
 InstructData::InstructData(const InstructOptions& options, const DataOptions& data,
@@ -87,6 +78,12 @@ InstructData::InstructData(const InstructOptions& options, const DataOptions& da
   const SpecialTokens& special = tokenizer.special();
   padding_ = special.pad ? *special.pad : special.eos.value_or(0);
   ExampleMaker maker(options, tokenizer, folder);
+  if (maker.record_template().is_new) new_chat_template_ = maker.record_template().source;
+  if (maker.record_template().is_built_in) {
+    report_.push_back(
+        "the model has no chat template: the built-in one is used (### User: ... ### Assistant: "
+        "...) and stored with it; --chat-template FILE or --prompt-template FILE gives another");
+  }
   if (data.has_separate_paths()) {
     for (const Split split : kSplits) {
       if (!data.paths(split).empty()) add(split, read(maker, data.paths(split)));
@@ -104,8 +101,11 @@ InstructData::InstructData(const InstructOptions& options, const DataOptions& da
 }
 
 InstructData::Examples InstructData::read(ExampleMaker& maker,
-                                          const std::vector<std::string>& paths) const {
+                                          const std::vector<std::string>& paths) {
+  constexpr std::size_t kShown = 3;
   Examples examples;
+  std::vector<std::string> unmaskable;
+  std::string reason;
   for (const RecordText& record : read_record_files(paths)) {
     InstructExample example, rejected;
     try {
@@ -117,10 +117,23 @@ InstructData::Examples InstructData::read(ExampleMaker& maker,
       } else if (maker.make(record.json, example)) {
         examples.push_back(std::move(example));
       }
+    } catch (const UnmaskableRecord& error) {
+      if (unmaskable.empty()) reason = error.what();
+      unmaskable.push_back(record.place);
     } catch (const Error& error) {
       throw Error(concat(record.place, ": ", error.what()));
     }
   }
+  if (unmaskable.empty()) return examples;
+  std::string places;
+  for (std::size_t i = 0; i < std::min(kShown, unmaskable.size()); ++i) {
+    places += (i == 0 ? "" : "; ") + unmaskable[i];
+  }
+  check(!examples.empty(), "no record is left, because answers are not found: ", places, ": ",
+        reason);
+  report_.push_back(concat(grouped(static_cast<std::int64_t>(unmaskable.size())),
+                           " records are left out, whose answers are not found (", places,
+                           unmaskable.size() > kShown ? "; ..." : "", "): ", reason));
   return examples;
 }
 

@@ -10,6 +10,7 @@
 #include "chat/prompt.h"
 #include "data/instruct/instruct_dataset.h"
 #include "data/instruct/instruct_options.h"
+#include "data/instruct/record_template.h"
 #include "data/samples/data_options.h"
 
 namespace bloomery {
@@ -22,6 +23,7 @@ class ExampleMaker {
   ExampleMaker(const InstructOptions& options, const Tokenizer& tokenizer,
                const std::string& folder);
 
+  const RecordTemplate& record_template() const { return template_; }
   // Not cut. False where --only leaves the record out.
   bool make(const std::string& json, InstructExample& example);
   // The same of a record with two answers.
@@ -29,8 +31,11 @@ class ExampleMaker {
 
  private:
   InstructExample encoded(const jinja::Text& text);
+  // Whether what the template marks decides on what is learnt.
+  bool marks_count() const { return options_.loss_on == LossOn::answers && response_.empty(); }
 
   InstructOptions options_;
+  RecordTemplate template_;
   Prompt prompt_;
   MarkedEncoder encoder_;
   std::vector<TokenId> response_, instruction_;
@@ -54,12 +59,15 @@ class InstructData {
   // Samples that are read afterwards have them; who gives them later changes nothing.
   void set_reference(Split split, std::vector<float> values) const;
   const std::vector<float>* reference(Split split) const;  // null: the split has no pairs
+  // The chat template that the records were written by, where the model does not have it already;
+  // empty: none.
+  const std::string& new_chat_template() const { return new_chat_template_; }
   // What was read, cut and left without anything to learn.
   const std::vector<std::string>& report() const { return report_; }
 
  private:
   using Examples = std::vector<InstructExample>;
-  Examples read(ExampleMaker& maker, const std::vector<std::string>& paths) const;
+  Examples read(ExampleMaker& maker, const std::vector<std::string>& paths);
   void add(Split split, Examples examples);
   void leave_out_cut_pairs(Split split, Examples& examples);
   struct Counts {
@@ -75,6 +83,7 @@ class InstructData {
   TokenId padding_ = 0;
   std::array<std::shared_ptr<const InstructSamples>, 3> splits_;
   std::array<std::shared_ptr<ReferenceValues>, 3> references_;
+  std::string new_chat_template_;
   std::vector<std::string> report_;
 };
 

@@ -15,7 +15,8 @@ void describe(OptionTable& t, InstructOptions& o) {
          {"pairs", RecordFormat::pairs},
          {"columns", RecordFormat::columns}});
   t.add("chat-template", o.chat_template,
-        "File with the Jinja template that makes a text of messages; none: the model's own.");
+        "File with the Jinja template that makes a text of messages, stored with the model; none: "
+        "the model's own, else a built-in one.");
   t.add("prompt-template", o.prompt_template,
         "File with a Jinja template of the record's columns instead, answers in {% generation %}; "
         "alpaca; or plain, {{ prompt }} and what completes it.");

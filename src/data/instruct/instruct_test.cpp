@@ -151,5 +151,83 @@ TEST_F(InstructFiles, ReportWhatIsCutAndWhatIsEmpty) {
   }
 }
 
+// A message, or what an Error says.
+std::string outcome(const InstructOptions& options, const DataOptions& data,
+                    const Tokenizer& tokenizer) {
+  try {
+    const InstructData made(options, data, tokenizer, "", 1);
+    std::string all;
+    for (const std::string& line : made.report()) all += line + "\n";
+    return all;
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+TEST_F(InstructFiles, RecordsWhoseAnswersAreNotFoundAreLeftOut) {
+  const auto tokenizer = load_tokenizer({.type = "NullTokenizer", .vocab_size = 100});
+  InstructOptions options;
+  options.chat_template = file("t.jinja",
+                               "{% for m in messages %}{% if loop.last or m.content != '9' %}"
+                               "{{ m.content }} {% endif %}{% endfor %}");
+  DataOptions data;
+  data.seq_length = 8;
+  data.split = "100, 0, 0";
+  const std::string good = R"({"prompt": "1", "completion": "2"})", bad = R"({"messages": [
+      {"role": "user", "content": "1"}, {"role": "assistant", "content": "9"},
+      {"role": "user", "content": "9"}, {"role": "assistant", "content": "3"}]})";
+  data.data_path = {file("d.json", "[" + good + "," + bad + "," + good + "]")};
+  EXPECT_NE(outcome(options, data, *tokenizer)
+                .find("1 records are left out, whose answers are not found (" + data.data_path[0] +
+                      ", record 2): "),
+            std::string::npos)
+      << outcome(options, data, *tokenizer);
+  data.data_path = {file("bad.json", "[" + bad + "]")};
+  EXPECT_NE(outcome(options, data, *tokenizer).find("no record is left"), std::string::npos);
+  options.loss_on = LossOn::all;
+  EXPECT_NE(outcome(options, data, *tokenizer).find("train: 1 records"), std::string::npos)
+      << "nothing has to be found";
+}
+
+TEST_F(InstructFiles, PairsWithoutDpoAreAnError) {
+  const auto tokenizer = load_tokenizer({.type = "NullTokenizer", .vocab_size = 100});
+  InstructOptions options;
+  options.prompt_template = "plain";
+  DataOptions data;
+  data.seq_length = 8;
+  data.split = "100, 0, 0";
+  data.data_path = {file("d.jsonl", R"({"prompt": "1", "chosen": "2", "rejected": "3"})")};
+  EXPECT_NE(outcome(options, data, *tokenizer).find("d.jsonl, line 1"), std::string::npos);
+  EXPECT_NE(outcome(options, data, *tokenizer).find("--dpo"), std::string::npos);
+  options.prompt_template =
+      file("t.jinja", "{{ prompt }} {% generation %}{{ chosen }}{% endgeneration %}");
+  EXPECT_NE(outcome(options, data, *tokenizer).find("train: 1 records"), std::string::npos);
+}
+
+TEST_F(InstructFiles, DeeplyNestedRecordsAreAnError) {
+  const std::string deep = std::string(100000, '[') + std::string(100000, ']');
+  EXPECT_THROW(read_record_files({file("deep.json", "[{\"a\": " + deep + "}]")}), Error);
+  EXPECT_EQ(read_record_files({file("lines.jsonl", "{\"a\": " + deep + "}")}).size(), 1u)
+      << "a line is looked at when it is read";
+}
+
+TEST_F(InstructFiles, AModelWithoutAChatTemplateGetsTheBuiltInOne) {
+  const auto tokenizer = load_tokenizer(
+      {.path = std::string(std::getenv("BLOOMERY_ROOT")) + "/tests/golden/tokenizers/llama3"});
+  DataOptions data;
+  data.seq_length = 64;
+  data.split = "100, 0, 0";
+  data.data_path = {file("d.jsonl", R"({"prompt": "a", "completion": "b"})")};
+  const InstructData made({}, data, *tokenizer, "", 1);
+  EXPECT_EQ(made.new_chat_template(), kChatTemplate);
+  EXPECT_NE(made.report()[0].find("no chat template"), std::string::npos);
+  InstructOptions options;
+  options.chat_template = file("t.jinja", kChatTemplate);
+  EXPECT_EQ(InstructData(options, data, *tokenizer, "", 1).new_chat_template(), kChatTemplate);
+  const std::string own = folder_.path();
+  file("chat_template.jinja", kChatTemplate);
+  EXPECT_EQ(InstructData({}, data, *tokenizer, own, 1).new_chat_template(), "");
+}
+
 }  // namespace
 }  // namespace bloomery

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_scan.h"
 #include "data/input/byte_source.h"
 #include "data/input/input_files.h"
 
@@ -14,6 +15,7 @@ constexpr std::string_view kSpace = " \t\r\n";
 
 void read_array(const std::string& bytes, const std::string& name,
                 std::vector<RecordText>& records) {
+  check_json_depth(bytes, kMaxJsonTreeDepth + 1);
   try {
     const auto array = nlohmann::ordered_json::parse(bytes);
     for (const auto& item : array) {

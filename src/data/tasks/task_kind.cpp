@@ -25,6 +25,8 @@ constexpr TaskKind kTasks[] = {
     {"RET-FINETUNE-NQ", TaskAnswer::passage, TaskMetric::rank},
 };
 
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; }
+
 }  // namespace
 
 std::vector<std::string> task_names() {
@@ -54,17 +56,20 @@ std::string set_name(const TaskKind& task, std::string path) {
     path.erase(0, path.rfind('/') + 1);
     return path.substr(0, path.find('.'));
   }
-  if (const std::size_t at = path.rfind(task.name); at != path.npos) {
-    path.erase(0, at + task.name.size());
-  }
+  // Folders are called MNLI, mnli or Mnli.
+  const auto same_letter = [](char a, char b) { return lower(a) == lower(b); };
+  const auto found = std::ranges::find_end(path, task.name, same_letter);
+  path.erase(path.begin(), found.end() == path.end() && found.empty() ? path.begin() : found.end());
   constexpr std::string_view kEnding = ".tsv";
   if (path.ends_with(kEnding)) {
     path.erase(path.size() - kEnding.size());
   }
-  path.erase(0, std::min(path.find_first_not_of("/."), path.size()));
+  path.erase(0, std::min(path.find_first_not_of("/._-"), path.size()));
   path.erase(path.find_last_not_of('/') + 1);
-  const bool folders = task.answer == TaskAnswer::choice;
-  std::ranges::replace(path, folders ? '/' : '_', '-');
+  std::ranges::replace(path, '/', '-');
+  if (task.answer != TaskAnswer::choice) {
+    std::ranges::replace(path, '_', '-');
+  }
   return path;
 }
 

@@ -43,8 +43,9 @@ std::vector<std::string> task_names();
 const TaskKind& find_task(std::string_view name);
 
 // What Megatron calls the set that a path names: what follows the task's name, without the ending,
-// with dashes. "GLUE/MNLI/dev_matched.tsv" is "dev-matched". Of questions the file's name up to its
-// first dot.
+// with dashes, whatever the case of the name; all of a path without it. "GLUE/MNLI/dev_matched.tsv"
+// is "dev-matched". Of questions the file's name up to its first dot. It can be part of a file's
+// name.
 std::string set_name(const TaskKind& task, std::string path);
 
 }  // namespace bloomery

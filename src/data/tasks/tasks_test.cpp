@@ -229,6 +229,9 @@ TEST(TaskNames, AreMegatrons) {
   EXPECT_EQ(set_name(find_task("QQP"), "/data/QQP/dev.tsv"), "dev");
   EXPECT_EQ(set_name(find_task("RACE"), "data/RACE/dev/middle"), "dev-middle");
   EXPECT_EQ(set_name(find_task("CoLA"), "dev.tsv"), "dev");
+  EXPECT_EQ(set_name(find_task("MNLI"), "/data/glue/mnli/dev_matched.tsv"), "dev-matched");
+  EXPECT_EQ(set_name(find_task("MNLI"), "/data/Mnli-2018/dev_matched.tsv"), "2018-dev-matched");
+  EXPECT_EQ(set_name(find_task("MNLI"), "/data/other/dev_matched.tsv"), "data-other-dev-matched");
 }
 
 }  // namespace
