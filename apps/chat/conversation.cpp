@@ -136,7 +136,8 @@ void Conversation::answer(std::ostream& out, const std::function<bool()>& interr
   EngineRequest request{.prompt = encoder_.encode_chat(messages(), "null"),
                         .prompt_number = std::ssize(said_) / 2,
                         .sampling = options_.sampling,
-                        .ends = model_.ends()};
+                        .ends = model_.ends(),
+                        .skip_special = true};
   const std::int64_t room = engine_.options().capacity - std::ssize(request.prompt);
   check(room >= 1, "the conversation is longer than the ", engine_.options().capacity,
         " tokens that the model takes: /new begins another, /undo takes back");

@@ -39,6 +39,7 @@ struct EngineRequest {
   std::vector<TokenId> ends;
   std::int64_t num_alternatives = 0;  // likeliest tokens beside each, at most TopTokens::kMost
   bool score_prompt = false;          // log-probabilities of the prompt's tokens are wanted
+  bool skip_special = false;          // special tokens have no text
   bool forgets_prompt = false;        // it decides the first token only (DrawnTokens::Sequence)
   // Beam search instead of samples, by so many beams, all of which are told at the end.
   std::int64_t num_beams = 0;

@@ -141,7 +141,8 @@ void Engine::start(AskedPlace asked, const Tensor& logits, std::int64_t logit_ro
     running_.emplace(number, Running{.asked = asked,
                                      .sample = sample,
                                      .slot = slot,
-                                     .text = StopText(tokenizer_, request.stops, request.prompt)});
+                                     .text = StopText(tokenizer_, request.stops, request.prompt,
+                                                      request.skip_special)});
     joining.push_back({.number = number,
                        .sampling = request.sampling,
                        .key = draw_key(request.sampling.seed, request.prompt_number, sample),

@@ -160,9 +160,12 @@ const Tokenizer& LoadedModel::tokenizer() {
 }
 
 EncodeOptions LoadedModel::encode_options() const {
-  const bool megatron = tokenizer_options_ && tokenizer_options_->type == "GPT2BPETokenizer";
-  return {.add_special_tokens = has_encoder() && token_ids_.decoder_start.has_value(),
-          .parse_special = !megatron};
+  EncodeOptions encode = text_encoding(tokenizer_options_.value_or(TokenizerOptions()));
+  if (has_encoder()) {
+    encode.add_special_tokens = token_ids_.decoder_start.has_value();
+    encode.is_prompt = false;
+  }
+  return encode;
 }
 
 std::optional<TokenId> LoadedModel::end_of_document() {

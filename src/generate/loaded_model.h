@@ -51,8 +51,8 @@ class LoadedModel {
   bool has_tokenizer() const { return tokenizer_options_.has_value(); }
   // Loaded at first use. An Error when none is known.
   const Tokenizer& tokenizer();
-  // How texts become tokens: as in preprocessing, where Megatron's GPT-2 type takes special tokens
-  // that a text spells for plain text. What an encoder of Hugging Face's reads ends as there.
+  // How texts become tokens: text_encoding() of its tokenizer. What an encoder reads is no prompt;
+  // it gets tokens around it where the model is one of Hugging Face's.
   EncodeOptions encode_options() const;
   // The token that ends a document: of the tokenizer, else of the model's configuration.
   std::optional<TokenId> end_of_document();

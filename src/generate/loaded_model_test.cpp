@@ -155,6 +155,23 @@ TEST_F(LoadedModelTest, TokenizerOfTheRecordUnlessAnotherIsNamed) {
   EXPECT_EQ(LoadedModel(asked, kQuiet).tokenizer().vocab_size(), 31);
 }
 
+TEST_F(LoadedModelTest, TextsBeginAsTheTokenizerHasIt) {
+  ModelRecord record{small_gpt(), TokenizerOptions{.type = "NullTokenizer", .vocab_size = 60},
+                     DType::fp32};
+  save_checkpoint(folder_.path() / "save", 1, record,
+                  random_weights(stream_, small_gpt(), DType::fp32));
+  LoadOptions asked = options("save");
+  EXPECT_FALSE(LoadedModel(asked, kQuiet).encode_options().add_special_tokens);
+  const std::string root = std::getenv("BLOOMERY_ROOT");
+  for (const char* kind : {"llama3", "llama2", "mistral"}) {
+    asked.tokenizer = {.path = root + "/tests/golden/tokenizers/" + kind};
+    LoadedModel model(asked, kQuiet);
+    std::vector<TokenId> ids;
+    model.tokenizer().make_encoder(model.encode_options())->encode("the boat", ids);
+    EXPECT_EQ(ids.front(), model.tokenizer().special().bos) << kind;
+  }
+}
+
 // Logits on one rank and on several, each with its part of the weights, and the largest difference.
 void expect_same_divided(const LoadOptions& options, int ranks, double tolerance = 1e-5) {
   const std::vector<std::int32_t> tokens = {5, 6, 7, 8, 1, 2, 3, 4};

@@ -4,18 +4,30 @@
 
 namespace bloomery {
 
-StopText::StopText(const Tokenizer& tokenizer, std::span<const std::string> stops,
-                   std::span<const TokenId> prompt)
-    : tokenizer_(tokenizer), decoder_(tokenizer), stops_(stops) {
-  for (const TokenId token : prompt) {
-    if (token < tokenizer.vocab_size()) {
-      decoder_.push(token);
-    }
-  }
+namespace {
+
+bool has_text(const Tokenizer& tokenizer, bool skip_special, TokenId token) {
+  return token < tokenizer.vocab_size() && !(skip_special && tokenizer.is_special(token));
 }
 
+std::vector<TokenId> with_text(const Tokenizer& tokenizer, bool skip_special,
+                               std::span<const TokenId> tokens) {
+  std::vector<TokenId> kept(tokens.begin(), tokens.end());
+  std::erase_if(kept, [&](TokenId token) { return !has_text(tokenizer, skip_special, token); });
+  return kept;
+}
+
+}  // namespace
+
+StopText::StopText(const Tokenizer& tokenizer, std::span<const std::string> stops,
+                   std::span<const TokenId> prompt, bool skip_special)
+    : tokenizer_(tokenizer),
+      skip_special_(skip_special),
+      decoder_(tokenizer, with_text(tokenizer, skip_special, prompt)),
+      stops_(stops) {}
+
 std::string StopText::push(TokenId token) {
-  if (token >= tokenizer_.vocab_size()) {
+  if (!has_text(tokenizer_, skip_special_, token)) {
     return {};
   }
   held_ += decoder_.push(token);

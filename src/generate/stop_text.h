@@ -11,10 +11,10 @@ namespace bloomery {
 
 class StopText {
  public:
-  // The text is what follows the tokens of the prompt. Tokenizer and stop strings (none empty) must
-  // outlive this object.
+  // The text is what follows the tokens of the prompt. `skip_special`: special tokens have no text.
+  // Tokenizer and stop strings (none empty) must outlive this object.
   StopText(const Tokenizer& tokenizer, std::span<const std::string> stops,
-           std::span<const TokenId> prompt);
+           std::span<const TokenId> prompt, bool skip_special = false);
 
   // The text that this token makes certain: whole characters, and nothing that may turn out to
   // belong to a stop string. A token that the tokenizer does not have, as models with a rounded
@@ -30,6 +30,7 @@ class StopText {
   std::string release(bool all);
 
   const Tokenizer& tokenizer_;
+  bool skip_special_;
   StreamDecoder decoder_;
   std::span<const std::string> stops_;
   std::string text_, held_;

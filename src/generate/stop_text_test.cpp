@@ -23,6 +23,8 @@ class ByteTokenizer : public Tokenizer {
   std::int64_t vocab_size() const override { return 256; }
   std::string piece(TokenId id) const override { return std::string(1, static_cast<char>(id)); }
   std::optional<TokenId> find(std::string_view) const override { return std::nullopt; }
+  std::string surface(TokenId id) const override { return piece(id); }
+  bool is_special(TokenId id) const override { return id == '$'; }
   const SpecialTokens& special() const override { return special_; }
 
  private:
@@ -49,6 +51,15 @@ Pieces push_all(const std::vector<std::string>& stops, std::string_view bytes) {
   result.rest = text.finish();
   result.text = text.text();
   return result;
+}
+
+TEST(StopText, SkipsSpecialTokensIfAsked) {
+  const ByteTokenizer tokenizer;
+  for (const bool skip : {false, true}) {
+    StopText text(tokenizer, {}, std::vector<TokenId>{'$', 'p'}, skip);
+    EXPECT_EQ(text.push('a') + text.push('$') + text.push('b') + text.finish(),
+              skip ? "ab" : "a$b");
+  }
 }
 
 TEST(StopText, EndsBeforeTheStopString) {

@@ -180,7 +180,7 @@ std::vector<std::vector<TokenId>> encode(const AnswerTools& tools, PromptEncoder
   std::vector<std::vector<TokenId>> prompts;
   std::int64_t longest = 0;
   for (const std::string& text : request.prompts) {
-    std::vector<TokenId> ids = encoder.encode({text, {}}, false);
+    std::vector<TokenId> ids = encoder.encode({text, {}}, true);
     const auto end = tools.model.end_of_document();
     if (request.add_bos && !text.empty() && end) {
       ids.insert(ids.begin(), *end);

@@ -40,7 +40,8 @@ EngineRequest engine_request(const AnswerTools& tools, const TextRequest& reques
                           .stops = request.stops,
                           .ends = request.stop_tokens,
                           .num_alternatives = request.logprobs.value_or(0),
-                          .score_prompt = request.echo && request.logprobs.has_value()};
+                          .score_prompt = request.echo && request.logprobs.has_value(),
+                          .skip_special = request.skip_special_tokens};
   to_engine.forgets_prompt = tools.model.forgets(to_engine.prompt);
   if (!request.ignore_eos) {
     const std::vector<TokenId>& ends = tools.model.ends();

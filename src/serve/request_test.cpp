@@ -34,7 +34,7 @@ TEST(TextRequest, EveryFieldOfACompletion) {
           "min_p":0.1,"n":2,"stream":true,"stream_options":{"include_usage":true},"logprobs":3,
           "echo":true,"stop":"x","seed":-1,"presence_penalty":0.5,"frequency_penalty":-0.5,
           "repetition_penalty":1.5,"logit_bias":{"5":-1.5},"stop_token_ids":[3],"ignore_eos":true,
-          "add_special_tokens":false,"user":"ignored","best_of":1,"suffix":null})",
+          "add_special_tokens":false,"skip_special_tokens":false,"user":"ignored","best_of":1,"suffix":null})",
       false);
   EXPECT_EQ(r.model, "m");
   EXPECT_EQ(r.prompts[0].text, "a\xC3\xA9");
@@ -50,6 +50,8 @@ TEST(TextRequest, EveryFieldOfACompletion) {
   EXPECT_EQ(r.num_samples, 2);
   EXPECT_TRUE(r.stream && r.stream_usage && r.echo && r.ignore_eos && r.has_seed);
   EXPECT_FALSE(r.add_special_tokens);
+  EXPECT_FALSE(r.skip_special_tokens);
+  EXPECT_TRUE(TextRequest().skip_special_tokens);
   EXPECT_EQ(r.logprobs, 3);
   EXPECT_EQ(r.stops, std::vector<std::string>{"x"});
   EXPECT_EQ(r.stop_tokens, std::vector<TokenId>{3});

@@ -61,7 +61,7 @@ ServedModel::ServedModel(LoadedModel& model, std::string name, const std::string
       ends_(model.ends()),
       end_of_document_(model.end_of_document()),
       vocabulary_(model.options().vocabulary.size),
-      parses_special_(model.encode_options().parse_special),
+      encode_options_(model.encode_options()),
       separate_documents_(model.has_separate_documents()),
       chat_(find_chat(model, chat_template)) {
   for (std::int64_t id = 0; id < tokenizer_.vocab_size(); ++id) {
@@ -110,9 +110,9 @@ const ServedModel::TokenForm& ServedModel::token_form(TokenId token) const {
 PromptEncoder::PromptEncoder(const ServedModel& model, std::int64_t capacity)
     : model_(model),
       capacity_(capacity),
-      whole_(model.tokenizer().make_encoder(
-          {.add_special_tokens = true, .parse_special = model.parses_special()})),
-      plain_(model.tokenizer().make_encoder({.parse_special = model.parses_special()})),
+      whole_(model.tokenizer().make_encoder(model.encode_options())),
+      plain_(
+          model.tokenizer().make_encoder({.parse_special = model.encode_options().parse_special})),
       marked_(model.tokenizer(), false) {}
 
 void PromptEncoder::require_size(std::string_view text, const char* field) const {

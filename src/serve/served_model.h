@@ -32,7 +32,7 @@ class ServedModel {
   bool forgets(const std::vector<TokenId>& prompt) const {
     return separate_documents_ && end_of_document_ == prompt.back();
   }
-  bool parses_special() const { return parses_special_; }
+  const EncodeOptions& encode_options() const { return encode_options_; }  // of texts
   // No token stands for more bytes of a text, but one for what the vocabulary does not know.
   std::size_t longest_token() const { return longest_token_; }
   const Prompt* chat() const { return chat_ ? &*chat_ : nullptr; }  // null: it has no template
@@ -55,7 +55,8 @@ class ServedModel {
   std::vector<TokenId> ends_;
   std::optional<TokenId> end_of_document_;
   std::int64_t vocabulary_;
-  bool parses_special_, separate_documents_;
+  EncodeOptions encode_options_;
+  bool separate_documents_;
   std::size_t longest_token_ = 1;
   std::optional<Prompt> chat_;
   std::optional<TokenId> anchor_;  // a token with a plain text

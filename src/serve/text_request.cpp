@@ -197,6 +197,7 @@ TextRequest parse_text_request(std::string_view body, bool chat) {
     request.stream_usage = RequestFields(*options).boolean("include_usage", false);
   }
   request.ignore_eos = fields.boolean("ignore_eos", false);
+  request.skip_special_tokens = fields.boolean("skip_special_tokens", true);
   read_logprobs(fields, request);
   read_sampling(fields, request);
   read_biases(fields, request);

@@ -27,7 +27,7 @@ struct TextRequest {
   std::optional<std::int64_t> max_tokens;
   std::int64_t num_samples = 1;
   bool stream = false, stream_usage = false, echo = false;
-  bool ignore_eos = false, add_special_tokens = true;
+  bool ignore_eos = false, add_special_tokens = true, skip_special_tokens = true;
   std::optional<std::int64_t> logprobs;  // so many alternatives; none: no log-probabilities
   SamplingOptions sampling;
   bool has_seed = false;

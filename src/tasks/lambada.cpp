@@ -71,10 +71,13 @@ std::int64_t count_correct(LoadedModel& model, std::span<const Passage> passages
 std::vector<Passage> read_passages(LoadedModel& model, const LambadaOptions& options,
                                    std::int64_t& cut) {
   const std::int64_t longest = checked_seq_length(model.options(), options.seq_length) + 1;
-  const auto encoder = model.tokenizer().make_encoder(model.encode_options());
+  EncodeOptions encode = model.encode_options();
+  const auto encoder = model.tokenizer().make_encoder(encode);
+  encode.add_special_tokens = false;
+  const auto word_encoder = model.tokenizer().make_encoder(encode);
   std::vector<Passage> passages;
   for_each_json_text(options.data, "text", [&](std::string_view text, std::int64_t line) {
-    Passage passage = make_passage(*encoder, text, options.strict);
+    Passage passage = make_passage(*encoder, *word_encoder, text, options.strict);
     const std::string place = concat(options.data, ": line ", line);
     check(passage.num_labels > 0, place, ": the text has nothing to predict");
     check_tokens(passage.tokens, model.options().vocabulary.size, place);
@@ -90,11 +93,11 @@ std::vector<Passage> read_passages(LoadedModel& model, const LambadaOptions& opt
 
 }  // namespace
 
-Passage make_passage(Encoder& encoder, std::string_view text, bool strict) {
+Passage make_passage(Encoder& encoder, Encoder& word_encoder, std::string_view text, bool strict) {
   Passage passage;
   if (!strict) {
     encoder.encode(text, passage.tokens);
-    passage.num_labels = passage.tokens.empty() ? 0 : 1;
+    passage.num_labels = text.empty() || passage.tokens.empty() ? 0 : 1;
     return passage;
   }
   const std::string_view word = last_word(text);
@@ -103,7 +106,7 @@ Passage make_passage(Encoder& encoder, std::string_view text, bool strict) {
   }
   encoder.encode(strip(text.substr(0, text.rfind(word))), passage.tokens);
   const std::size_t before = passage.tokens.size();
-  encoder.encode(concat(" ", word), passage.tokens);
+  word_encoder.encode(concat(" ", word), passage.tokens);
   passage.num_labels = static_cast<std::int64_t>(passage.tokens.size() - before);
   return passage;
 }

@@ -34,6 +34,8 @@ struct Passage {
   std::vector<TokenId> tokens;
   std::int64_t num_labels = 0;
 };
-Passage make_passage(Encoder& encoder, std::string_view text, bool strict);
+// `encoder` puts the tokenizer's own tokens around a text, `word_encoder` does not: a last word
+// goes on behind the first.
+Passage make_passage(Encoder& encoder, Encoder& word_encoder, std::string_view text, bool strict);
 
 }  // namespace bloomery

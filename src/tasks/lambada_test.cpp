@@ -12,18 +12,18 @@ namespace {
 TEST(Lambada, LastTokenOrLastWord) {
   TaskFolder folder;
   const auto encoder = folder.model().tokenizer().make_encoder();
-  const Passage loose = make_passage(*encoder, "a ring in there", false);
+  const Passage loose = make_passage(*encoder, *encoder, "a ring in there", false);
   EXPECT_EQ(loose.tokens, folder.encode("a ring in there"));
   EXPECT_EQ(loose.num_labels, 1);
 
-  const Passage strict = make_passage(*encoder, " a ring in the ring \n", true);
+  const Passage strict = make_passage(*encoder, *encoder, " a ring in the ring \n", true);
   std::vector<TokenId> expected = folder.encode("a ring in the");
   const std::vector<TokenId> word = folder.encode(" ring");
   expected.insert(expected.end(), word.begin(), word.end());
   EXPECT_EQ(strict.tokens, expected);
   EXPECT_EQ(strict.num_labels, static_cast<std::int64_t>(word.size()));
-  EXPECT_EQ(make_passage(*encoder, " \n ", true).num_labels, 0);
-  EXPECT_EQ(make_passage(*encoder, "", false).num_labels, 0);
+  EXPECT_EQ(make_passage(*encoder, *encoder, " \n ", true).num_labels, 0);
+  EXPECT_EQ(make_passage(*encoder, *encoder, "", false).num_labels, 0);
 }
 
 TEST(Lambada, CountsWhatTheModelPredicts) {
