@@ -92,6 +92,39 @@ TEST_F(Finetune, TakesTheFlagsOfFinetuneLlama) {
   EXPECT_EQ(losses(outcome.out).size(), 2u) << outcome.out;
 }
 
+// What a model was tuned by goes with it: to its checkpoints, and to other programs.
+TEST_F(Finetune, TheChatTemplateIsKept) {
+  const auto tuned = [&](const std::string& name, const std::string& more) {
+    const Outcome outcome = run_command(
+        words(concat("finetune --load ", at("base"), " --data-path ", at("data.jsonl"),
+                     " --seq-length 128 --lr 0.004 --epochs 1 --micro-batch-size 3 --split 100,0,0 "
+                     "--device cpu --num-threads 1 --save ",
+                     at(name), more)));
+    EXPECT_EQ(outcome.code, kFinished) << outcome.errors;
+    const Outcome exported = run_command(
+        words(concat("convert --input ", at(name), " --output ", at(name + "-hf"), " --to hf")));
+    EXPECT_EQ(exported.code, 0) << exported.errors;
+    EXPECT_EQ(losses(outcome.out).size(), 4u) << "a short run shows every step";
+    return outcome;
+  };
+  const std::string own = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}";
+  write_file(at("chat.jinja"), own);
+  tuned("own", " --chat-template " + at("chat.jinja"));
+  EXPECT_EQ(newest("own").read_file("chat_template.jinja"), own);
+  EXPECT_EQ(read_file(at("own-hf/chat_template.jinja")), own);
+
+  const Outcome first = tuned("tuned", "");
+  EXPECT_TRUE(first.says("the built-in one is used")) << first.errors << first.out;
+  const std::string built_in = read_file(at("tuned-hf/chat_template.jinja"));
+  EXPECT_NE(built_in.find("### Assistant:"), std::string::npos);
+  const Outcome next = run_command(words(
+      concat("finetune --load ", at("tuned-hf"), " --data-path ", at("data.jsonl"),
+             " --seq-length 128 --epochs 1 --device cpu --num-threads 1 --save ", at("next"))));
+  EXPECT_EQ(next.code, kFinished) << next.errors;
+  EXPECT_FALSE(next.says("built-in")) << "it has one now";
+  EXPECT_EQ(newest("next").read_file("chat_template.jinja"), built_in);
+}
+
 TEST_F(Finetune, SaysWhatIsMissing) {
   const auto says = [&](const Outcome& outcome, const char* what) {
     EXPECT_EQ(outcome.code, kBadInput);
@@ -99,8 +132,10 @@ TEST_F(Finetune, SaysWhatIsMissing) {
   };
   const std::string data = " --data-path " + at("data.jsonl");
   says(run_command(words("finetune --device cpu" + data)), "finetune needs --load");
-  says(run_command(words("finetune --device cpu --load " + at("base") + data)),
-       "has no chat template");
+  write_file(at("pairs.jsonl"), R"({"prompt": "a", "chosen": "b", "rejected": "c"})");
+  says(run_command(words("finetune --device cpu --load " + at("base") + " --data-path " +
+                         at("pairs.jsonl") + " --prompt-template plain")),
+       "--dpo learns which of them is preferred");
   says(tune("--response-template absent"), "no record has a token to learn");
   says(tune("--chat-template " + at("prompt.jinja")), "exclude each other");
   says(run_command(words("finetune --device cpu --load " + at("base") +

@@ -83,6 +83,9 @@ struct Request {
     if (options.task.enabled()) {
       task = read_task(options, notes);
     }
+    if ((instructions || task) && !table.given("log-interval")) {
+      options.logging.interval = tuning_log_interval(options);
+    }
   }
 };
 

@@ -52,7 +52,8 @@ void write_native(const StagedFolder& output, const ModelSource& source,
   ModelRecord record = source.record();
   record.tokenizer = tokenizer;
   if (tokenizer) {
-    snapshot.files = read_tokenizer(*tokenizer, read_tokenizer_files);
+    snapshot.files = read_tokenizer(
+        *tokenizer, [](const TokenizerOptions& files) { return read_tokenizer_files(files); });
     set_carried_tokenizer(snapshot.state, *tokenizer);
   }
   set_model_record(snapshot.state, record);

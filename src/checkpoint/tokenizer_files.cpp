@@ -15,6 +15,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kCarried = "carried_tokenizer";
 constexpr const char* kFolder = ".";  // a path that is the folder of the files
+constexpr const char* kChatTemplateFile = "chat_template.jinja";
 constexpr const char* kNames[] = {"tokenizer.json",
                                   "tokenizer_config.json",
                                   "special_tokens_map.json",
@@ -24,7 +25,7 @@ constexpr const char* kNames[] = {"tokenizer.json",
                                   "vocab.txt",
                                   "tokenizer.model",
                                   "spiece.model",
-                                  "chat_template.jinja"};
+                                  kChatTemplateFile};
 
 std::array<std::string*, 4> paths_of(TokenizerOptions& options) {
   return {&options.path, &options.tokenizer_model, &options.vocab_file, &options.merge_file};
@@ -59,6 +60,7 @@ std::string name_of(const TokenizerOptions& options, const fs::path& path) {
 std::vector<TokenizerFile> tokenizer_files(const TokenizerOptions& options) {
   std::vector<TokenizerFile> files;
   TokenizerOptions named = options;
+  fs::path beside;
   for (const std::string* option : paths_of(named)) {
     const fs::path path = *option;
     if (path.empty()) {
@@ -66,6 +68,7 @@ std::vector<TokenizerFile> tokenizer_files(const TokenizerOptions& options) {
     }
     if (!fs::is_directory(path)) {
       files.push_back({name_of(options, path), path});
+      beside = path.parent_path() / kChatTemplateFile;
       continue;
     }
     for (const char* name : kNames) {
@@ -74,14 +77,22 @@ std::vector<TokenizerFile> tokenizer_files(const TokenizerOptions& options) {
       }
     }
   }
+  if (!beside.empty() && fs::exists(beside)) {
+    files.push_back({kChatTemplateFile, beside});
+  }
   return files;
 }
 
 std::shared_ptr<const std::vector<SnapshotFile>> read_tokenizer_files(
-    const TokenizerOptions& options) {
+    const TokenizerOptions& options, const std::string& chat_template) {
   auto files = std::make_shared<std::vector<SnapshotFile>>();
   for (const TokenizerFile& file : tokenizer_files(options)) {
-    files->push_back({file.name, read_file(file.source)});
+    if (file.name != kChatTemplateFile || chat_template.empty()) {
+      files->push_back({file.name, read_file(file.source)});
+    }
+  }
+  if (!chat_template.empty()) {
+    files->push_back({kChatTemplateFile, chat_template});
   }
   return files;
 }
@@ -134,7 +145,7 @@ void require_same_tokenizer(const CheckpointReader& checkpoint,
   };
   std::size_t carried = 0;
   for (const ManifestFile& file : checkpoint.manifest().files) {
-    if (file.name.ends_with(kTensorsExtension)) {
+    if (file.name.ends_with(kTensorsExtension) || file.name == kChatTemplateFile) {
       continue;
     }
     ++carried;
@@ -145,8 +156,10 @@ void require_same_tokenizer(const CheckpointReader& checkpoint,
       differ(file.name, "is another");
     }
   }
-  check(carried == files.size(), "the tokenizer has ", files.size(), " files, and that of ", place,
-        " has ", carried, "; give the one that it was trained with, or --finetune");
+  const auto given = files.size() - static_cast<std::size_t>(std::ranges::count(
+                                        files, kChatTemplateFile, &SnapshotFile::name));
+  check(carried == given, "the tokenizer has ", given, " files, and that of ", place, " has ",
+        carried, "; give the one that it was trained with, or --finetune");
 }
 
 }  // namespace bloomery

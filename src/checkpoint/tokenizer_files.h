@@ -19,12 +19,13 @@ struct TokenizerFile {
   std::string name;  // that transformers looks for; its own where it looks for none
   std::filesystem::path source;
 };
-// Of the tokenizer that the options name; NullTokenizer has none.
+// Of the tokenizer that the options name, and the chat template beside it; NullTokenizer has none.
 std::vector<TokenizerFile> tokenizer_files(const TokenizerOptions& options);
 
-// For Snapshot::files. An Error names a file that cannot be read.
+// For Snapshot::files. `chat_template`, if not empty, takes the place of the one that is there. An
+// Error names a file that cannot be read.
 std::shared_ptr<const std::vector<SnapshotFile>> read_tokenizer_files(
-    const TokenizerOptions& options);
+    const TokenizerOptions& options, const std::string& chat_template = "");
 
 // Notes in the state which of the options name files that the checkpoint will carry.
 void set_carried_tokenizer(RunState& state, const TokenizerOptions& options);
@@ -33,7 +34,8 @@ void set_carried_tokenizer(RunState& state, const TokenizerOptions& options);
 // a copy is not what the manifest says.
 std::optional<TokenizerOptions> carried_tokenizer(const CheckpointReader& checkpoint);
 
-// An Error unless the files are those that the checkpoint carries, if it does.
+// An Error unless the files are those that the checkpoint carries, if it does. The chat template
+// may be another.
 void require_same_tokenizer(const CheckpointReader& checkpoint,
                             const std::vector<SnapshotFile>& files);
 

@@ -68,6 +68,25 @@ TEST(TokenizerFiles, OfEveryKindTravelAndAreFoundAfterAMove) {
   }
 }
 
+TEST(TokenizerFiles, AChatTemplateComesAlong) {
+  const TemporaryFolder folder;
+  folder.file("chat_template.jinja", "old");
+  const TokenizerOptions options{.path = folder.file("tokenizer.json", "{\"a\":1}").string()};
+  const auto contents = [&](const std::string& chat_template) {
+    std::string all;
+    for (const SnapshotFile& file : *read_tokenizer_files(options, chat_template)) {
+      all += file.name + "=" + file.contents + ";";
+    }
+    return all;
+  };
+  EXPECT_EQ(contents(""), "tokenizer.json={\"a\":1};chat_template.jinja=old;");
+  EXPECT_EQ(contents("new"), "tokenizer.json={\"a\":1};chat_template.jinja=new;");
+  save_with(folder.path() / "run", options);
+  const CheckpointReader reader(folder.path() / "run" / "step-1");
+  EXPECT_EQ(tokenizer_files(*carried_tokenizer(reader)).size(), 2u);
+  EXPECT_NO_THROW(require_same_tokenizer(reader, *read_tokenizer_files(options, "new")));
+}
+
 TEST(TokenizerFiles, AnotherTokenizerIsAnError) {
   const TemporaryFolder folder;
   const TokenizerOptions options{.path = folder.file("tokenizer.json", "{\"a\":1}").string()};

@@ -1,5 +1,6 @@
 #include "train/instructions.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
@@ -9,15 +10,21 @@
 namespace bloomery {
 namespace {
 
-// The folder with the model's chat template: that of its tokenizer.
+// The folder with the model's chat template, beside its tokenizer; empty where it has none.
 std::string template_folder(const PretrainOptions& options) {
-  for (const std::string& path : {options.tokenizer.path, options.checkpoint.load}) {
-    if (!path.empty() && std::filesystem::is_directory(path) && find_chat_template(path)) {
-      return path;
+  namespace fs = std::filesystem;
+  const TokenizerOptions& tokenizer = options.tokenizer;
+  for (const std::string& path :
+       {tokenizer.path, tokenizer.tokenizer_model, tokenizer.vocab_file, options.checkpoint.load}) {
+    if (path.empty()) {
+      continue;
+    }
+    const fs::path folder = fs::is_directory(path) ? fs::path(path) : fs::path(path).parent_path();
+    if (find_chat_template(folder)) {
+      return folder.empty() ? "." : folder.string();
     }
   }
-  const std::filesystem::path file = options.tokenizer.path;
-  return file.has_parent_path() ? file.parent_path().string() : "";
+  return "";
 }
 
 std::int64_t iterations_for(double samples, std::int64_t batch) {
@@ -25,6 +32,13 @@ std::int64_t iterations_for(double samples, std::int64_t batch) {
 }
 
 }  // namespace
+
+std::int64_t tuning_log_interval(const PretrainOptions& options) {
+  constexpr std::int64_t kLines = 20;
+  const std::int64_t usual = LoggingOptions().interval;
+  return std::clamp<std::int64_t>(options.length.iterations.value_or(usual * kLines) / kLines, 1,
+                                  usual);
+}
 
 std::shared_ptr<const InstructData> read_instructions(const OptionTable& table,
                                                       PretrainOptions& options,

@@ -17,4 +17,7 @@ std::shared_ptr<const InstructData> read_instructions(const OptionTable& table,
                                                       PretrainOptions& options,
                                                       std::vector<std::string>& notes);
 
+// Steps per log line where no flag says it: a short run has about twenty lines.
+std::int64_t tuning_log_interval(const PretrainOptions& options);
+
 }  // namespace bloomery

@@ -201,11 +201,13 @@ DeviceOptions rank_device(DeviceOptions device, std::int64_t ranks) {
 
 // All but the data's and the schedule.
 RunFacts run_facts(const PretrainOptions& options, const OptionTable& table, const Plan& plan,
-                   const std::optional<CheckpointReader>& checkpoint) {
+                   const std::optional<CheckpointReader>& checkpoint,
+                   const InstructData* instructions) {
   RunFacts facts;
   facts.model = {.model = plan.model, .tokenizer = options.tokenizer, .dtype = plan.dtype};
   facts.options = table.json();
-  facts.tokenizer_files = read_tokenizer_files(options.tokenizer);
+  facts.tokenizer_files = read_tokenizer_files(
+      options.tokenizer, instructions != nullptr ? instructions->new_chat_template() : "");
   if (checkpoint && !options.checkpoint.finetune) {
     require_same_tokenizer(*checkpoint, *facts.tokenizer_files);
   }
@@ -323,7 +325,8 @@ RunEnd run_from_checkpoint(const Basis& basis, std::unique_ptr<Communicator>& wo
       foreign ? std::nullopt : open_checkpoint(options.checkpoint, host, damaged);
   chosen = checkpoint ? checkpoint->folder() : std::filesystem::path();
   const SaveFolder save = first ? claim_save_folder(options, checkpoint) : SaveFolder{};
-  RunFacts facts = run_facts(options, basis.table, plan, checkpoint);
+  RunFacts facts =
+      run_facts(options, basis.table, plan, checkpoint, basis.setting.instructions.get());
   facts.own_step = std::stoll(host.broadcast("claim", std::to_string(save.own_step), 0));
   const ScheduleChoice choice = choose_schedule(options, plan, checkpoint ? &*checkpoint : nullptr);
   for (const std::string& note : choice.notes) {
