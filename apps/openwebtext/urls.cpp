@@ -5,6 +5,7 @@
 #include "apps/openwebtext/common.h"
 #include "apps/openwebtext/openwebtext.h"
 #include "base/error.h"
+#include "base/json_scan.h"
 #include "base/file.h"
 #include "data/filter/text_parts.h"
 #include "data/filter/url_rules.h"
@@ -34,6 +35,7 @@ const char* label(UrlFault fault) {
 }
 
 Json parse_line(std::string_view line, const std::string& file, std::size_t number) {
+  check_json_depth(line);
   Json value = Json::parse(line, nullptr, false);
   check(value.is_object(), file, ", line ", number, ": no JSON object");
   return value;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_scan.h"
 #include "config/option_table.h"
 #include "data/input/byte_source.h"
 #include "data/input/input_files.h"
@@ -37,6 +38,7 @@ void read_test_set(const std::string& path, const std::vector<std::string>& keys
       const std::uint64_t offset = chunk.offset + at;
       const std::string_view line = next_line(text, at);
       if (is_blank(line)) continue;
+      check_json_depth(line);
       const nlohmann::json entry = nlohmann::json::parse(line, nullptr, false);
       check(!entry.is_discarded(), "--test-sets ", path, ", line at byte ", offset,
             ": not valid JSON");
