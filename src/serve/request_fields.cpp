@@ -2,10 +2,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_scan.h"
+
 namespace bloomery {
 namespace {
 
-constexpr std::size_t kDeepest = 32, kMostKeys = 512, kMostValues = std::size_t{1} << 17;
+constexpr std::size_t kMostKeys = 512, kMostValues = std::size_t{1} << 17;
 
 [[noreturn]] void refuse(const char* name, const std::string& what) {
   throw ApiError(400, concat(name, " ", what), name);
@@ -46,8 +48,9 @@ class RequestBudget final : public nlohmann::json_sax<Json> {
     return true;
   }
   bool open() {
-    if (keys_.size() == kDeepest) {
-      throw ApiError(400, concat("the request is nested more than ", kDeepest, " levels deep"));
+    if (keys_.size() == kMaxJsonTreeDepth) {
+      throw ApiError(400,
+                     concat("the request is nested more than ", kMaxJsonTreeDepth, " levels deep"));
     }
     keys_.push_back(0);
     return value();
