@@ -83,6 +83,21 @@ TEST(SentencePieceFolder, TakesTheTokensOfItsConfigurationAsTransformersDoes) {
             (Ids{1, 701, 519, 700, 519}));
 }
 
+// And GPT2Tokenizer, of vocab.json and merges.txt.
+TEST(ByteLevelFolder, PutsTheTokensOfItsConfigurationAroundATextAsTransformersDoes) {
+  const TemporaryFolder folder;
+  const std::filesystem::path root = std::getenv("BLOOMERY_ROOT");
+  std::filesystem::copy(root / "tests/golden/tokenizers/gpt2", folder.path(),
+                        std::filesystem::copy_options::recursive);
+  folder.file("tokenizer_config.json", R"({"add_bos_token": true, "add_eos_token": true})");
+  const auto tokenizer = load_tokenizer({.path = folder.path()});
+  const TokenId end = *tokenizer->special().eos;
+  Ids expected = encoded(*tokenizer, "the boat");
+  expected.insert(expected.begin(), end);
+  expected.push_back(end);
+  EXPECT_EQ(encoded(*tokenizer, "the boat", {.add_special_tokens = true}), expected);
+}
+
 TEST(SentencePieceFolder, AModelAloneIsRecognisedInWhatATemplateWrites) {
   const auto tokenizer = load("llama2");
   EXPECT_EQ(encoded(*tokenizer, "<s>", {.parse_control = true}), (Ids{1}));

@@ -9,6 +9,7 @@ import json
 import lzma
 import pathlib
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -79,8 +80,8 @@ def main():
             write(folder, *contents)
             peer = transformers.AutoTokenizer.from_pretrained(folder).backend_tokenizer
             texts = fuzz_text.TextMaker(random.Random(name), SPECIAL).texts(options.texts)
-            if "tokenizer.model" in contents[0]:  # SentencePiece keeps a space at the start, LlamaTokenizer of transformers 5 does not
-                texts = [t.lstrip(" \u2581") for t in texts]
+            if "tokenizer.model" in contents[0]:  # LlamaTokenizer of transformers 5 cuts runs of spaces, and those at the start, unlike SentencePiece
+                texts = [re.sub("[ \u2581]+", " ", t).lstrip() for t in texts]
             for special in (False, True):
                 answer = subprocess.run([options.bloomery, "tokenizer", "encode", "--tokenizer", folder, "--jsonl",
                                          *["--add-special-tokens"] * special], check=True,

@@ -45,9 +45,11 @@ json around_texts(const Notes& notes, const hf::ModelTables& tables) {
     const auto found = std::ranges::find(tables.vocab, name, &hf::ModelTables::Token::piece);
     if (!flag(notes.config, wanted).value_or(false) || found == tables.vocab.end()) return;
     json& single = around["single"];
-    single.insert(before ? single.begin() : single.end(), {{"SpecialToken", {{"id", name}}}});
+    const json token = {{"SpecialToken", {{"id", name}}}};
+    single.insert(before ? single.begin() : single.end(), token);
     const auto place = static_cast<std::size_t>(found - tables.vocab.begin());
-    around["special_tokens"][name] = {{"ids", {hf::id_at(tables, place)}}};
+    around["special_tokens"][name] = {
+        {"ids", {static_cast<std::uint32_t>(hf::id_at(tables, place))}}};
   };
   add("add_bos_token", notes.names.bos, true);
   add("add_eos_token", notes.names.eos, false);
