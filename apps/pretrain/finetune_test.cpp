@@ -105,7 +105,6 @@ TEST_F(Finetune, TheChatTemplateIsKept) {
         words(concat("convert --input ", at(name), " --output ", at(name + "-hf"), " --to hf")));
     EXPECT_EQ(exported.code, 0) << exported.errors;
     EXPECT_EQ(losses(outcome.out).size(), 4u) << "a short run shows every step";
-    return outcome;
   };
   const std::string own = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}";
   write_file(at("chat.jinja"), own);
@@ -113,16 +112,15 @@ TEST_F(Finetune, TheChatTemplateIsKept) {
   EXPECT_EQ(newest("own").read_file("chat_template.jinja"), own);
   EXPECT_EQ(read_file(at("own-hf/chat_template.jinja")), own);
 
-  const Outcome first = tuned("tuned", "");
-  EXPECT_TRUE(first.says("the built-in one is used")) << first.errors << first.out;
-  const std::string built_in = read_file(at("tuned-hf/chat_template.jinja"));
-  EXPECT_NE(built_in.find("### Assistant:"), std::string::npos);
+  tuned("tuned", "");
+  EXPECT_NE(read_file(at("tuned-hf/chat_template.jinja")).find("### Assistant:"),
+            std::string::npos);
+  write_file(at("tuned-hf/chat_template.jinja"), own);
   const Outcome next = run_command(words(
       concat("finetune --load ", at("tuned-hf"), " --data-path ", at("data.jsonl"),
              " --seq-length 128 --epochs 1 --device cpu --num-threads 1 --save ", at("next"))));
   EXPECT_EQ(next.code, kFinished) << next.errors;
-  EXPECT_FALSE(next.says("built-in")) << "it has one now";
-  EXPECT_EQ(newest("next").read_file("chat_template.jinja"), built_in);
+  EXPECT_EQ(newest("next").read_file("chat_template.jinja"), own) << "the model has one now";
 }
 
 TEST_F(Finetune, SaysWhatIsMissing) {

@@ -73,8 +73,9 @@ TEST(TokenizerFiles, AChatTemplateComesAlong) {
   folder.file("chat_template.jinja", "old");
   const TokenizerOptions options{.path = folder.file("tokenizer.json", "{\"a\":1}").string()};
   const auto contents = [&](const std::string& chat_template) {
+    const auto files = read_tokenizer_files(options, chat_template);
     std::string all;
-    for (const SnapshotFile& file : *read_tokenizer_files(options, chat_template)) {
+    for (const SnapshotFile& file : *files) {
       all += file.name + "=" + file.contents + ";";
     }
     return all;
