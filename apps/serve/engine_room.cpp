@@ -29,14 +29,6 @@ std::vector<EngineRequest> largest_prompts(const EngineOptions& options, bool on
   return requests;
 }
 
-// Ranks that are threads share one GPU where each has none of its own, and the memory of a CPU.
-double free_bytes(LoadedModel& model) {
-  const int ranks = model.mesh().degree(Axis::tensor);
-  const int devices = model.stream().on_cuda() ? std::max(1, num_cuda_devices()) : 1;
-  const int sharing = (ranks + devices - 1) / devices;
-  return static_cast<double>(model.device().memory()->free_bytes()) / sharing;
-}
-
 }  // namespace
 
 void run_prompts(Engine& engine, const std::vector<EngineRequest>& requests) {
@@ -76,13 +68,16 @@ EngineOptions engine_options(const ServeCommand& command, LoadedModel& model) {
   {
     EngineOptions small = options;
     small.num_sequences = 1;
+    small.max_waiting = 2;
     small.capacity = std::min(options.capacity, options.prompt_piece + 1);
     Engine engine(model.model(), model.stream(), model.mesh(), model.tokenizer(), small);
     run_prompts(engine, largest_prompts(options, on_cuda));
     page_bytes = engine.page_bytes();
   }
   const double fraction = command.memory_fraction.value_or(on_cuda ? 0.9 : 0.25);
-  options.cache_tokens = cache_tokens(fraction * free_bytes(model), page_bytes, options);
+  const auto free_bytes = static_cast<double>(model.device().memory()->free_bytes());
+  options.cache_tokens =
+      cache_tokens(fraction * free_bytes / model.ranks_on_device(), page_bytes, options);
   return options;
 }
 

@@ -89,7 +89,7 @@ int run_serve(const Arguments& arguments, const ModelRanks& ranks, std::ostream&
   if (ranks.is_first()) {
     require_free_port(command.host, static_cast<int>(command.port));
   }
-  const StopSignals signals("no more requests; ends when those in work are answered");
+  const StopSignals signals("drains requests in flight, then exits");
   return ranks.with_first(command.model, command.ranks, [&](LoadedModel& model) {
     serve_model(command, model, out);
     return 0;

@@ -1,6 +1,9 @@
 #include "generate/loaded_model.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -61,6 +64,16 @@ bool separates_documents(const RunState* state) {
   return options.is_object() && options.value("reset-attention-mask", nlohmann::json()) == true;
 }
 
+// How many ranks have this rank's GPU or, on CPUs, its machine.
+int count_sharing(HostGroup& host, const DeviceOptions& device) {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  const std::string mine =
+      device.kind == DeviceKind::cuda ? device_identity(device.index) : std::string(name.data());
+  const std::vector<std::string> all = host.gather("devices of ranks", mine);
+  return static_cast<int>(std::count(all.begin(), all.end(), mine));
+}
+
 ModelOptions for_inference(ModelOptions options) {
   options.vocabulary.padded_in_softmax = false;
   options.vocabulary.fp16_loss = false;
@@ -100,6 +113,7 @@ LoadedModel::LoadedModel(const LoadOptions& options, const Log& log,
     device_->service<QuantizedWeightsInUse>().weights = quantized_.get();
   }
   load_weights(*source);
+  ranks_on_device_ = count_sharing(mesh_->host(), device_->options());
 }
 
 // The first rank chooses among the checkpoints of a folder, and checks all of it; the others open

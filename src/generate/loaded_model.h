@@ -40,6 +40,7 @@ class LoadedModel {
   Stream& stream() { return *stream_; }
   Mesh& mesh() { return *mesh_; }
   bool is_divided() const { return mesh_->degree(Axis::tensor) > 1; }
+  int ranks_on_device() const { return ranks_on_device_; }  // that share this rank's device
   const Model& model() const { return *model_; }
   // Padding of the vocabulary takes no part in the softmax, whatever it did in training.
   const ModelOptions& options() const { return model_->options(); }
@@ -86,6 +87,7 @@ class LoadedModel {
   std::unique_ptr<Mesh> mesh_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<QuantizedWeights> quantized_;  // null: all weights are values
+  int ranks_on_device_ = 1;
   DType dtype_ = DType::fp32;
   std::filesystem::path folder_;
   HfTokenIds token_ids_;

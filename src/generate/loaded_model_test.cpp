@@ -182,6 +182,7 @@ void expect_same_divided(const LoadOptions& options, int ranks, double tolerance
   run_ranks(ranks, [&](int, std::unique_ptr<Communicator> world) {
     LoadedModel model(options, kQuiet, std::move(world));
     EXPECT_TRUE(model.is_divided());
+    EXPECT_EQ(model.ranks_on_device(), ranks);
     EXPECT_EQ(model.folder(), fs::absolute(whole.folder()));
     const Tensor found = model.logits(token_batch(model.stream(), tokens, 2));
     const std::vector<float> numbers = found.to_host<float>(model.stream());

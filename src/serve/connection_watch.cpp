@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <utility>
 #include <vector>
 
 namespace bloomery {
@@ -70,18 +71,23 @@ void ConnectionWatch::look() {
   {
     const std::lock_guard lock(mutex_);
     const auto now = Clock::now();
+    std::vector<pollfd> sockets;
+    std::vector<Connection*> guarded;
     for (auto& [key, connection] : connections_) {
       if (connection.deadline && now > *connection.deadline) {
         shutdown(connection.socket, SHUT_RDWR);
         connection.deadline.reset();
       }
-      if (!connection.on_left) {
-        continue;
+      if (connection.on_left) {
+        sockets.push_back({connection.socket, POLLRDHUP, 0});
+        guarded.push_back(&connection);
       }
-      pollfd state{connection.socket, POLLRDHUP, 0};
-      if (poll(&state, 1, 0) > 0 && (state.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0) {
-        left.push_back(std::move(connection.on_left));
-        connection.on_left = {};
+    }
+    if (poll(sockets.data(), sockets.size(), 0) > 0) {
+      for (std::size_t i = 0; i < sockets.size(); ++i) {
+        if ((sockets[i].revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0) {
+          left.push_back(std::exchange(guarded[i]->on_left, {}));
+        }
       }
     }
   }

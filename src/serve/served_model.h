@@ -38,7 +38,7 @@ class ServedModel {
   const Prompt* chat() const { return chat_ ? &*chat_ : nullptr; }  // null: it has no template
 
   // A token's text in the middle of others; where it is no whole characters, its bytes as OpenAI
-  // writes them ("bytes:\\xe2\\x82"), so that different tokens have different texts.
+  // writes them ("bytes:\xe2\x82"), so that different tokens have different texts.
   const std::string& token_text(TokenId token) const { return token_form(token).text; }
   const std::string& token_bytes(TokenId token) const { return token_form(token).bytes; }
   // U+FFFD where it is no whole characters.
