@@ -137,7 +137,7 @@ std::string why_not_text(std::string_view file_name, std::string_view head, Line
 }
 
 void check_is_text(const std::string& file_name, std::string_view head, LineFormat format) {
-  const std::string why = why_not_text(shown_name(file_name), head, format);
+  const std::string why = why_not_text(file_name == "-" ? "FILE" : file_name, head, format);
   check(why.empty(), shown_name(file_name), " cannot be read: ", why);
 }
 
