@@ -1,8 +1,11 @@
 #include "apps/common/progress_line.h"
 
+#include <unistd.h>
+
 #include "apps/common/command_line.h"
 #include "base/error.h"
 #include "base/number_text.h"
+#include "base/terminal.h"
 
 namespace bloomery {
 
@@ -29,7 +32,10 @@ void ProgressLine::at(std::int64_t done, std::int64_t total) {
   drawn_ = now;
   shown_ = true;
   const double seconds = std::chrono::duration<double>(now - start_).count();
-  messages() << "\r" << progress_text(done, total, seconds, unit_) << "\x1B[K" << std::flush;
+  // The last column stays free: some terminals wrap when it is written.
+  const std::string text = progress_text(done, total, seconds, unit_);
+  messages() << "\r" << first_columns(text, terminal_columns(STDERR_FILENO) - 1) << "\x1B[K"
+             << std::flush;
 }
 
 void ProgressLine::finish() {

@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <cstdint>
 
 #include "apps/generate/line_editor.h"
+#include "base/terminal.h"
 
 namespace bloomery {
 namespace {
@@ -26,25 +26,6 @@ enum Key : char {
 
 bool continues(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
 
-// Columns of the character at a place: ideographs, Hangul, full-width forms and emoji take two.
-std::size_t columns_at(const std::string& text, std::size_t place) {
-  const auto byte = [&](std::size_t i) {
-    return place + i < text.size()
-               ? static_cast<std::uint32_t>(static_cast<unsigned char>(text[place + i]))
-               : 0;
-  };
-  const std::uint32_t lead = byte(0);
-  const std::uint32_t code =
-      lead >= 0xF0 ? (lead & 7) << 18 | (byte(1) & 63) << 12 | (byte(2) & 63) << 6 | (byte(3) & 63)
-      : lead >= 0xE0 ? (lead & 15) << 12 | (byte(1) & 63) << 6 | (byte(2) & 63)
-                     : 0;
-  const bool wide = (code >= 0x1100 && code <= 0x115F) || (code >= 0x2E80 && code <= 0xA4CF) ||
-                    (code >= 0xAC00 && code <= 0xD7A3) || (code >= 0xF900 && code <= 0xFAFF) ||
-                    (code >= 0xFE30 && code <= 0xFE6F) || (code >= 0xFF00 && code <= 0xFF60) ||
-                    (code >= 0x1F300 && code <= 0x1FAFF) || (code >= 0x20000 && code <= 0x3FFFD);
-  return wide ? 2 : 1;
-}
-
 std::size_t next_place(const std::string& text, std::size_t place) {
   do {
     ++place;
@@ -52,12 +33,8 @@ std::size_t next_place(const std::string& text, std::size_t place) {
   return std::min(place, text.size());
 }
 
-std::size_t width(const std::string& text, std::size_t begin, std::size_t end) {
-  std::size_t columns = 0;
-  for (std::size_t at = begin; at < end; at = next_place(text, at)) {
-    columns += columns_at(text, at);
-  }
-  return columns;
+std::size_t width(std::string_view text, std::size_t begin, std::size_t end) {
+  return columns_of(text.substr(begin, end - begin));
 }
 
 }  // namespace
@@ -210,14 +187,8 @@ VisibleLine visible_line(const std::string& text, std::size_t cursor, std::size_
   while (width(text, first, cursor) >= columns && first < cursor) {
     first = next_place(text, first);
   }
-  std::size_t last = first;
-  for (std::size_t used = 0; last < text.size(); last = next_place(text, last)) {
-    used += columns_at(text, last);
-    if (used > columns) {
-      break;
-    }
-  }
-  return {text.substr(first, last - first), width(text, first, cursor)};
+  const std::string_view shown = first_columns(std::string_view(text).substr(first), columns);
+  return {std::string(shown), width(text, first, cursor)};
 }
 
 }  // namespace bloomery

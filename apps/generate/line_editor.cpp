@@ -1,6 +1,5 @@
 #include "apps/generate/line_editor.h"
 
-#include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -41,12 +40,6 @@ class KeyByKey {
 
 }  // namespace
 
-std::size_t LineEditor::columns() const {
-  constexpr std::size_t kUsual = 80;
-  winsize size{};
-  return ioctl(out_, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
-}
-
 void LineEditor::print(const std::string& text) const {
   for (std::size_t done = 0; done < text.size();) {
     const ssize_t count = write(out_, text.data() + done, text.size() - done);
@@ -58,7 +51,7 @@ void LineEditor::print(const std::string& text) const {
 }
 
 void LineEditor::draw(const std::string& prompt, const LineBuffer& line) const {
-  const std::size_t wide = columns(), used = prompt.size() + 1;
+  const std::size_t wide = terminal_columns(out_), used = prompt.size() + 1;
   const VisibleLine shown =
       visible_line(line.text(), line.cursor(), wide > used + 8 ? wide - used : 8);
   const std::size_t column = prompt.size() + shown.column;

@@ -62,7 +62,6 @@ class LineEditor {
   std::optional<std::string> read(const std::string& prompt);
 
  private:
-  std::size_t columns() const;
   void draw(const std::string& prompt, const LineBuffer& line) const;
   void print(const std::string& text) const;
 

@@ -41,5 +41,30 @@ TEST(Terminal, NoColorInTheEnvironmentCounts) {
   kept.empty() ? unsetenv("NO_COLOR") : setenv("NO_COLOR", kept.c_str(), 1);
 }
 
+TEST(Terminal, ColumnsOfWideAndCombiningCharacters) {
+  EXPECT_EQ(columns_of("data.jsonl"), 10u);
+  EXPECT_EQ(columns_of("\u65e5\u672c\u8a9e.txt"), 10u);
+  EXPECT_EQ(columns_of("\U0001F642\ud55c\uff21"), 6u);
+  EXPECT_EQ(columns_of("e\u0301\u00e9\u2588\u2026"), 4u);
+  EXPECT_EQ(columns_of("\xff\x80x"), 3u);  // no UTF-8
+  EXPECT_EQ(columns_of("\xe6\x97"), 2u);
+  EXPECT_EQ(columns_of(""), 0u);
+}
+
+TEST(Terminal, BeginningsThatFit) {
+  const std::string_view text = "a\u65e5b\u672c";
+  for (const auto& [columns, expected] : {std::pair<std::size_t, std::string_view>{0, ""},
+                                          {1, "a"},
+                                          {2, "a"},
+                                          {3, "a\u65e5"},
+                                          {4, "a\u65e5b"},
+                                          {5, "a\u65e5b"},
+                                          {6, text},
+                                          {80, text}}) {
+    EXPECT_EQ(first_columns(text, columns), expected) << columns;
+  }
+  EXPECT_EQ(first_columns("e\u0301x", 1), "e\u0301");
+}
+
 }  // namespace
 }  // namespace bloomery

@@ -1,17 +1,19 @@
 #include "data/lines/line_progress.h"
 
-#include <algorithm>
-#include <iomanip>
-#include <sstream>
+#include <unistd.h>
 
+#include <algorithm>
+
+#include "base/error.h"
 #include "base/number_text.h"
+#include "base/terminal.h"
 
 namespace bloomery {
 namespace {
 
 constexpr double kMebibyte = 1024.0 * 1024.0;
 constexpr auto kRedrawInterval = std::chrono::milliseconds(200);
-constexpr int kBarWidth = 30;
+constexpr std::size_t kWidestBar = 30, kNarrowestBar = 8;
 
 }  // namespace
 
@@ -58,24 +60,37 @@ void LineProgress::print_lines(std::int64_t before, Clock::time_point now) {
        << std::endl;
 }
 
-void LineProgress::draw_bar(Clock::time_point now) {
+// As wide as the terminal allows: the bar shrinks first, then goes, then the end of the line.
+std::string LineProgress::bar_text(Clock::time_point now) const {
   const double elapsed = seconds(now);
-  std::ostringstream line;
+  // The last column stays free: some terminals wrap when it is written.
+  const std::size_t columns =
+      (options_.columns > 0 ? options_.columns : terminal_columns(STDERR_FILENO)) - 1;
+  const double share = options_.total_bytes == 0
+                           ? 0
+                           : std::min(1.0, static_cast<double>(input_position_) /
+                                               static_cast<double>(options_.total_bytes));
+  std::string head, text;
   if (options_.total_bytes > 0) {
-    const double share = std::min(
-        1.0, static_cast<double>(input_position_) / static_cast<double>(options_.total_bytes));
-    const int filled = static_cast<int>(share * kBarWidth);
-    line << '[' << std::string(static_cast<std::size_t>(filled), '#')
-         << std::string(static_cast<std::size_t>(kBarWidth - filled), '.') << "] "
-         << fixed(share * 100, 0) << "%  ";
-    if (share > 0) {
-      line << "ETA " << clock_text(elapsed / share - elapsed) << "  ";
-    }
+    head = fixed(share * 100, 0) + "%  ";
+    if (share > 0) head += "ETA " + clock_text(elapsed / share - elapsed) + "  ";
   }
-  line << documents_ << " documents  " << size_text(static_cast<double>(bytes_)) << "  "
-       << size_text(static_cast<double>(bytes_) / elapsed) << "/s  "
-       << fixed(static_cast<double>(documents_) / elapsed, 0) << " docs/s";
-  out_ << "\r" << line.str() << "\x1B[K" << std::flush;  // the code clears what is left of a line
+  text = concat(head, documents_, " documents  ", size_text(static_cast<double>(bytes_)), "  ",
+                size_text(static_cast<double>(bytes_) / elapsed), "/s  ",
+                fixed(static_cast<double>(documents_) / elapsed, 0), " docs/s");
+  constexpr std::size_t kAroundBar = 3;  // its ends and a space
+  const std::size_t room = columns - std::min(columns, text.size() + kAroundBar);
+  if (options_.total_bytes > 0 && room >= kNarrowestBar) {
+    const std::size_t width = std::min(room, kWidestBar);
+    const auto filled = static_cast<std::size_t>(share * static_cast<double>(width));
+    text = concat('[', std::string(filled, '#'), std::string(width - filled, '.'), "] ", text);
+  }
+  return std::string(first_columns(text, columns));
+}
+
+void LineProgress::draw_bar(Clock::time_point now) {
+  out_ << "\r" << bar_text(now) << "\x1B[K"
+       << std::flush;  // the code clears what is left of a line
   last_drawn_ = now;
   bar_shown_ = true;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <ostream>
 #include <string>
@@ -12,6 +13,7 @@ struct LineProgressOptions {
   bool terminal = false;
   std::int64_t log_interval = 1000;  // documents between lines
   std::uint64_t total_bytes = 0;     // of the files as they are on disk; 0: not known
+  std::size_t columns = 0;           // of the terminal; 0: as wide as standard error is then
 };
 
 class LineProgress {
@@ -32,6 +34,7 @@ class LineProgress {
  private:
   void print_lines(std::int64_t before, Clock::time_point now);
   void draw_bar(Clock::time_point now);
+  std::string bar_text(Clock::time_point now) const;
   void clear_bar();
   double seconds(Clock::time_point now) const;
 

@@ -25,7 +25,7 @@ TEST(Progress, MegatronsLines) {
 TEST(Progress, BarWithRateAndTimeLeft) {
   std::ostringstream out;
   const Clock::time_point start = Clock::now();
-  LineProgress progress(out, {.terminal = true, .total_bytes = 1000}, start);
+  LineProgress progress(out, {.terminal = true, .total_bytes = 1000, .columns = 100}, start);
   progress.opened("a.jsonl");
   progress.advance(10, 2000000, 250, start + std::chrono::seconds(2));
   EXPECT_EQ(out.str(),
@@ -33,6 +33,20 @@ TEST(Progress, BarWithRateAndTimeLeft) {
             "5 docs/s\x1B[K");
   progress.message("bad line");
   EXPECT_TRUE(out.str().ends_with("\r\x1B[Kbad line\n"));
+}
+
+// A line that is wider than the terminal would leave its beginning on it at each redrawing.
+TEST(Progress, NoLineIsWiderThanTheTerminal) {
+  const Clock::time_point start = Clock::now();
+  for (const std::size_t columns : {2u, 10u, 40u, 60u, 71u, 80u, 120u}) {
+    std::ostringstream out;
+    LineProgress progress(out, {.terminal = true, .total_bytes = 1000, .columns = columns}, start);
+    progress.advance(10, 2000000, 250, start + std::chrono::seconds(2));
+    const std::string text = out.str();
+    EXPECT_LT(text.size() - std::string("\r\x1B[K").size(), columns) << text;
+    EXPECT_EQ(text.find("] 25%") != text.npos, columns >= 71) << text;
+    EXPECT_EQ(text.find("docs/s") != text.npos, columns >= 60) << text;
+  }
 }
 
 TEST(Progress, UnknownTotalHasNoBar) {

@@ -1,7 +1,6 @@
 #include "train/log/live_line.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,13 +17,6 @@ namespace {
 
 constexpr int kWidestBar = 40, kNarrowestBar = 8;
 constexpr std::chrono::milliseconds kInterval{100};
-
-// Code points, which is columns for everything written here.
-int columns_of(std::string_view text) {
-  return static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
-  }));
-}
 
 std::string repeated(std::string_view piece, int count) {
   std::string text;
@@ -105,7 +97,7 @@ std::string live_line(const LiveState& state, const LiveStyle& style) {
   const int around_bar = style.unicode ? 1 : 3;
   while (true) {
     const std::string text = tail();
-    const int left = room - columns_of(head) - columns_of(text);
+    const int left = room - static_cast<int>(columns_of(head) + columns_of(text));
     if (left - around_bar >= kNarrowestBar) {
       return head + " " + bar(fraction, std::min(left - around_bar, kWidestBar), style) + text;
     }
@@ -135,10 +127,8 @@ void LiveWriter::update(const LiveState& state) {
   const auto now = std::chrono::steady_clock::now();
   if (now < next_ && state.iteration < state.train_iterations) return;
   next_ = now + kInterval;
-  winsize size{};
-  const bool known = ioctl(descriptor_, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
   // The last column stays free: some terminals wrap when it is written.
-  style_.columns = known ? size.ws_col - 1 : 79;
+  style_.columns = static_cast<int>(terminal_columns(descriptor_)) - 1;
   write("\r\x1b[K" + live_line(state, style_));
   shown_ = true;
 }
