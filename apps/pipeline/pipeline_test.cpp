@@ -21,6 +21,26 @@ TEST(PipelineCommand, SaysHowLongStagesWait) {
   EXPECT_TRUE(read_file(picture).starts_with("<svg"));
 }
 
+// A picture that says what its colours are, no wider than a screen, however long the step.
+TEST(PipelineCommand, PictureHasALegendAndFitsAScreen) {
+  const TemporaryFolder folder;
+  const std::string picture = folder.path() / "picture.svg";
+  for (const auto& [schedule, kinds] :
+       {std::pair<const char*, std::vector<const char*>>{"1f1b", {">forward<", ">backward<"}},
+        {"zb-h1", {">forward<", ">backward, inputs<", ">backward, weights<"}}}) {
+    for (const char* micro_batches : {"4", "8", "128"}) {
+      expect_command({"pipeline", "--schedule", schedule, "--stages", "4", "--micro-batches",
+                      micro_batches, "--svg", picture});
+      const std::string svg = read_file(picture);
+      for (const char* kind : kinds) EXPECT_NE(svg.find(kind), svg.npos) << kind;
+      EXPECT_NE(svg.find(">waits<"), svg.npos);
+      const std::size_t width = svg.find("width=\"") + 7;
+      EXPECT_LE(std::stod(svg.substr(width)), 1300) << micro_batches;
+      EXPECT_GE(std::stod(svg.substr(width)), 300) << micro_batches;
+    }
+  }
+}
+
 TEST(PipelineCommand, RefusesWhatHasNoSchedule) {
   const Outcome outcome =
       run_command({"pipeline", "--stages", "4", "--micro-batches", "6", "--chunks", "2"});
