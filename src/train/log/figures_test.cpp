@@ -257,5 +257,36 @@ TEST(Plot, LogarithmicAxisWithinADecadeHasEvenTicks) {
   }
 }
 
+TEST(Plot, LogarithmicAxisHasTicksOverAllOfACurve) {
+  Plot plot{.title = "t", .x_title = "x"};
+  plot.logarithmic = true;
+  plot.series = {{"a", {{0, 6.2}, {1, 0.6}}}};
+  const std::string svg = plot_svg(plot, {500, 300});
+  for (const char* tick : {">0.7<", ">1<", ">2<", ">5<"}) {
+    EXPECT_NE(svg.find(tick), std::string::npos) << tick;
+  }
+}
+
+TEST(Plot, LegendShowsWhatIsDrawn) {
+  Plot plot{.title = "t", .x_title = "x"};
+  plot.series = {{"training", {{0, 2}, {1, 1}}},
+                 {"validation", {{1, 1.5}}, true},
+                 {"test", {{0, 2}, {1, 1.5}}, true}};
+  plot.marks = {{1, PlotMark::Kind::tick, "checkpoint"}};
+  const std::string html = plot_html(plot, {500, 300});
+  const std::string legend = html.substr(0, html.find("</ul>"));
+  const auto drawn = [&](const std::string& name) {
+    const std::size_t end = legend.find("<span>" + name), begin = legend.rfind("<li>", end);
+    return end == legend.npos ? "" : legend.substr(begin, end - begin);
+  };
+  EXPECT_EQ(drawn("training").find("circle"), std::string::npos);
+  EXPECT_NE(drawn("training").find("class=\"c0\""), std::string::npos);
+  EXPECT_NE(drawn("validation").find("class=\"d1\""), std::string::npos);
+  EXPECT_EQ(drawn("validation").find("path"), std::string::npos);  // a point is no line
+  EXPECT_NE(drawn("test").find("class=\"c2\""), std::string::npos);
+  EXPECT_NE(drawn("test").find("class=\"d2\""), std::string::npos);
+  EXPECT_NE(drawn("checkpoint").find("M9 "), std::string::npos);  // upright, as at the axis
+}
+
 }  // namespace
 }  // namespace bloomery

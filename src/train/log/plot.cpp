@@ -76,18 +76,25 @@ class Frame {
   std::vector<double> y_ticks() const {
     const std::vector<double> even = round_ticks(y_.low, y_.high, 5);
     if (!logarithmic_) return even;
-    std::vector<double> ticks;
-    const bool few = std::log10(y_.high / y_.low) < 2.5;
-    for (double power = std::floor(std::log10(y_.low)); power <= std::log10(y_.high); ++power) {
-      for (const double digit : {1.0, 2.0, 5.0}) {
-        const double tick = digit * std::pow(10, power);
-        if (tick >= y_.low && tick <= y_.high && (few || digit == 1.0)) ticks.push_back(tick);
-      }
+    for (const auto& digits : {std::vector{1.0}, {1.0, 2.0, 5.0}, {1.0, 1.5, 2.0, 3.0, 5.0, 7.0}}) {
+      const std::vector<double> ticks = decimal_ticks(digits);
+      if (ticks.size() >= 4) return ticks;
     }
-    return ticks.size() < 4 ? even : ticks;  // within a decade even steps are easier to read
+    return even;  // within half a decade even steps are easier to read
   }
 
  private:
+  // These digits times the powers of ten in the range.
+  std::vector<double> decimal_ticks(const std::vector<double>& digits) const {
+    std::vector<double> ticks;
+    for (double power = std::floor(std::log10(y_.low)); power <= std::log10(y_.high); ++power) {
+      for (const double digit : digits) {
+        const double tick = digit * std::pow(10, power);
+        if (tick >= y_.low && tick <= y_.high) ticks.push_back(tick);
+      }
+    }
+    return ticks;
+  }
   double scaled(double value) const { return logarithmic_ ? std::log(value) : value; }
   void pad() {
     if (y_.low == y_.high) {
@@ -163,6 +170,12 @@ std::vector<PlotPoint> smoothed(const std::vector<PlotPoint>& points) {
   return means;
 }
 
+// Of a point; the third series has rings, which do not hide the dots of others.
+std::string marker(std::size_t number, double x, double y) {
+  return fmt::format("<circle class=\"d{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\"/>", number, x, y,
+                     number == 2 ? 4.5 : 3);
+}
+
 // A long curve is drawn faintly, with its mean over it: noise shows without hiding the course.
 std::string curve(const PlotSeries& series, std::size_t number, const Frame& frame) {
   const std::vector<PlotPoint> points = thinned(series.points, kBuckets);
@@ -175,8 +188,7 @@ std::string curve(const PlotSeries& series, std::size_t number, const Frame& fra
   }
   for (const PlotPoint& point : points) {
     if (!series.marked || !std::isfinite(point.y)) continue;
-    svg += fmt::format("<circle class=\"d{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\"/>\n", number,
-                       frame.x(point.x), frame.y(point.y));
+    svg += marker(number, frame.x(point.x), frame.y(point.y)) + "\n";
   }
   return svg;
 }
@@ -199,23 +211,28 @@ std::string level_and_marks(const Plot& plot, const Frame& frame) {
 
 std::string legend(const Plot& plot) {
   std::string html;
-  const auto entry = [&html](const std::string& style, const std::string& name) {
-    html += fmt::format(
-        "<li><svg viewBox=\"0 0 18 10\"><path class=\"{}\" d=\"M0 5h18\"/></svg>"
-        "<span>{}</span></li>\n",
-        style, escaped(name));
+  const auto entry = [&html](const std::string& drawing, const std::string& name) {
+    html += fmt::format("<li><svg viewBox=\"0 0 18 10\">{}</svg><span>{}</span></li>\n", drawing,
+                        escaped(name));
+  };
+  const auto line = [](const std::string& style, const char* path = "M0 5h18") {
+    return fmt::format("<path class=\"{}\" d=\"{}\"/>", style, path);
   };
   if (plot.series.size() > 1 || plot.level || !plot.marks.empty()) {
     for (std::size_t i = 0; i < plot.series.size(); ++i) {
-      entry(fmt::format("c{}", i), plot.series[i].name);
+      const bool alone = plot.series[i].marked && plot.series[i].points.size() == 1;
+      entry((alone ? "" : line(fmt::format("c{}", i))) +
+                (plot.series[i].marked ? marker(i, 9, 5) : ""),
+            plot.series[i].name);
     }
   }
-  if (plot.level) entry("floor", plot.level->name);
+  if (plot.level) entry(line("floor"), plot.level->name);
   std::vector<std::string> named;
   for (const PlotMark& mark : plot.marks) {
     if (std::find(named.begin(), named.end(), mark.name) != named.end()) continue;
     named.push_back(mark.name);
-    entry(mark.kind == PlotMark::Kind::line ? "mark" : "tickmark", mark.name);
+    entry(mark.kind == PlotMark::Kind::line ? line("mark", "M9 0v10") : line("tickmark", "M9 1v8"),
+          mark.name);
   }
   return html.empty() ? "" : "<ul class=\"legend\">\n" + html + "</ul>\n";
 }

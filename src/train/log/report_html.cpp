@@ -24,9 +24,11 @@ body { margin: 0; background: var(--page); color: var(--ink);
 main { max-width: 1360px; margin: 0 auto; padding: 32px 24px 64px; }
 h1 { font-size: 26px; margin: 0 0 20px; letter-spacing: -0.01em; }
 h2 { font-size: 17px; margin: 36px 0 12px; }
-.figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(180px, 1fr)); gap: 12px; }
+.figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(180px, 1fr)); gap: 12px;
+  grid-auto-flow: dense; }
 .figure, .plot, .options, .sample { background: var(--card); border: 1px solid var(--rule); border-radius: 10px; }
 .figure { padding: 12px 16px; }
+.figure.long { grid-column: span 2; }
 .figure dt { color: var(--soft); font-size: 13px; }
 .figure dd { margin: 2px 0 0; font-size: 19px; font-weight: 600; font-variant-numeric: tabular-nums;
   overflow-wrap: anywhere; }
@@ -52,11 +54,11 @@ svg .tick, svg .label { fill: var(--soft); }
 .axis { stroke: var(--soft); }
 path { fill: none; stroke-width: 1.8; stroke-linejoin: round; stroke-linecap: round; }
 .c0 { stroke: var(--c0); } .c1 { stroke: var(--c1); } .c2 { stroke: var(--c2); }
-.d0 { fill: var(--c0); } .d1 { fill: var(--c1); } .d2 { fill: var(--c2); }
+.d0 { fill: var(--c0); } .d1 { fill: var(--c1); } .d2 { fill: none; stroke: var(--c2); stroke-width: 1.8; }
 .faint { stroke-opacity: 0.3; stroke-width: 1; }
 .floor { stroke: var(--floor); stroke-dasharray: 6 5; }
 .mark { stroke: var(--soft); stroke-width: 1.2; stroke-dasharray: 3 3; }
-.tickmark { stroke: var(--c2); stroke-width: 2.5; stroke-linecap: butt; }
+.tickmark { stroke: var(--soft); stroke-width: 2.5; stroke-linecap: butt; }
 .sample { padding: 12px 16px; margin: 0 0 12px; white-space: pre-wrap; overflow-wrap: anywhere; }
 .sample b { color: var(--c0); }
 .hover rect { fill: transparent; } .hover circle { fill: none; }
@@ -160,6 +162,17 @@ bool spreads_widely(const PlotSeries& series) {
   return values.front() > 0 && values.back() > 20 * values[values.size() / 2];
 }
 
+// 2.00k as 2k: ticks are round.
+std::string short_tick(double value) {
+  std::string text = short_count(value);
+  const std::size_t point = text.find('.'), digits = text.find_first_not_of("0123456789.");
+  if (point == text.npos) return text;
+  const std::size_t end = digits == text.npos ? text.size() : digits;
+  std::size_t last = end;
+  while (text[last - 1] == '0') --last;
+  return text.erase(last == point + 1 ? point : last, end - (last == point + 1 ? point : last));
+}
+
 std::vector<Plot> other_plots(const std::vector<MetricsRow>& rows) {
   std::vector<Plot> plots;
   const auto add = [&](const std::string& title, const std::vector<PlotSeries>& all) {
@@ -185,7 +198,7 @@ std::vector<Plot> other_plots(const std::vector<MetricsRow>& rows) {
   }
   if (add("Throughput (tokens per second)", {train("tokens_per_second", "tokens per second")})) {
     plots.back().from_zero = true;
-    plots.back().y_tick = short_count;
+    plots.back().y_tick = short_tick;
   }
   if (add("Memory (GiB)",
           {train("reserved_bytes", "reserved"), train("allocated_bytes", "in tensors")})) {
@@ -206,8 +219,9 @@ std::vector<Plot> other_plots(const std::vector<MetricsRow>& rows) {
 std::string figures_html(const ArgumentList& figures) {
   std::string html;
   for (const auto& [name, value] : figures) {
-    html += fmt::format("<div class=\"figure\"><dt>{}</dt><dd>{}</dd></div>\n", escaped(name),
-                        escaped(value));
+    constexpr std::size_t kLong = 24;  // more than a card's width of letters
+    html += fmt::format("<div class=\"figure{}\"><dt>{}</dt><dd>{}</dd></div>\n",
+                        value.size() > kLong ? " long" : "", escaped(name), escaped(value));
   }
   return html.empty() ? "" : "<dl class=\"figures\">\n" + html + "</dl>\n";
 }
