@@ -137,6 +137,7 @@ int data_analyze(const Arguments& arguments, std::ostream& out) {
     return 0;
   }
   const std::shared_ptr<const Tokenizer> tokenizer = load_tokenizer(o.tokenizer);
+  require_tokenizer(o.samples.data, corpora(o.samples.data), *tokenizer, o.tokenizer);
   o.analyze.vocabulary = padded_vocabulary(tokenizer->vocab_size(), o.divisible_by, o.tensor_ranks);
   o.analyze.save = o.save;
   const std::unique_ptr<Dataset> samples = open_samples(o, *tokenizer);

@@ -28,8 +28,12 @@ class DataCommandTest : public ::testing::Test {
   }
 
   // Documents of 1, 2, ... tokens; token k of document d is d.
-  void write(const std::string& name, int documents, TokenType type = TokenType::u16) {
+  void write(const std::string& name, int documents, TokenType type = TokenType::u16,
+             const std::string& tokenizer = "") {
     IndexedWriter writer(path(name), type);
+    if (!tokenizer.empty()) {
+      writer.set_tokenizer({.name = tokenizer, .tokens = 100, .hash = "hash of " + tokenizer});
+    }
     for (int i = 0; i < documents; ++i) {
       writer.add_sequence(std::vector<TokenId>(static_cast<std::size_t>(i + 1), i));
       writer.end_document();
@@ -140,6 +144,22 @@ TEST_F(DataCommandTest, SplitsByShareAndByNumber) {
   }
   EXPECT_TRUE(contains(run({"data", "split", path("a"), "--output-prefix", path("r")}, 2),
                        "give one of --split, --parts and --documents"));
+}
+
+TEST_F(DataCommandTest, PartsAndWholesKeepTheirTokenizer) {
+  write("a", 5, TokenType::u16, "one");
+  write("b", 5, TokenType::u16, "other");
+  run({"data", "split", path("a"), "--output-prefix", path("p"), "--parts", "2"});
+  run({"data", "merge", path("p_part000"), path("p_part001"), "--output-prefix", path("c")});
+  EXPECT_EQ(read_corpus_tokenizer(path("c"))->hash, "hash of one");
+  EXPECT_TRUE(contains(run({"data", "inspect", path("c")}), "made with the tokenizer one"));
+  const Arguments mixed = {"data", "merge", path("c"), path("b"), "--output-prefix", path("d")};
+  EXPECT_TRUE(contains(run(mixed, 2), "--allow-tokenizer-mismatch"));
+  EXPECT_FALSE(std::filesystem::exists(path("d.idx")));
+  Arguments allowed = mixed;
+  allowed.push_back("--allow-tokenizer-mismatch");
+  run(allowed);
+  EXPECT_FALSE(read_corpus_tokenizer(path("d")));
 }
 
 TEST_F(DataCommandTest, MergeOfDifferentTypes) {

@@ -94,7 +94,9 @@ Json inspect(const IndexedCorpus& corpus, const InspectOptions& options,
   const auto bytes = [](const std::filesystem::path& path) {
     return std::filesystem::file_size(path);
   };
+  const auto made_with = read_corpus_tokenizer(corpus.prefix());
   return {{"prefix", corpus.prefix().string()},
+          {"tokenizer", made_with ? Json(made_with->name) : Json()},
           {"format", name(corpus.format())},
           {"dtype", name(corpus.type())},
           {"documents", corpus.num_documents()},
@@ -153,7 +155,11 @@ void print_tokens(const Json& all, std::ostream& out) {
 
 void print(const Json& all, std::ostream& out) {
   out << all["prefix"].get<std::string>() << ": " << all["format"].get<std::string>() << ", "
-      << all["dtype"].get<std::string>() << '\n';
+      << all["dtype"].get<std::string>();
+  if (!all["tokenizer"].is_null()) {
+    out << ", made with the tokenizer " << all["tokenizer"].get<std::string>();
+  }
+  out << '\n';
   for (const char* key : {"documents", "empty_documents", "sequences", "tokens", "uncounted_tokens",
                           "largest_token", "negative_tokens", "bin_bytes", "idx_bytes"}) {
     std::string title = key;

@@ -13,7 +13,7 @@ namespace {
 struct MergeOptions {
   std::vector<std::string> input;
   std::string output_prefix;
-  bool count_eod = false;
+  bool count_eod = false, allow_tokenizer_mismatch = false;
 };
 
 void describe(OptionTable& t, MergeOptions& o) {
@@ -28,6 +28,8 @@ void describe(OptionTable& t, MergeOptions& o) {
   t.add("count-eod", o.count_eod,
         "Count the end-of-document tokens of corpora whose lengths leave them out "
         "(Megatron-DeepSpeed's own).");
+  t.add("allow-tokenizer-mismatch", o.allow_tokenizer_mismatch,
+        "Join corpora of different tokenizers, by the notes beside them.");
 }
 
 void append(IndexedWriter& writer, TokenType type, const IndexedCorpus& corpus, bool count_eod,
@@ -59,12 +61,14 @@ int data_merge(const Arguments& arguments, std::ostream& out) {
     return 0;
   }
   const Log log;
-  std::vector<IndexedCorpus> corpora;
-  for (const std::filesystem::path& prefix : corpus_prefixes(options.input)) {
-    corpora.emplace_back(prefix);
-  }
+  const std::vector<std::filesystem::path> prefixes = corpus_prefixes(options.input);
+  std::vector<IndexedCorpus> corpora(prefixes.begin(), prefixes.end());
+  const auto tokenizer = common_tokenizer(prefixes, options.allow_tokenizer_mismatch);
   const TokenType type = common_type(corpora);
   IndexedWriter writer(options.output_prefix, type);
+  if (tokenizer) {
+    writer.set_tokenizer(*tokenizer);
+  }
   for (const IndexedCorpus& corpus : corpora) {
     append(writer, type, corpus, options.count_eod, log);
     log.info("added ", corpus.prefix().string(), ": ", grouped(corpus.num_documents()),

@@ -60,8 +60,9 @@ MakeDataset make_dataset(const DataSamplesOptions& o) {
         "samples of sentences need the tokenizer of the corpus: give --vocab-file with "
         "--tokenizer-type "
         "BertWordPieceLowerCase, or --tokenizer");
-  const MaskingVocabulary vocabulary =
-      masking_vocabulary(*load_tokenizer(o.tokenizer), o.tokenizer.vocab_extra_ids);
+  const std::shared_ptr<const Tokenizer> tokenizer = load_tokenizer(o.tokenizer);
+  require_tokenizer(o.data, corpora(o.data), *tokenizer, o.tokenizer);
+  const MaskingVocabulary vocabulary = masking_vocabulary(*tokenizer, o.tokenizer.vocab_extra_ids);
   SentenceSampleOptions options = o.sentences;
   options.seq_length = o.data.seq_length;
   options.seed = o.seed;

@@ -113,12 +113,16 @@ int data_split(const Arguments& arguments, std::ostream& out) {
                   " tokens of its .bin, which no length counts, are left out; see `bloomery data "
                   "verify`");
   }
+  const auto tokenizer = read_corpus_tokenizer(corpus.prefix());
   for (const Part& part : parts_of(options, corpus)) {
     if (part.first == part.last) {
       out << part.prefix << ": no documents, not written\n";
       continue;
     }
     IndexedWriter writer(part.prefix, corpus.type());
+    if (tokenizer) {
+      writer.set_tokenizer(*tokenizer);
+    }
     writer.append(corpus, part.first, part.last);
     writer.commit();
     out << part.prefix << ": documents " << grouped(part.first) << " to " << grouped(part.last - 1)

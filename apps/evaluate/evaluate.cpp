@@ -58,6 +58,9 @@ void describe(OptionTable& t, EvaluateOptions& o) {
         "A window starts every so many tokens, and only that many are scored in each but the "
         "first; none: 32 for WIKITEXT103, no overlap for PERPLEXITY.",
         at_least(1));
+  t.add("allow-tokenizer-mismatch", o.perplexity.allow_tokenizer_mismatch,
+        "Take a corpus that was made with another tokenizer than the model's, by the note beside "
+        "it.");
   t.add("prepend-eod", o.perplexity.prepend_eod,
         "PERPLEXITY: the end-of-document token before each document, to score its first token.");
   t.add("append-eod", o.perplexity.append_eod,

@@ -8,6 +8,7 @@
 #include "base/stop_signals.h"
 #include "data/preprocess/preprocess.h"
 #include "tokenizer/load.h"
+#include "tokenizer/tokenizer_hash.h"
 
 namespace bloomery {
 namespace {
@@ -49,6 +50,7 @@ int preprocess_command(const Arguments& arguments, std::ostream& out) {
   }
   const auto start = std::chrono::steady_clock::now();
   const auto tokenizer = load_tokenizer(tokenizer_options);
+  options.tokenizer_name = tokenizer_name(tokenizer_options);
   const StopSignals signals("stops and removes what it wrote");
   const PreprocessSummary summary =
       preprocess(options, encode_options(options, tokenizer_options.type), *tokenizer,

@@ -12,6 +12,7 @@
 #include "apps/report/report.h"
 #include "base/log.h"
 #include "base/stop_signals.h"
+#include "data/samples/datasets.h"
 #include "train/instructions.h"
 #include "train/log/report_html.h"
 #include "train/options/dry_run.h"
@@ -70,6 +71,9 @@ struct Request {
     Arguments words = arguments;
     const bool choose = take_auto_micro_batch(words);
     notes = read_pretrain(table, options, words, read_environment(processes));
+    if (!options.dry_run && !options.instruct.enabled && !options.task.enabled()) {
+      require_corpora(options.data);
+    }
     if (choose) {
       notes.push_back(choose_micro_batch(options, device.options()));
     }

@@ -49,7 +49,7 @@ TEST(Pretrain, DryRunOfTheReadmeCommand) {
   const Outcome outcome = run_command(readme_command());
   EXPECT_EQ(outcome.code, 0) << outcome.errors;
   for (const char* part : {"354,823,168", "8 = 4 (micro) x 2 (accumulation)", "25,600 samples",
-                           "layers are recomputed", "no-gpt2_text_document.idx does not exist"}) {
+                           "layers are recomputed", "there is no corpus no-gpt2_text_document"}) {
     EXPECT_NE(outcome.out.find(part), std::string::npos) << part << "\n" << outcome.out;
   }
 }

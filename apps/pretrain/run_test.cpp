@@ -446,19 +446,47 @@ TEST_F(PretrainRun, SaysWhatIsWrongWithTheFolderOfEvents) {
 }
 
 TEST_F(PretrainRun, SaysWhatIsWrongWithTheData) {
-  const Outcome missing = train("--train-iters 2 --data-path no-such-corpus");
-  EXPECT_EQ(missing.code, kBadInput);
+  const std::string corpus = corpus_folder().string();
+  for (const char* name : {"/stories", "/stories.jsonl", "/stories_text_document.bin"}) {
+    const Outcome missing = train("--train-iters 2 --data-path 1 " + corpus + name + " 1 " +
+                                  corpus + "/stories_text_document");
+    EXPECT_EQ(missing.code, kBadInput);
+    EXPECT_TRUE(missing.says("--data-path: there is no corpus " + corpus + name));
+    EXPECT_TRUE(missing.says("did you mean " + corpus + "/stories_text_document?"))
+        << missing.errors;
+    EXPECT_FALSE(missing.says("arguments")) << missing.out;  // nothing was begun
+  }
   const Outcome split = train("--train-iters 2 --split 0,50,50");
   EXPECT_EQ(split.code, kBadInput);
   EXPECT_TRUE(split.says("no training data")) << split.errors;
-  const std::string other = at("other");
-  ASSERT_EQ(run_command(words("tokenizer train --vocab-size 260 --input " +
-                              corpus_folder().string() + "/stories.jsonl --output " + other))
-                .code,
-            kFinished);
-  const Outcome tokens = train("--train-iters 2 --tokenizer " + other);
-  EXPECT_EQ(tokens.code, kBadInput);
-  EXPECT_TRUE(tokens.says("they were made with another tokenizer")) << tokens.errors;
+}
+
+// One whose ids all fit, and one that has fewer.
+TEST_F(PretrainRun, RefusesACorpusOfAnotherTokenizer) {
+  const std::string corpus = corpus_folder().string();
+  const auto tokenizer = [&](const std::string& size) {
+    const std::string folder = at("tokenizer" + size);
+    EXPECT_EQ(run_command(words("tokenizer train --vocab-size " + size + " --input " + corpus +
+                                "/tokenizer/tokenizer.json --input-format text --output " + folder))
+                  .code,
+              kFinished);
+    return folder;
+  };
+  for (const std::string& other : {tokenizer("320"), tokenizer("260")}) {
+    const Outcome refused = train("--train-iters 2 --save " + at("save") + " --tokenizer " + other);
+    EXPECT_EQ(refused.code, kBadInput);
+    for (const std::string& part :
+         {corpus + "/stories_text_document was made with the tokenizer " + corpus + "/tokenizer",
+          "not with " + other, std::string("--allow-tokenizer-mismatch")}) {
+      EXPECT_TRUE(refused.says(part)) << refused.errors;
+    }
+    EXPECT_FALSE(std::filesystem::exists(at("save")));
+  }
+  const std::string allowed = "--train-iters 1 --allow-tokenizer-mismatch --tokenizer ";
+  EXPECT_EQ(train(allowed + at("tokenizer320")).code, kFinished);
+  const Outcome beyond = train(allowed + at("tokenizer260"));
+  EXPECT_EQ(beyond.code, kBadInput);
+  EXPECT_TRUE(beyond.says("they were made with another tokenizer")) << beyond.errors;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "data/corpus_name.h"
 #include "data/index_file.h"
 
 namespace bloomery {
@@ -56,8 +57,11 @@ struct IndexedCorpus::Impl {
   std::int64_t bin_tokens;
 };
 
-IndexedCorpus::IndexedCorpus(const std::filesystem::path& prefix)
-    : impl_(std::make_unique<Impl>(prefix)) {}
+IndexedCorpus::IndexedCorpus(const std::filesystem::path& prefix) {
+  const std::string why = why_no_corpus(prefix);
+  check(why.empty(), why);
+  impl_ = std::make_unique<Impl>(prefix);
+}
 IndexedCorpus::~IndexedCorpus() = default;
 IndexedCorpus::IndexedCorpus(IndexedCorpus&&) noexcept = default;
 IndexedCorpus& IndexedCorpus::operator=(IndexedCorpus&&) noexcept = default;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "data/corpus_tokenizer.h"
 #include "data/token_type.h"
 
 namespace bloomery {
@@ -101,6 +102,8 @@ class IndexedWriter {
   // Documents [first, last) of another corpus; copied as they are when the types agree.
   void append(const IndexedCorpus& corpus, std::int64_t first, std::int64_t last);
   void append(const IndexedCorpus& corpus);  // all documents
+  // commit() notes it beside the corpus; without, it removes the note of an older corpus.
+  void set_tokenizer(CorpusTokenizer tokenizer);
   void commit();
 
   std::int64_t num_tokens() const;

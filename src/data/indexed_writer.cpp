@@ -140,6 +140,10 @@ void IndexedWriter::append(const IndexedCorpus& corpus) {
   append(corpus, 0, corpus.num_documents());
 }
 
+void IndexedWriter::set_tokenizer(CorpusTokenizer tokenizer) {
+  impl_->files.set_tokenizer(std::move(tokenizer));
+}
+
 void IndexedWriter::commit() {
   assert(impl_->open_sequences == 0);
   writing(impl_->files,

@@ -153,6 +153,10 @@ void CorpusFiles::commit(std::int64_t sequences, std::int64_t documents, std::in
   idx.file().sync();
   const FileLock lock(folder_of(prefix_) / kCorpusLock, {.longest = kLongestWait});
   std::filesystem::remove(idx_path(prefix_));
+  std::filesystem::remove(tokenizer_note_path(prefix_));
+  if (tokenizer_) {  // it names the sizes of its corpus, so that it counts for no other
+    write_file(tokenizer_note_path(prefix_), tokenizer_note(*tokenizer_, bin_.size(), idx.size()));
+  }
   bin_.file().commit();
   idx.file().commit();
 }

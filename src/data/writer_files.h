@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -82,7 +83,10 @@ class CorpusFiles {
   BufferedBytes& lengths() { return lengths_; }  // std::int32_t
   BufferedBytes& marks() { return marks_; }      // std::int64_t, where each document ends
 
-  // Writes the .idx and gives both files their final names.
+  // Of the note beside the corpus.
+  void set_tokenizer(CorpusTokenizer tokenizer) { tokenizer_ = std::move(tokenizer); }
+
+  // Writes the .idx and gives both files their final names, and the note if there is one.
   void commit(std::int64_t sequences, std::int64_t documents, std::int64_t tokens);
 
   const std::filesystem::path& prefix() const { return prefix_; }
@@ -102,6 +106,7 @@ class CorpusFiles {
   CorpusFormat format_;
   BufferedFile bin_;
   SpillFile lengths_, marks_;
+  std::optional<CorpusTokenizer> tokenizer_;
 };
 
 }  // namespace bloomery

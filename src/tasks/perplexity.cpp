@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
+#include "data/corpus_name.h"
 #include "data/indexed_corpus.h"
 #include "data/input/python_text.h"
 #include "tasks/detokenize.h"
@@ -57,6 +59,9 @@ class DocumentScorer {
   void add_corpus(const std::string& prefix) {
     const IndexedCorpus corpus(prefix);
     const Tokenizer* tokenizer = model_.has_tokenizer() ? &model_.tokenizer() : nullptr;
+    if (tokenizer != nullptr && !options_.allow_tokenizer_mismatch) {
+      require_corpus_tokenizer({prefix}, *tokenizer, "that of the model");
+    }
     words_known_ = tokenizer != nullptr;
     scorer_.expect(corpus.num_tokens());
     for (std::int64_t document = 0; document < corpus.num_documents(); ++document) {
@@ -137,7 +142,11 @@ PerplexityResult evaluate_perplexity(LoadedModel& model, const PerplexityOptions
     check(!options.append_eod, "--append-eod is for texts; ", prefix,
           " has its end-of-document tokens, or none, from preprocessing");
     scorer.add_corpus(prefix);
-  } else if (is_json_lines(options.data)) {
+    return scorer.result(options.data);
+  }
+  check(std::filesystem::exists(options.data), options.data, " does not exist",
+        corpus_suggestion(options.data));
+  if (is_json_lines(options.data)) {
     for_each_json_text(options.data, options.json_key,
                        [&](std::string_view text, std::int64_t line) {
                          scorer.add_text(text, concat(options.data, ": line ", line));

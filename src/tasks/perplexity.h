@@ -21,6 +21,7 @@ struct PerplexityOptions {
   // An end-of-document token before each document, so that its first token is scored too, and one
   // behind it, so that its end is (a tokenised corpus has it already).
   bool prepend_eod = false, append_eod = false;
+  bool allow_tokenizer_mismatch = false;  // of a corpus, by the note beside it
 };
 
 struct PerplexityResult {

@@ -134,15 +134,39 @@ TEST(Perplexity, DocumentsDoNotSeeEachOther) {
   }
 }
 
+std::string complaint_of(TaskFolder& folder, const PerplexityOptions& options) {
+  try {
+    evaluate_perplexity(folder.model(), options);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Perplexity, RefusesACorpusOfAnotherTokenizer) {
+  TaskFolder folder;
+  const auto write = [&](const CorpusTokenizer& tokenizer) {
+    IndexedWriter writer(folder.path("corpus"), TokenType::u16);
+    writer.add_sequence(folder.encode("the inner thing"));
+    writer.end_document();
+    writer.set_tokenizer(tokenizer);
+    writer.commit();
+    return folder.path("corpus");
+  };
+  const CorpusTokenizer own = corpus_tokenizer(folder.model().tokenizer(), "own");
+  EXPECT_EQ(complaint_of(folder, {.data = write(own)}), "");
+  const std::string data = write({"gpt2", own.tokens, "another"});
+  EXPECT_NE(complaint_of(folder, {.data = data}).find("made with the tokenizer gpt2"),
+            std::string::npos);
+  EXPECT_EQ(complaint_of(folder, {.data = data, .allow_tokenizer_mismatch = true}), "");
+  EXPECT_NE(complaint_of(folder, {.data = folder.path("corpsu")}).find("did you mean " + data),
+            std::string::npos);
+}
+
 TEST(Perplexity, SaysWhatIsWrong) {
   TaskFolder folder;
   const auto complaint = [&](const PerplexityOptions& options) -> std::string {
-    try {
-      evaluate_perplexity(folder.model(), options);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+    return complaint_of(folder, options);
   };
   const auto has = [](const std::string& text, const char* part) {
     return text.find(part) != std::string::npos;

@@ -4,19 +4,24 @@
 
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/temporary_folder.h"
 #include "harness/token_vectors.h"
 #include "tokenizer/load.h"
+#include "tokenizer/tokenizer_hash.h"
 
 namespace bloomery {
 namespace {
 
 using Ids = std::vector<TokenId>;
 
+std::filesystem::path folder_of_kind(const std::string& kind) {
+  return std::filesystem::path(std::getenv("BLOOMERY_ROOT")) / "tests/golden/tokenizers" / kind;
+}
+
 std::shared_ptr<const Tokenizer> load(const std::string& kind) {
-  const std::filesystem::path folder =
-      std::filesystem::path(std::getenv("BLOOMERY_ROOT")) / "tests/golden/tokenizers" / kind;
+  const std::filesystem::path folder = folder_of_kind(kind);
   TokenizerOptions options;
   if (kind == "gpt2") {
     options.type = "GPT2BPETokenizer";
@@ -49,6 +54,53 @@ TEST_P(SmallTokenizers, GiveTheIdsOfTheirOwnPrograms) {
     ++texts;
   }
   EXPECT_EQ(texts, 62);
+}
+
+std::string hash(const Tokenizer& tokenizer) {
+  return tokenizer_hash(tokenizer, tokenizer.vocab_size());
+}
+
+std::string megatron_bert_hash(const char* type, std::int64_t extra_ids, std::int64_t num_ids) {
+  TokenizerOptions options{.type = type, .vocab_extra_ids = extra_ids};
+  options.vocab_file = folder_of_kind("bert") / "vocab.txt";
+  return tokenizer_hash(*load_tokenizer(options), num_ids);
+}
+
+TEST(TokenizerHash, TellsTokenizersApart) {
+  std::set<std::string> hashes;
+  for (const char* kind : {"gpt2", "llama3", "llama2", "t5", "bert", "tiktoken"}) {
+    EXPECT_EQ(hash(*load(kind)), hash(*load(kind)));
+    EXPECT_TRUE(hashes.insert(hash(*load(kind))).second) << kind;
+  }
+  EXPECT_TRUE(hashes.insert(megatron_bert_hash("BertWordPieceCase", 0, 100)).second);
+  EXPECT_TRUE(hashes.insert(megatron_bert_hash("BertWordPieceLowerCase", 0, 100)).second);
+}
+
+TEST(TokenizerHash, FilesOfOneTokenizerGiveOneHash) {
+  TokenizerOptions folder;
+  folder.path = folder_of_kind("gpt2");
+  EXPECT_EQ(hash(*load("gpt2")), hash(*load_tokenizer(folder)));
+  EXPECT_EQ(hash(*load("mistral")), hash(*load("llama2")));  // tokenizer.json, tokenizer.model
+}
+
+TEST(TokenizerHash, IdsBehindTheVocabularyChangeNothing) {
+  const auto hash_with = [](std::int64_t extra) {
+    return megatron_bert_hash("BertWordPieceLowerCase", extra, load("bert")->vocab_size());
+  };
+  EXPECT_EQ(hash_with(0), hash_with(10));
+}
+
+// The same vocabulary, of which two merges come in the other order.
+TEST(TokenizerHash, MergesCount) {
+  const TemporaryFolder folder;
+  const auto merged = [&](const std::string& first, const std::string& second) {
+    TokenizerOptions options{.type = "GPT2BPETokenizer"};
+    options.vocab_file = folder.file(
+        "vocab.json", R"({"t": 0, "h": 1, "e": 2, "th": 3, "he": 4, "<|endoftext|>": 5})");
+    options.merge_file = folder.file("merges.txt", first + "\n" + second + "\n");
+    return hash(*load_tokenizer(options));
+  };
+  EXPECT_NE(merged("t h", "h e"), merged("h e", "t h"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, SmallTokenizers,

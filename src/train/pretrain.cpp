@@ -5,6 +5,7 @@
 #include <ctime>
 #include <filesystem>
 #include <future>
+#include <iterator>
 
 #include "base/hash.h"
 #include "base/log.h"
@@ -15,6 +16,7 @@
 #include "comm/threads.h"
 #include "comm/watch/recorded.h"
 #include "data/instruct/instruct_data.h"
+#include "data/samples/datasets.h"
 #include "data/tasks/task_data.h"
 #include "device/out_of_memory.h"
 #include "ops/attention/cudnn_library.h"
@@ -371,6 +373,15 @@ void require_room(const PretrainOptions& options, const Plan& plan, const Room& 
         advice(options, vocabulary, room));
 }
 
+void require_tokenizer_of_corpora(const PretrainOptions& options, const Tokenizer& tokenizer) {
+  if (options.instruct.enabled || options.task.enabled()) {
+    return;  // data of texts
+  }
+  std::vector<std::string> prefixes = corpora(options.data);
+  std::ranges::copy(options.sentences.blocks.titles, std::back_inserter(prefixes));
+  require_tokenizer(options.data, prefixes, tokenizer, options.tokenizer);
+}
+
 // Starts the driver of a GPU and opens its libraries, which takes a while, on threads beside the
 // caller. Whoever uses them says what is wrong with them.
 std::vector<std::future<void>> start_gpu(const DeviceOptions& device) {
@@ -412,6 +423,7 @@ RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
     make_event_folder(options.logging);
   }
   const std::shared_ptr<const Tokenizer> tokenizer = load_tokenizer(options.tokenizer);
+  require_tokenizer_of_corpora(options, *tokenizer);
   const Plan plan = make_plan(options, tokenizer->vocab_size());
   print_plan(log, options, plan,
              options.tokenizer.type.empty() ? "Bloomery" : options.tokenizer.type, start);

@@ -63,7 +63,7 @@ class Run {
           take(partition, chunk);
         },
         {}, static_cast<int>(streams.size()));
-    return finish(complete);
+    return finish(complete, tokenizer);
   }
 
  private:
@@ -80,7 +80,7 @@ class Run {
     });
   }
 
-  PreprocessSummary finish(bool complete) {
+  PreprocessSummary finish(bool complete, const Tokenizer& tokenizer) {
     lines_.progress().finish();
     summary_.lines = lines_.totals().lines;
     summary_.bad_lines = lines_.totals().bad_lines;
@@ -93,6 +93,9 @@ class Run {
           IndexedWriter& writer = writers_[key]->joined();
           summary_.outputs[key].documents = writer.num_documents();
           summary_.outputs[key].tokens = writer.num_tokens();
+          if (!options_.tokenizer_name.empty()) {
+            writer.set_tokenizer(corpus_tokenizer(tokenizer, options_.tokenizer_name));
+          }
           writer.commit();
         });
       }

@@ -16,6 +16,7 @@ struct PreprocessOptions : LineOptions {
   bool split_sentences = false, keep_newlines = false, append_eod = false;
   bool add_special_tokens = false, no_parse_special = false;
 
+  std::string tokenizer_name;  // for the note beside the corpora; empty: they get none
   std::string output_prefix;
   bool overwrite = false;  // the command asks before it replaces a corpus
   CorpusFormat dataset_impl = CorpusFormat::mmap;

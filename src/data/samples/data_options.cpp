@@ -37,6 +37,9 @@ void describe_corpora(OptionTable& t, DataOptions& o) {
          {"lazy", DataFormat::lazy}});
   t.add("train-data-exact-num-epochs", o.train_data_exact_num_epochs,
         "Index exactly so many epochs of the training documents.", at_least(1));
+  t.add("allow-tokenizer-mismatch", o.allow_tokenizer_mismatch,
+        "Take corpora that were made with another tokenizer than the run's, by the note beside "
+        "them.");
   t.ignore("mmap-warmup", "pages are read when they are needed");
 }
 

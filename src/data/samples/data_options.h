@@ -27,6 +27,7 @@ struct DataOptions {
   int num_workers = 2;
   bool reset_position_ids = false, reset_attention_mask = false, eod_mask_loss = false;
   std::optional<std::int64_t> train_data_exact_num_epochs;
+  bool allow_tokenizer_mismatch = false;
 
   // The words that name the data of a split; empty: none.
   const std::vector<std::string>& paths(Split split) const;

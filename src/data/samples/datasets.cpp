@@ -1,11 +1,16 @@
 #include "data/samples/datasets.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <numeric>
 
 #include "base/error.h"
+#include "data/corpus_name.h"
 #include "data/indexed_corpus.h"
 #include "data/samples/blend.h"
+#include "tokenizer/load.h"
+#include "tokenizer/tokenizer_hash.h"
 
 namespace bloomery {
 namespace {
@@ -24,10 +29,45 @@ const char* option_of(const DataOptions& options, Split split) {
                                  : "--test-data-path";
 }
 
+struct NamedPaths {
+  const char* flag;
+  const std::vector<std::string>* words;
+};
+
+// Those that are given.
+std::vector<NamedPaths> named_paths(const DataOptions& options) {
+  std::vector<NamedPaths> all = {{"--data-path", &options.data_path},
+                                 {"--train-data-path", &options.train_data_path},
+                                 {"--valid-data-path", &options.valid_data_path},
+                                 {"--test-data-path", &options.test_data_path}};
+  std::erase_if(all, [](const NamedPaths& named) { return named.words->empty(); });
+  return all;
+}
+
 }  // namespace
 
 SplitRange CorpusRequest::range(std::int64_t count) const {
   return whole ? SplitRange{0, count} : split_ranges(split_text, count)[static_cast<int>(split)];
+}
+
+std::vector<std::string> corpora(const DataOptions& options) {
+  std::vector<std::string> prefixes;
+  for (const NamedPaths& named : named_paths(options)) {
+    std::ranges::copy(parse_weighted_paths(*named.words, named.flag).prefixes,
+                      std::back_inserter(prefixes));
+  }
+  return prefixes;
+}
+
+std::vector<std::string> missing_corpora(const DataOptions& options) {
+  std::vector<std::string> lines;
+  for (const NamedPaths& named : named_paths(options)) {
+    for (const std::string& prefix : parse_weighted_paths(*named.words, named.flag).prefixes) {
+      const std::string why = why_no_corpus(prefix);
+      if (!why.empty()) lines.push_back(concat(named.flag, ": ", why));
+    }
+  }
+  return lines;
 }
 
 std::string short_split(const std::string& prefix, Split split, std::int64_t tokens,
@@ -39,6 +79,21 @@ std::string short_split(const std::string& prefix, Split split, std::int64_t tok
                 " tokens, fewer than one sample of --seq-length ", seq_length,
                 " and its next token: samples repeat the same text; give more text, another "
                 "--split or a shorter --seq-length");
+}
+
+void require_corpora(const DataOptions& options) {
+  std::string all;
+  for (const std::string& line : missing_corpora(options)) {
+    all += (all.empty() ? "" : "\n  ") + line;
+  }
+  check(all.empty(), all);
+}
+
+void require_tokenizer(const DataOptions& options, const std::vector<std::string>& corpora,
+                       const Tokenizer& tokenizer, const TokenizerOptions& named) {
+  const std::string name = tokenizer_name(named);
+  if (options.allow_tokenizer_mismatch || name.empty()) return;
+  require_corpus_tokenizer(corpora, tokenizer, name);
 }
 
 std::vector<std::string> short_splits(const DataOptions& options) {

@@ -14,6 +14,8 @@
 namespace bloomery {
 
 class IndexedCorpus;
+class Tokenizer;
+struct TokenizerOptions;
 
 // What is asked of one corpus for one split.
 struct CorpusRequest {
@@ -28,6 +30,17 @@ struct CorpusRequest {
   // The part of `count` sequences or documents that belongs to the split.
   SplitRange range(std::int64_t count) const;
 };
+
+// The corpora that the options name, of all splits.
+std::vector<std::string> corpora(const DataOptions& options);
+// A line for every corpus that the options name and that is not there, with what may be meant.
+std::vector<std::string> missing_corpora(const DataOptions& options);
+// An Error with these lines, before anything that takes time.
+void require_corpora(const DataOptions& options);
+// An Error where one of these corpora was made with another tokenizer than this one, which the user
+// has named so, unless the options allow it.
+void require_tokenizer(const DataOptions& options, const std::vector<std::string>& corpora,
+                       const Tokenizer& tokenizer, const TokenizerOptions& named);
 
 // A line for every corpus of which a split has fewer tokens than one GPT sample, so that its
 // samples repeat the same text. Opens the corpora that are there and writes nothing.

@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "checkpoint/timeline.h"
-#include "data/samples/blend.h"
 #include "data/samples/datasets.h"
 
 namespace bloomery {
@@ -47,26 +46,19 @@ VocabularySize vocabulary_size(const TokenizerOptions& o) {
 
 std::vector<std::string> missing_paths(const PretrainOptions& o) {
   std::vector<std::string> lines;
-  const auto look = [&](const char* flag, const std::string& path, const std::string& ending = "") {
-    if (!path.empty() && !std::filesystem::exists(path + ending)) {
-      lines.push_back(concat(flag, ": ", path, ending, " does not exist"));
+  const auto look = [&](const char* flag, const std::string& path) {
+    if (!path.empty() && !std::filesystem::exists(path)) {
+      lines.push_back(concat(flag, ": ", path, " does not exist"));
     }
   };
-  const auto look_at_corpora = [&](const char* flag, const std::vector<std::string>& words) {
-    if (words.empty()) return;
-    if (o.instruct.enabled) {
-      for (const std::string& file : words) look(flag, file);
-      return;
-    }
-    for (const std::string& prefix : parse_weighted_paths(words, flag).prefixes) {
-      look(flag, prefix, ".bin");
-      look(flag, prefix, ".idx");
-    }
-  };
-  look_at_corpora("--data-path", o.data.data_path);
-  look_at_corpora("--train-data-path", o.data.train_data_path);
-  look_at_corpora("--valid-data-path", o.data.valid_data_path);
-  look_at_corpora("--test-data-path", o.data.test_data_path);
+  if (o.instruct.enabled) {
+    for (const std::string& file : o.data.data_path) look("--data-path", file);
+    for (const std::string& file : o.data.train_data_path) look("--train-data-path", file);
+    for (const std::string& file : o.data.valid_data_path) look("--valid-data-path", file);
+    for (const std::string& file : o.data.test_data_path) look("--test-data-path", file);
+  } else {
+    lines = missing_corpora(o.data);
+  }
   for (const std::string& path : o.task.train_data) look("--train-data", path);
   for (const std::string& path : o.task.valid_data) look("--valid-data", path);
   look("--pretrained-checkpoint", o.checkpoint.start);

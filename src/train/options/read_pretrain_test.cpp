@@ -287,7 +287,7 @@ TEST(ReadPretrain, DryRunPrintsEverythingAndTouchesNothing) {
   print_dry_run(c.table, c.options, c.notes, DeviceKind::cpu, out);
   for (const char* part :
        {"num-layers", "padded to 50,304", "global batch", "2 = 2 (micro) x 1", "activations",
-        "corpus.bin does not exist", "no-vocab.json does not exist", "no-folder does not exist",
+        "there is no corpus corpus", "no-vocab.json does not exist", "no-folder does not exist",
         "50257 tokens is assumed", "--use-flash-attn-v2 is ignored", "tokenizer-type"}) {
     EXPECT_NE(out.str().find(part), std::string::npos) << part << "\n" << out.str();
   }
