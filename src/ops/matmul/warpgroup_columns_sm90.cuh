@@ -5,7 +5,7 @@
 
 namespace bloomery::attention_cuda {
 
-#define BLOOMERY_PRODUCT_16(T, NAME)                                                               \
+#define BLOOMERY_FEW_COLUMNS(T, NAME)                                                              \
   template <>                                                                                      \
   struct WarpgroupProduct<T, 16> {                                                                 \
     template <bool kTransposedA, bool kTransposedB>                                                \
@@ -38,8 +38,8 @@ namespace bloomery::attention_cuda {
           : "memory");                                                                             \
     }                                                                                              \
   };
-BLOOMERY_PRODUCT_16(__nv_bfloat16, "bf16")
-BLOOMERY_PRODUCT_16(__half, "f16")
-#undef BLOOMERY_PRODUCT_16
+BLOOMERY_FEW_COLUMNS(__nv_bfloat16, "bf16")
+BLOOMERY_FEW_COLUMNS(__half, "f16")
+#undef BLOOMERY_FEW_COLUMNS
 
 }  // namespace bloomery::attention_cuda
