@@ -12,6 +12,16 @@ namespace {
 
 constexpr std::string_view kStep = "step-";
 
+// Another error with the same code will say it again.
+std::string text_without_code(const std::system_error& error) {
+  std::string text = error.what();
+  const std::string code = ": " + error.code().message();
+  if (text.ends_with(code)) {
+    text.resize(text.size() - code.size());
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string step_name(std::int64_t step) { return concat(kStep, step); }
@@ -87,7 +97,7 @@ std::optional<CheckpointReader> find_newest(const std::filesystem::path& path, T
     } catch (const Error& error) {
       log.warning("checkpoint passed over: ", error.what());
     } catch (const std::system_error& error) {
-      throw std::system_error(error.code(), storage_failure(error.what()));
+      throw std::system_error(error.code(), storage_failure(text_without_code(error)));
     }
   }
   check(entries.empty(), "no good checkpoint in ", path.string(), ": all ", entries.size(),

@@ -102,6 +102,8 @@ TEST_F(StorageTest, LastingErrorsAreNoReasonToTakeAnOlderOne) {
         EXPECT_EQ(failure.code().value(), error);
         EXPECT_TRUE(contains(failure.what(), "nothing was moved")) << failure.what();
         EXPECT_TRUE(contains(failure.what(), only)) << failure.what();
+        const std::string code = ": " + failure.code().message();
+        EXPECT_FALSE(contains(failure.what(), code + code)) << failure.what();
       }
     }
   }
