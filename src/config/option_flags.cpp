@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "config/nearest.h"
 #include "config/option_table.h"
+#include "config/other_names.h"
 
 namespace bloomery {
 namespace {
@@ -105,9 +105,8 @@ struct FlagReader {
       words.push_back(arguments[next++]);
     }
     if (!is_known) {
-      const std::string guess = nearest(canonical_option(written), table.flag_spellings());
       problem(concat("unknown option --", written,
-                     guess.empty() ? "" : "; did you mean --" + guess + "?"));
+                     advice_for_unknown(written, table.flag_spellings(), "--")));
       return;
     }
     const auto& [row, spelling] = found->second;

@@ -9,6 +9,7 @@
 #include "base/json_scan.h"
 #include "config/nearest.h"
 #include "config/option_table.h"
+#include "config/other_names.h"
 
 namespace bloomery {
 
@@ -141,7 +142,7 @@ struct JsonReader {
         set(*row, *spelling, value);
       } else {
         problem(concat("unknown option ", key, " in ", source,
-                       suggestion(canonical_option(key), table.flag_spellings())));
+                       advice_for_unknown(key, table.flag_spellings(), "")));
       }
     }
   }

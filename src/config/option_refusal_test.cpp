@@ -43,6 +43,42 @@ TEST_F(Fixture, RefusedFlagsAreNamedWithTheReason) {
   EXPECT_EQ(error(), "--num-experts 64 32 is refused: mixtures of experts do not exist yet");
 }
 
+TEST_F(Fixture, RefusedFlagsAreNotSuggested) {
+  table.read_flags({"--num-expert", "2", "--precisoin", "fp16"});
+  const std::string text = error();
+  EXPECT_EQ(text.find("num-experts"), std::string::npos) << text;
+  EXPECT_NE(text.find("did you mean --precision?"), std::string::npos) << text;
+}
+
+TEST(OptionNames, OfOtherProgramsLeadToOurs) {
+  std::int64_t layers = 0, length = 0, batch = 0;
+  double hidden = 0, attention = 0;
+  OptionTable table;
+  table.add("num-layers", layers, "");
+  table.add("seq-length", length, "");
+  table.add("micro-batch-size", batch, "");
+  table.add("hidden-dropout", hidden, "");
+  table.add("attention-dropout", attention, "");
+  table.refuse("batch-size", {}, "its name is --micro-batch-size");
+  table.read_flags(
+      {"--n_layer", "3", "--block-size", "64", "--dropout", "0.1", "--max-steps", "9"});
+  table.read_json(R"({"n_layer": 2})", "run.json");
+  const std::string expected[] = {
+      "unknown option --n_layer; here it is --num-layers",
+      "unknown option --block-size; here it is --seq-length",
+      "unknown option --dropout; here it is --hidden-dropout and --attention-dropout",
+      "unknown option --max-steps\n",  // this command has nothing of the kind
+      "unknown option n_layer in run.json; here it is num-layers"};
+  try {
+    table.finish();
+    FAIL();
+  } catch (const Error& error) {
+    for (const std::string& line : expected) {
+      EXPECT_NE(std::string(error.what()).find(line), std::string::npos) << error.what();
+    }
+  }
+}
+
 TEST_F(Fixture, ShorthandsOfDifferentWordsContradictEachOther) {
   table.read_flags({"--fp16", "--fp32"});
   EXPECT_TRUE(error().find("--fp16 = fp16 and --fp32 = fp32 contradict") != std::string::npos);

@@ -133,10 +133,13 @@ OptionRow* OptionTable::find_flag(std::string_view spelling, const OptionRow::Sp
   return nullptr;
 }
 
+// Of options with a meaning: nobody is told to use one that is refused.
 std::vector<std::string> OptionTable::flag_spellings() const {
   std::vector<std::string> all;
   for (const OptionRow& row : rows_) {
-    for (const OptionRow::Spelling& flag : row.flags) all.push_back(flag.text);
+    for (const OptionRow::Spelling& flag : row.flags) {
+      if (row.has_meaning()) all.push_back(flag.text);
+    }
   }
   return all;
 }
