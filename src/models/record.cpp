@@ -93,6 +93,11 @@ constexpr std::string_view kFree[] = {
     "attention-dropout",
     "hidden-dropout",
     "fp16-lm-cross-entropy",
+    "moe-balance-all-choices",
+    "moe-input-jitter-eps",
+    "moe-loss-coeff",
+    "moe-train-capacity-factor",
+    "moe-z-loss-coeff",
     "ffn-dropout",
     "lora-dropout",
     "neftune-noise-alpha",
@@ -102,17 +107,60 @@ constexpr std::string_view kFree[] = {
     "retriever-report-topk-accuracies",
 };
 
-bool compared(const std::string& name, const ModelOptions& here, const ModelOptions& stored) {
+// What a mixture is by layer, however it was written down. Without experts nothing of it counts.
+MoeOptions by_layer(const MoeOptions& moe, std::int64_t num_layers) {
+  if (!moe.any()) {
+    return {};
+  }
+  MoeOptions o = moe;
+  o.num_experts.clear();
+  for (std::int64_t layer = 0; layer < num_layers; ++layer) {
+    o.num_experts.push_back(moe.experts_of(layer));
+  }
+  o.interval = 1;
+  o.dense_layers.clear();
+  const MoeOptions none;
+  if (!o.drop_tokens) {  // then there is no capacity
+    o.eval_capacity = none.eval_capacity;
+    o.min_capacity = none.min_capacity;
+  }
+  if (!o.drop_tokens || o.topk != 1) {
+    o.random_selection = none.random_selection;
+  }
+  if (o.topk != 2) {
+    o.sample_second = none.sample_second;
+  }
+  return o;
+}
+
+// The options of a completed model with those that have no effect in it at their defaults, so that
+// two models of one structure are equal.
+ModelOptions structure(ModelOptions o) {
+  o.moe = by_layer(o.moe, o.num_layers);
+  const auto& experts = o.moe.num_experts;
+  if (o.moe.kind == MoeKind::standard && std::ranges::find(experts, 1) == experts.end()) {
+    o.mlp.ffn = o.moe.ffn;  // no layer has an MLP
+  }
+  PositionOptions& p = o.positions;
+  if (!p.has_table()) {
+    p.max_length = 0;
+  }
+  if (!p.rotary) {
+    const PositionOptions none;
+    p.rotary_fraction = none.rotary_fraction;
+    p.rotary_base = none.rotary_base;
+    p.rotary_interleaved = none.rotary_interleaved;
+    p.scaling = none.scaling;
+  } else if (p.scaling.kind == RotaryScaling::Kind::none) {
+    p.scaling = {};
+  }
+  return o;
+}
+
+// Whether the options of adapters count, and those that training does not ask for alone.
+bool compared(const std::string& name, bool adapters) {
   if (name.starts_with("lora-") || name == "use-rslora") {
-    return here.adapter.enabled && stored.adapter.enabled && name != "lora-dropout";
-  }
-  if (name == "max-position-embeddings") {
-    return here.positions.has_table() && stored.positions.has_table();
-  }
-  const bool rotary = here.positions.rotary && stored.positions.rotary;
-  if (name.starts_with("rope-") || name == "rotary-percent" || name == "rotary-interleaved" ||
-      name == "rotary-position-embeddings-theta") {
-    return rotary;
+    return adapters && name != "lora-dropout";
   }
   return std::ranges::find(kFree, name) == std::end(kFree);
 }
@@ -169,6 +217,11 @@ void read_record(OptionTable& table, const ModelOptions& stored, const std::stri
       rows.erase(std::string(name));
     }
   }
+  for (const char* name : {"max-position-embeddings", "position-embedding"}) {
+    if (!stored.positions.has_table() && table.given(name)) {
+      rows.erase(name);  // it says nothing about this model
+    }
+  }
   if (!stored.adapter.enabled || table.given(kTargets)) {  // words that still are to be understood
     rows.erase(kTargets);
   }
@@ -182,17 +235,18 @@ void read_record(OptionTable& table, const ModelOptions& stored, const std::stri
 
 std::vector<std::string> model_differences(const ModelOptions& here, const ModelOptions& stored) {
   std::vector<std::string> found;
-  if (here.family != stored.family) {
+  if (find_family(here.family).blocks != find_family(stored.family).blocks) {
     found.push_back(
         concat("family: ", here.family, " here, ", stored.family, " in the checkpoint"));
     return found;
   }
-  ModelOptions a = completed(here), b = completed(stored);
+  ModelOptions a = structure(completed(here)), b = structure(completed(stored));
   OptionTable mine, theirs;
   describe_record(mine, a);
   describe_record(theirs, b);
+  const bool adapters = a.adapter.enabled && b.adapter.enabled;
   for (const OptionDifference& difference : differences(mine, theirs)) {
-    if (compared(difference.name, a, b)) {
+    if (compared(difference.name, adapters)) {
       found.push_back(concat(difference.name, ": ", difference.before, " here, ", difference.after,
                              " in the checkpoint"));
     }

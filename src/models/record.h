@@ -26,8 +26,8 @@ ModelOptions from_record(std::string_view json, const std::string& place,
 void read_record(OptionTable& table, const ModelOptions& stored, const std::string& place);
 
 // Where two models differ in their tensors or in what they compute with them, one line each:
-// "activation: swiglu here, gelu in the checkpoint". What only training asks for (dropout, initial
-// values) is free.
+// "activation: swiglu here, gelu in the checkpoint". A family is a name: those with the same blocks
+// may be equal. What only training asks for (dropout, initial values) is free.
 std::vector<std::string> model_differences(const ModelOptions& here, const ModelOptions& stored);
 
 }  // namespace bloomery

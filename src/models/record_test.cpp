@@ -240,6 +240,71 @@ TEST(Record, TheFirstVersionIsStillRead) {
             std::string::npos);
 }
 
+// A model of the family's own defaults.
+ModelOptions model_of(const Family& family) {
+  ModelOptions o;
+  o.family = family.name;
+  family.defaults(o);
+  o.num_layers = 4;
+  o.hidden_size = 48;
+  o.attention.num_heads = 6;
+  o.vocabulary.size = 77;
+  o.positions.max_length = 33;
+  return o;
+}
+
+TEST(Record, AFamilyIsANameOfAStructure) {
+  const auto blocks = find_family("gpt").blocks;
+  int decoders = 0;
+  for (const Family* family : families()) {
+    ModelOptions own = model_of(*family), same = own;
+    same.family = "gpt";
+    same.extra.reset();
+    if (family->blocks != blocks) {
+      EXPECT_EQ(model_differences(same, own),
+                std::vector<std::string>{
+                    concat("family: gpt here, ", family->name, " in the checkpoint")});
+      continue;
+    }
+    ++decoders;
+    for (const bool untied : {false, true}) {
+      own.vocabulary.untied = same.vocabulary.untied = untied;
+      EXPECT_TRUE(model_differences(same, own).empty()) << family->name;
+      EXPECT_TRUE(model_differences(own, same).empty()) << family->name;
+      same.vocabulary.untied = !untied;
+      EXPECT_EQ(model_differences(same, own).size(), 1u) << family->name;
+    }
+    same = own;
+    same.family = "gpt";
+    same.norm.epsilon *= 2;
+    EXPECT_EQ(model_differences(own, same).size(), 1u) << family->name;
+  }
+  EXPECT_EQ(decoders, 9);
+}
+
+TEST(Record, WhatHasNoEffectIsNoDifference) {
+  ModelOptions here = model_of(find_family("llama")), stored = here;
+  here.positions.learned = false;
+  here.positions.max_length = 2048;
+  here.positions.scaling.factor = 3;  // of a kind that is none
+  here.moe.interval = 7;              // of experts that are not there
+  here.moe.topk = 2;
+  here.attention.window_layers = {4};
+  EXPECT_TRUE(model_differences(here, stored).empty());
+
+  stored = model_of(find_family("mixtral"));
+  here = stored;
+  here.family = "gpt";
+  here.moe.num_experts = {8, 8, 8, 8};
+  here.moe.min_capacity = 9;  // of experts that drop no tokens
+  here.mlp.ffn = 512;         // of MLPs that are not there
+  here.moe.ffn = completed(stored).mlp.ffn;
+  here.moe.loss_coefficient = 0.5;
+  EXPECT_TRUE(model_differences(here, stored).empty());
+  here.moe.dense_layers = {2};
+  EXPECT_FALSE(model_differences(here, stored).empty());
+}
+
 TEST(Record, DifferencesAreOfWhatIsComputed) {
   ModelOptions here = small_model();
   here.positions.rotary = true;
