@@ -283,6 +283,7 @@ std::size_t memory_limit(const OffloadFlags& flags) {
 Plan make_plan(const PretrainOptions& o, std::int64_t vocabulary) {
   Plan plan;
   plan.model = model_options(o, vocabulary);
+  plan.layout = layout(o);
   plan.recompute = recompute_options(o.recompute, plan.model.num_layers);
   plan.dtype = o.precision.dtype;
   plan.fp8 = fp8_options(o.precision.fp8);
@@ -297,7 +298,6 @@ Plan make_plan(const PretrainOptions& o, std::int64_t vocabulary) {
       plan.model.vocabulary.size, plan.model.vocabulary.divisible_by, plan.layout.degrees.tensor);
   plan.parameters = count_parameters(plan.model);
   plan.micro_batch = o.batch.micro;
-  plan.layout = layout(o);
   plan.replicas = o.parallel.replicas;
   plan.offload = offload_options(o.offload, o.parallel.chunks);
   plan.data_ranks = plan.layout.degrees.data;

@@ -68,6 +68,13 @@ TEST(Plan, PaddedVocabulary) {
   EXPECT_EQ(padded_vocabulary(50257, 128, 2), 50432);
   EXPECT_EQ(padded_vocabulary(50257, 128, 8), 51200);
   EXPECT_EQ(padded_vocabulary(128, 128, 1), 128);
+  for (const auto& [ranks, padded] :
+       {std::pair("1", 50304), std::pair("2", 50432), std::pair("4", 50688)}) {
+    const PretrainCase c(small_gpt({"--train-iters", "1", "--tensor-model-parallel-size", ranks,
+                                    "--ranks-as-threads", ranks}));
+    ASSERT_EQ(c.error, "");
+    EXPECT_EQ(make_plan(c.options, 50257).padded_vocabulary, padded) << ranks;
+  }
 }
 
 // Figures of a log of Megatron: 146484375 samples, batches of 288, 40 evaluation batches.
