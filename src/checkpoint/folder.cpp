@@ -106,18 +106,19 @@ std::optional<CheckpointReader> find_newest(const std::filesystem::path& path, T
         "from scratch");
   if (const auto foreign = foreign_checkpoint(path)) {
     check(!damaged.contains(*foreign), foreign->string(), " is damaged (see above)");
-    return open_foreign(*foreign, open);
+    return open_foreign(*foreign, open, {.log = log});
   }
   return std::nullopt;
 }
 
 CheckpointReader open_as_others(const std::filesystem::path& path, const Patience& patience,
                                 const OpenBytes& open) {
+  const Log quiet(0, 1, LogLevel::error);  // the first rank says what there is to say
   std::optional<CheckpointReader> reader;
   retry(patience, [&] {
     const std::vector<CheckpointEntry> entries = checkpoints_at(path);
     try {
-      reader.emplace(entries.empty() ? open_foreign(path, open)
+      reader.emplace(entries.empty() ? open_foreign(path, open, {.log = quiet})
                                      : open_checkpoint(entries.back(), open));
     } catch (const Error& error) {
       throw std::system_error(std::make_error_code(std::errc::no_such_file_or_directory),

@@ -27,6 +27,9 @@ class MegatronArguments {
   int expert_ranks() const { return static_cast<int>(count("moe_expert_parallel_size", 1)); }
   bool cuts_experts() const { return flag("enable_expert_tensor_parallelism"); }
   double checkpoint_version() const { return version_; }
+  // Whether the program knew FPDT (Megatron-DeepSpeed since December 2024): the change that brought
+  // its arguments also cuts fused queries, keys and values into thirds.
+  bool knows_fpdt() const { return arguments_.find("ds_sequence_parallel_fpdt").has_value(); }
   bool fp16() const { return flag("fp16"); }
 
   // Step, samples, schedule and the options of kRunOptions; `schedule` is the scheduler's state,

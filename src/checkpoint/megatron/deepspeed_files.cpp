@@ -35,6 +35,11 @@ void add(DeepSpeedFiles& files, const std::string& name) {
 
 }  // namespace
 
+std::string layer_file(std::int64_t layer, int tensor_rank) {
+  const auto digits = [](std::int64_t number) { return concat(number < 10 ? "0" : "", number); };
+  return concat("layer_", digits(layer), "-model_", digits(tensor_rank), "-model_states.pt");
+}
+
 DeepSpeedFiles list_deepspeed_files(const fs::path& folder) {
   DeepSpeedFiles files;
   for (const auto& item : fs::directory_iterator(folder)) {

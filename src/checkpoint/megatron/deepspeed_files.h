@@ -1,6 +1,7 @@
 // The files of one global_stepN by their meaning.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -21,6 +22,9 @@ struct DeepSpeedFiles {
   std::vector<Expert> experts;  // by name
   bool universal = false;
 };
+
+// The file of a layer of the pipeline, counted from the cast in front of the embedding.
+std::string layer_file(std::int64_t layer, int tensor_rank);
 
 // An Error when files of some ranks are missing.
 DeepSpeedFiles list_deepspeed_files(const std::filesystem::path& folder);

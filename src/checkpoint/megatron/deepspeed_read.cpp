@@ -16,8 +16,8 @@ constexpr const char* kDataBeforeExperts = "use_data_before_expert_parallelism";
 
 class DeepSpeedFolder {
  public:
-  DeepSpeedFolder(const fs::path& checkpoint, const OpenBytes& open)
-      : parts_(checkpoint, open), files_(list_deepspeed_files(checkpoint)) {}
+  DeepSpeedFolder(const fs::path& checkpoint, const OpenBytes& open, const ForeignReading& how)
+      : parts_(checkpoint, open), how_(how), files_(list_deepspeed_files(checkpoint)) {}
 
   CheckpointReader read() {
     const TorchValue first = parts_.open(files_.models.at(0));
@@ -45,7 +45,13 @@ class DeepSpeedFolder {
       state.loss_scale = {};  // scalers without a meaning
     }
     set_model_record(state, record);
-    return parts_.finish(std::move(state));
+    const std::vector<std::string> absent = absent_layers(first);
+    CheckpointReader whole = parts_.finish(std::move(state), names, absent);
+    for (const std::string& file : absent) {
+      how_.log.warning(parts_.folder().string(), ": ", file,
+                       " is missing; what it holds is taken from the optimizer's exact weights");
+    }
+    return whole;
   }
 
  private:
@@ -53,6 +59,24 @@ class DeepSpeedFolder {
     LocalTensor tensor;
     TorchValue value;
   };
+
+  // Files of the pipeline's layers that should be there.
+  std::vector<std::string> absent_layers(const TorchValue& first) const {
+    const auto module = first.find("module");
+    if (files_.universal || (module && module->is_dict())) {
+      return {};
+    }
+    std::vector<std::string> absent;
+    for (std::int64_t layer = 0; layer < std::ssize(num_experts_); ++layer) {
+      for (int rank = 0; rank < tensor_; ++rank) {
+        const std::int64_t number = layer + kFirstPipelineLayer;
+        if (!files_.layers.contains({static_cast<int>(number), rank})) {
+          absent.push_back(layer_file(number, rank));
+        }
+      }
+    }
+    return absent;
+  }
 
   static std::string_view family(const TorchValue& first) {
     const auto module = first.find("module");
@@ -86,9 +110,13 @@ class DeepSpeedFolder {
     check(!order || order->kind() != PickleNode::Kind::boolean || !order->flag(), file, ": with ",
           kDataBeforeExperts, " the order of experts is not known; save it without");
     cuts_experts_ = arguments.cuts_experts();
-    return {model, tensor_,
+    constexpr double kVersion = 3;  // of all that DeepSpeed wrote, whatever the file says
+    return {model,
+            tensor_,
             files_.universal ? model.vocabulary.size : arguments.padded_vocabulary(),
-            QkvOrder::by_head, cuts_experts_};
+            qkv_order(kVersion, arguments.knows_fpdt(), how_, file),
+            cuts_experts_,
+            files_.universal ? std::max(1, arguments.tensor_ranks()) : 1};
   }
 
   void read_stage(const MegatronNames& names, int stage) {
@@ -323,6 +351,7 @@ class DeepSpeedFolder {
   }
 
   ForeignParts parts_;
+  const ForeignReading& how_;
   DeepSpeedFiles files_;
   int tensor_ = 1, stages_ = 1, expert_ranks_ = 1;
   bool tied_ = false, cuts_experts_ = false;
@@ -336,8 +365,9 @@ class DeepSpeedFolder {
 
 }  // namespace
 
-CheckpointReader open_deepspeed(const fs::path& checkpoint, const OpenBytes& open) {
-  return DeepSpeedFolder(checkpoint, open).read();
+CheckpointReader open_deepspeed(const fs::path& checkpoint, const OpenBytes& open,
+                                const ForeignReading& how) {
+  return DeepSpeedFolder(checkpoint, open, how).read();
 }
 
 }  // namespace bloomery

@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "base/file.h"
+#include "checkpoint/megatron/deepspeed_files.h"
 #include "checkpoint/megatron/zero_groups.h"
 
 namespace bloomery {
@@ -11,7 +12,6 @@ using Kind = ForeignModel::Kind;
 
 constexpr std::string_view kEmbedding = "language_model.embedding.",
                            kEncoder = "language_model.encoder.", kFinal = "final_layernorm.";
-constexpr std::int64_t kFirstLayer = 2;  // behind a cast and the embedding
 
 std::string two_digits(std::int64_t number) { return concat(number < 10 ? "0" : "", number); }
 
@@ -84,13 +84,13 @@ class DeepSpeedWriter {
   PipelinePlace place(const std::string& name) const {
     // Behind the layers of a mixture one adds up its losses.
     const std::int64_t end =
-        model_.record().model.num_layers + (model_.has_experts() ? 1 : 0) + kFirstLayer;
+        model_.record().model.num_layers + (model_.has_experts() ? 1 : 0) + kFirstPipelineLayer;
     if (name.starts_with(kEmbedding)) {
       return {1, name.substr(kEmbedding.size())};
     }
     if (const auto layer = layer_of_name(name)) {
       const std::string prefix = concat(kEncoder, "layers.", *layer, ".");
-      return {*layer + kFirstLayer, name.substr(prefix.size())};
+      return {*layer + kFirstPipelineLayer, name.substr(prefix.size())};
     }
     if (name.starts_with(kEncoder)) {
       return {end, name.substr(kEncoder.size() + kFinal.size())};
@@ -112,9 +112,7 @@ class DeepSpeedWriter {
       layers[where.layer].emplace_back(where.key, model_.tensor(name, rank, Kind::computed));
     }
     for (const auto& [layer, tensors] : layers) {
-      write_torch_file(folder_ / concat("layer_", two_digits(layer), "-model_", two_digits(rank),
-                                        "-model_states.pt"),
-                       PyValue::Ordered{tensors});
+      write_torch_file(folder_ / layer_file(layer, rank), PyValue::Ordered{tensors});
     }
   }
 

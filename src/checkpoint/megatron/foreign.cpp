@@ -81,14 +81,32 @@ std::optional<fs::path> foreign_checkpoint(const fs::path& path) {
   return std::nullopt;
 }
 
-CheckpointReader open_foreign(const fs::path& checkpoint, const OpenBytes& open) {
+QkvOrder qkv_order(double version, bool knows_fpdt, const ForeignReading& how,
+                   const std::string& place) {
+  check(version == 0 || version == 1 || version >= 2, place, ": unknown checkpoint_version ",
+        version);
+  if (how.qkv) {
+    return *how.qkv;
+  }
+  if (knows_fpdt && version >= 2) {
+    how.log.warning(place,
+                    ": its arguments are of Megatron-DeepSpeed since December 2024 (FPDT), which "
+                    "cuts fused queries, keys and values into thirds; they are read so. If its "
+                    "program keeps them head by head: bloomery convert --qkv-layout heads");
+    return QkvOrder::thirds;
+  }
+  return version == 0 ? QkvOrder::by_kind : version == 1 ? QkvOrder::by_channel : QkvOrder::by_head;
+}
+
+CheckpointReader open_foreign(const fs::path& checkpoint, const OpenBytes& open,
+                              const ForeignReading& how) {
   check(fs::is_directory(checkpoint), checkpoint.string(), " is no folder");
   if (is_megatron(checkpoint)) {
-    return open_megatron(checkpoint, open);
+    return open_megatron(checkpoint, open, how);
   }
   check(is_deepspeed(checkpoint), checkpoint.string(),
         " holds neither Megatron's nor DeepSpeed's files");
-  return open_deepspeed(checkpoint, open);
+  return open_deepspeed(checkpoint, open, how);
 }
 
 }  // namespace bloomery

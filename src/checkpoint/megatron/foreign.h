@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <optional>
 
+#include "base/log.h"
+#include "checkpoint/megatron/names.h"
 #include "checkpoint/reader.h"
 
 namespace bloomery {
@@ -15,12 +17,25 @@ namespace bloomery {
 // global_stepN. None when there are no such files. An Error when what it names is not there.
 std::optional<std::filesystem::path> foreign_checkpoint(const std::filesystem::path& path);
 
+struct ForeignReading {
+  // How fused queries, keys and values lie; none: as the file's arguments and version say.
+  std::optional<QkvOrder> qkv = std::nullopt;
+  Log log = Log();  // of what the files do not say outright
+};
+
 // Opens such a folder. An Error says what is missing, damaged or unknown.
 CheckpointReader open_foreign(const std::filesystem::path& checkpoint,
-                              const OpenBytes& open = open_input_file);
+                              const OpenBytes& open = open_input_file,
+                              const ForeignReading& how = {});
 
 // The two kinds, for open_foreign.
-CheckpointReader open_megatron(const std::filesystem::path& checkpoint, const OpenBytes& open);
-CheckpointReader open_deepspeed(const std::filesystem::path& checkpoint, const OpenBytes& open);
+CheckpointReader open_megatron(const std::filesystem::path& checkpoint, const OpenBytes& open,
+                               const ForeignReading& how);
+CheckpointReader open_deepspeed(const std::filesystem::path& checkpoint, const OpenBytes& open,
+                                const ForeignReading& how);
+
+// The order in a file of that version, `place`, whose program knew FPDT or did not.
+QkvOrder qkv_order(double version, bool knows_fpdt, const ForeignReading& how,
+                   const std::string& place);
 
 }  // namespace bloomery

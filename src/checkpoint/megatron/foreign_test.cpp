@@ -159,6 +159,66 @@ TEST_F(ForeignFolders, AMissingRankIsAnError) {
   }
 }
 
+std::string refusal(const fs::path& checkpoint) {
+  try {
+    open_foreign(checkpoint, open_input_file, {.log = Log(0, 1, LogLevel::error)});
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::vector<fs::path> files_below(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const auto& item : fs::recursive_directory_iterator(folder)) {
+    if (item.is_regular_file()) {
+      files.push_back(item.path());
+    }
+  }
+  return files;
+}
+
+// Whichever file is gone, what can be read all the same has every tensor, with the same bits.
+TEST_F(ForeignFolders, AMissingFileIsNamedOrMakesNoDifference) {
+  const fs::path aside = folder_.path() / "aside";
+  for (const char* name : {"ds_bf16_t2p2z1", "ds_fp16_t2p1z0", "ds_moe_e2d2z1", "ds_moe_t2e2et",
+                           "ds_universal", "mega_bf16_t2p2"}) {
+    const fs::path checkpoint = unpack_foreign(name, folder_.path());
+    const auto weights = [&] {
+      Sums sums =
+          checksums(open_foreign(checkpoint, open_input_file, {.log = Log(0, 1, LogLevel::error)}));
+      std::erase_if(sums, [](const auto& each) { return each.first.find('/') != each.first.npos; });
+      return sums;
+    };
+    const Sums whole = weights();
+    for (const fs::path& file : files_below(checkpoint)) {
+      fs::rename(file, aside);
+      if (refusal(checkpoint).empty()) {
+        EXPECT_EQ(weights(), whole) << file;
+      }
+      fs::rename(aside, file);
+    }
+  }
+}
+
+TEST_F(ForeignFolders, GapsBetweenLayersAreNamed) {
+  const fs::path checkpoint = unpack_foreign("ds_bf16_t2p2z1", folder_.path());
+  for (const fs::path& file : files_below(checkpoint)) {
+    if (file.string().ends_with("optim_states.pt")) {
+      fs::remove(file);
+    }
+  }
+  EXPECT_EQ(refusal(checkpoint), "");  // layers alone are a model
+  fs::remove(checkpoint / "layer_03-model_01-model_states.pt");
+  EXPECT_NE(refusal(checkpoint).find("layer_03-model_01-model_states.pt"), std::string::npos)
+      << refusal(checkpoint);
+  fs::remove(checkpoint / "layer_03-model_00-model_states.pt");
+  for (const char* part : {"blocks.1.*", "layer_03-model_00-model_states.pt",
+                           "layer_03-model_01-model_states.pt", "copy the checkpoint once more"}) {
+    EXPECT_NE(refusal(checkpoint).find(part), std::string::npos) << refusal(checkpoint);
+  }
+}
+
 // Ours is [heads, kinds, channels, hidden]; old versions put the kinds elsewhere.
 void expect_old_orders(const std::string& family, const std::string& name, int kinds) {
   ModelOptions options{.family = family, .num_layers = 1, .hidden_size = 4};

@@ -41,12 +41,6 @@ std::vector<std::vector<std::string>> rank_folders(const fs::path& checkpoint) {
   return folders;
 }
 
-QkvOrder qkv_order(double version, const std::string& place) {
-  check(version == 0 || version == 1 || version >= 2, place, ": unknown checkpoint_version ",
-        version);
-  return version == 0 ? QkvOrder::by_kind : version == 1 ? QkvOrder::by_channel : QkvOrder::by_head;
-}
-
 // One chunk of layers of a rank: "model", or "model0" and so on of an interleaved pipeline.
 struct Chunk {
   std::vector<NamedValue> values;
@@ -58,8 +52,8 @@ std::string stack_of(const std::string& name) { return name.substr(0, name.find(
 
 class MegatronFolder {
  public:
-  MegatronFolder(const fs::path& checkpoint, const OpenBytes& open)
-      : parts_(checkpoint, open), folders_(rank_folders(checkpoint)) {}
+  MegatronFolder(const fs::path& checkpoint, const OpenBytes& open, const ForeignReading& how)
+      : parts_(checkpoint, open), how_(how), folders_(rank_folders(checkpoint)) {}
 
   CheckpointReader read() {
     const TorchValue first = parts_.open(folders_[0][0] + "/" + kModelFile);
@@ -72,7 +66,8 @@ class MegatronFolder {
           first.object().source(), ": too small for ", record.model.num_layers, " layers");
     const auto tensor = static_cast<int>(folders_[0].size());
     const MegatronNames names(record.model, tensor, arguments.padded_vocabulary(),
-                              qkv_order(arguments.checkpoint_version(), first.object().source()));
+                              qkv_order(arguments.checkpoint_version(), arguments.knows_fpdt(),
+                                        how_, first.object().source()));
     for (int rank = 0; rank < tensor; ++rank) {
       read_tensor_rank(names, rank);
     }
@@ -82,7 +77,7 @@ class MegatronFolder {
     RunState state = arguments.run_state(schedule);
     add_optimizer(state, first);
     set_model_record(state, record);
-    return parts_.finish(std::move(state));
+    return parts_.finish(std::move(state), names);
   }
 
  private:
@@ -250,14 +245,16 @@ class MegatronFolder {
   }
 
   ForeignParts parts_;
+  const ForeignReading& how_;
   std::vector<std::vector<std::string>> folders_;
   std::vector<Rank> ranks_;
 };
 
 }  // namespace
 
-CheckpointReader open_megatron(const fs::path& checkpoint, const OpenBytes& open) {
-  return MegatronFolder(checkpoint, open).read();
+CheckpointReader open_megatron(const fs::path& checkpoint, const OpenBytes& open,
+                               const ForeignReading& how) {
+  return MegatronFolder(checkpoint, open, how).read();
 }
 
 }  // namespace bloomery

@@ -10,7 +10,6 @@ namespace {
 
 constexpr std::string_view kLayers = ".layers.", kExperts = ".deepspeed_experts.",
                            kEncoder = "language_model.encoder.";
-constexpr std::int64_t kFirstPipelineLayer = 2;  // behind a cast and the embedding
 
 std::string numbered(std::string_view pattern, std::int64_t number, char mark = '#') {
   const std::size_t place = pattern.find(mark);
@@ -51,11 +50,13 @@ std::string with_number_after(std::string_view word, std::string_view name, std:
 }  // namespace
 
 MegatronNames::MegatronNames(const ModelOptions& options, int tensor,
-                             std::int64_t padded_vocabulary, QkvOrder order, bool cut_experts)
+                             std::int64_t padded_vocabulary, QkvOrder order, bool cut_experts,
+                             int joined)
     : tensor_(tensor),
       padded_vocabulary_(padded_vocabulary),
       order_(order),
       cut_experts_(cut_experts),
+      joined_(joined),
       vocabulary_(options.vocabulary.size) {
   const Family& family = find_family(options.family);
   check(!family.megatron.empty(), "Megatron has no models of the family ", family.name);
@@ -116,10 +117,13 @@ std::vector<TensorPart> MegatronNames::segments(const Entry& entry, int rank) co
   std::vector<TensorPart> segments;
   if (!entry.vocabulary) {
     const Box box = whole.split(entry.cut, rank, tensor_);
-    const bool fused = entry.ours.find(".qkv.") != entry.ours.npos ||
-                       entry.ours.find(".cross.key_value.") != entry.ours.npos;
+    const bool fused =
+        entry.ours.find(".qkv.") != entry.ours.npos ||
+        (entry.ours.find(".cross.key_value.") != entry.ours.npos && order_ != QkvOrder::thirds);
     if (fused && order_ != QkvOrder::by_head) {
-      reorder(segments, entry, box);
+      for (int part = 0; part < joined_; ++part) {
+        reorder(segments, entry, box.split(0, part, joined_));
+      }
     } else {
       segments.push_back({entry.ours, box});
     }
@@ -148,14 +152,16 @@ std::vector<TensorPart> MegatronNames::segments(const Entry& entry, int rank) co
 void MegatronNames::reorder(std::vector<TensorPart>& segments, const Entry& entry,
                             const Box& box) const {
   const std::int64_t kinds = entry.shape[1];
-  check(kinds <= 3, entry.ours, ": files of an old version with groups of queries are not known");
+  check(kinds <= 3, entry.ours,
+        ": heads share keys and values, which files with queries, keys and "
+        "values apart (an old version, or thirds of Megatron-DeepSpeed since FPDT) cannot hold");
   const auto part = [&](std::int64_t kind) {
     Box one = box;
     one.offset[1] = kind;
     one.extent[1] = 1;
     return one;
   };
-  if (order_ == QkvOrder::by_kind) {
+  if (order_ != QkvOrder::by_channel) {
     for (std::int64_t kind = 0; kind < kinds; ++kind) {
       segments.push_back({entry.ours, part(kind)});
     }

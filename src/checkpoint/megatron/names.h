@@ -22,11 +22,13 @@ struct TensorPart {
 // Rows that pad the vocabulary are a tensor of their own behind the parameter's name.
 inline constexpr std::string_view kPaddingSuffix = "/padding";
 
-// How a fused query, key and value matrix is ordered: by the checkpoint_version of a file.
+// How a fused query, key and value matrix is ordered on a tensor rank: by the checkpoint_version of
+// a file and the program that wrote it.
 enum class QkvOrder : std::uint8_t {
   by_head,     // 2 and later: [heads][query, key, value][channels]
   by_kind,     // 0: [query, key, value][heads][channels]
   by_channel,  // 1: [heads][channels][query, key, value]
+  thirds,      // of Megatron-DeepSpeed since FPDT: by_kind in self-attention alone
 };
 
 class MegatronNames {
@@ -41,9 +43,10 @@ class MegatronNames {
 
   // Of a model that was cut into `tensor` ranks with so many rows of the vocabulary in all. An
   // Error when Megatron has no such model. Tensor ranks divide each expert with `cut_experts`, else
-  // experts (and the MLP beside them) are whole.
+  // experts (and the MLP beside them) are whole. In each buffer of a fused matrix the parts of
+  // `joined` ranks, each in that order, follow each other.
   MegatronNames(const ModelOptions& options, int tensor, std::int64_t padded_vocabulary,
-                QkvOrder order, bool cut_experts = false);
+                QkvOrder order, bool cut_experts = false, int joined = 1);
 
   int tensor_ranks() const { return tensor_; }
   // By the name without pipeline: "language_model.encoder.layers.3.input_layernorm.weight".
@@ -63,10 +66,13 @@ class MegatronNames {
   std::int64_t padded_vocabulary_;
   QkvOrder order_;
   bool cut_experts_;
+  int joined_;
   std::int64_t vocabulary_;
   std::map<std::string, Entry> entries_;
 };
 
+// The number of the first layer in DeepSpeed's pipeline: a cast and the embedding come before it.
+inline constexpr std::int64_t kFirstPipelineLayer = 2;
 // The name without pipeline of a tensor in DeepSpeed's pipeline: of layer 2
 // "input_layernorm.weight" is "language_model.encoder.layers.0.input_layernorm.weight".
 std::string name_of_pipeline_layer(std::int64_t layer, std::string_view key);

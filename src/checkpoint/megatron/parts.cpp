@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <set>
 
 #include "base/error.h"
 #include "checkpoint/boxes.h"
@@ -98,6 +99,23 @@ bool is_contiguous(const TorchTensor& tensor) {
   return true;
 }
 
+// "blocks.3." of blocks.3.mlp.up.weight; empty: it is of no layer.
+std::string layer_prefix(const std::string& ours) {
+  const std::size_t number = ours.find('.') + 1, end = ours.find('.', number);
+  const bool layered =
+      end != ours.npos && end > number && ours.find_first_not_of("0123456789", number) == end;
+  return layered ? ours.substr(0, end + 1) : "";
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 5;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kShown, names.size()); ++i) {
+    text += (i == 0 ? "" : ", ") + names[i];
+  }
+  return names.size() > kShown ? concat(text, " and ", names.size() - kShown, " more") : text;
+}
+
 }  // namespace
 
 std::int64_t num_elements(const std::vector<TensorPart>& segments) {
@@ -173,14 +191,37 @@ void ForeignParts::add_box(const std::string& name, const Box& box, DType dtype,
   found->second.pieces.push_back({file, offset, box});
 }
 
-CheckpointReader ForeignParts::finish(RunState state) {
+std::vector<std::string> ForeignParts::missing(const MegatronNames& names) const {
+  std::set<std::string> gaps, present_layers;
+  for (const auto& [theirs, entry] : names.entries()) {
+    if (contains(entry.ours)) {
+      present_layers.insert(layer_prefix(entry.ours));
+    }
+  }
+  for (const auto& [theirs, entry] : names.entries()) {
+    const std::string layer = layer_prefix(entry.ours);
+    if (!contains(entry.ours)) {
+      gaps.insert(layer.empty() || present_layers.contains(layer) ? entry.ours : layer + "*");
+    }
+  }
+  return {gaps.begin(), gaps.end()};
+}
+
+CheckpointReader ForeignParts::finish(RunState state, const MegatronNames& names,
+                                      const std::vector<std::string>& absent_files) {
+  const std::string absent =
+      absent_files.empty() ? "" : concat(" (there is no ", listed(absent_files), ")");
+  const std::vector<std::string> gaps = missing(names);
+  check(gaps.empty(), folder_.string(), ": of the model that its args describe ", listed(gaps),
+        gaps.size() == 1 ? " is" : " are", " missing", absent,
+        "; copy the checkpoint once more with all its files");
   for (const auto& [name, tensor] : tensors_) {
     std::vector<Box> boxes;
     for (const ManifestPiece& piece : tensor.pieces) {
       boxes.push_back(piece.box);
     }
     check(exactly_cover(tensor.shape, boxes), folder_.string(), ": ", name, " ", tensor.shape,
-          " is not whole: parts of it are missing or there twice");
+          " is not whole: parts of it are missing or there twice", absent);
   }
   Manifest manifest{.program = "", .state = std::move(state), .tensors = std::move(tensors_)};
   std::vector<std::unique_ptr<CheckedFile>> checked;

@@ -34,8 +34,14 @@ class ForeignParts {
   // Whether something of that tensor was added.
   bool contains(const std::string& name) const { return tensors_.contains(name); }
 
-  // The checkpoint. An Error names a tensor that is not whole. Values are no longer valid.
-  CheckpointReader finish(RunState state);
+  // What of a model nothing was added of: "blocks.3.*", or a tensor's name where others of its
+  // layer are there.
+  std::vector<std::string> missing(const MegatronNames& names) const;
+
+  // The checkpoint of that model. An Error names a tensor that is missing or not whole, and the
+  // files, if any, that should have been there. Values are no longer valid.
+  CheckpointReader finish(RunState state, const MegatronNames& names,
+                          const std::vector<std::string>& absent_files = {});
 
  private:
   struct File {
