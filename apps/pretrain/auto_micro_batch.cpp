@@ -1,5 +1,8 @@
 #include "apps/pretrain/auto_micro_batch.h"
 
+#include <algorithm>
+#include <sstream>
+
 #include "config/option_table.h"
 #include "train/options/dry_run.h"
 
@@ -20,13 +23,23 @@ bool take_auto_micro_batch(std::vector<std::string>& arguments) {
   return found;
 }
 
-std::string choose_micro_batch(PretrainOptions& options, const DeviceOptions& device) {
+Room smallest_room(HostGroup& host, Room own) {
+  const std::string mine = concat(own.device, ' ', own.host);
+  for (const std::string& each : host.gather("room for micro-batches", mine)) {
+    std::istringstream numbers(each);
+    std::int64_t on_device = 0, on_host = 0;
+    numbers >> on_device >> on_host;
+    own.device = std::min(own.device, on_device);
+    own.host = std::min(own.host, on_host);
+  }
+  return own;
+}
+
+std::string choose_micro_batch(PretrainOptions& options, const Room& room) {
   check(options.batch.global.has_value(),
         "--micro-batch-size auto keeps the global batch: give it with --global-batch-size");
-  const int here = options.parallel.ranks_as_threads;
   options.batch.accumulation.reset();
-  options.batch.micro = largest_micro_batch(options, vocabulary_size(options.tokenizer).size,
-                                            room_for(device, options.offload, here));
+  options.batch.micro = largest_micro_batch(options, vocabulary_size(options.tokenizer).size, room);
   return concat("--micro-batch-size auto is ", options.batch.micro);
 }
 

@@ -24,9 +24,8 @@ TEST_F(DurableRun, NothingOfAnEarlierRunIsLost) {
   const std::string metrics = read_file(at("run") + "/metrics.jsonl");
   const auto names = visible_names(at("run"));
   const std::string into = " --train-iters 4 " + run;
-  for (const std::string& refused :
-       {into, into + " --finetune --load " + at("run"), into + " --load " + at("run") + "/step-6",
-        into + " --load " + at("absent")}) {
+  for (const std::string& refused : {into, into + " --finetune --load " + at("run"),
+                                     into + " --load " + at("run") + "/step-6"}) {
     const Outcome outcome = train(refused);
     EXPECT_EQ(outcome.code, kBadInput) << refused;
     for (const char* way : {"give another --save", "--load ", "--fork"}) {

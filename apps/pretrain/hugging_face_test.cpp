@@ -1,5 +1,5 @@
 // Runs that start from what another run or program made: a Hugging Face folder, a checkpoint's own
-// model, one checkpoint of several, counters set back.
+// model, one checkpoint of several, counters set back, and folders without a model.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -51,6 +51,30 @@ TEST_F(FromElsewhere, AHuggingFaceFolderIsLoadedDirectly) {
   }
 }
 
+// A llama is also what Megatron's flags make of a GPT: either may go on from the other.
+TEST_F(FromElsewhere, ModelsAreComparedByStructure) {
+  const std::string still = " --train-iters 1 --attention-dropout 0 --hidden-dropout 0 ";
+  const std::string llama = still + "--model-family llama ";
+  for (const std::string head :
+       {"--untie-embeddings-and-output-weights ", "--no-untie-embeddings-and-output-weights "}) {
+    const std::string flags =
+        concat(still, head, "--swiglu --normalization rmsnorm --use-rotary-position-embeddings ",
+               "--disable-bias-linear --max-position-embeddings 1024 ");
+    const std::string name = head.substr(2, 2);
+    ASSERT_EQ(train(concat(llama, head, "--save ", at(name))).code, kFinished);
+    expect_command({"convert", "--to", "hf", "--input", at(name), "--output", at(name + "-hf")});
+    expect_command({"convert", "--to", "native", "--input", at(name + "-hf"), "--output",
+                    at(name + "-native")});
+    const std::string expected = loss(train_only(concat(still, "--load ", at(name + "-hf"))));
+    EXPECT_EQ(loss(train(concat(flags, "--finetune --load ", at(name + "-native")))), expected);
+    EXPECT_EQ(loss(train(concat(flags, "--load ", at(name + "-hf")))), expected);
+
+    ASSERT_EQ(train(concat(flags, "--save ", at(name + "-gpt"))).code, kFinished);
+    const std::string back = concat(" --finetune --load ", at(name + "-gpt"));
+    EXPECT_EQ(loss(train(llama + head + back)), loss(train(flags + back)));
+  }
+}
+
 TEST_F(FromElsewhere, FlagsThatContradictTheStoredModelAreNamed) {
   ASSERT_EQ(train("--train-iters 2 --save " + at("run")).code, kFinished);
   const Outcome outcome = run_command(command(
@@ -58,6 +82,49 @@ TEST_F(FromElsewhere, FlagsThatContradictTheStoredModelAreNamed) {
   EXPECT_EQ(outcome.code, kBadInput);
   EXPECT_TRUE(outcome.says("hidden-size")) << outcome.errors;
   EXPECT_TRUE(outcome.says("contradict")) << outcome.errors;
+}
+
+TEST_F(FromElsewhere, AFirstStartSpellsItsFolderAsItLikes) {
+  std::filesystem::create_directory_symlink(at("."), at("link"));
+  for (const std::string load : {"first/", "./first", "x/../first", "link/first"}) {
+    const Outcome first =
+        train(concat("--train-iters 1 --save ", at("first"), " --load ", at(load)));
+    EXPECT_EQ(first.code, kFinished) << load << first.errors;
+    std::filesystem::remove_all(at("first"));
+  }
+}
+
+TEST_F(FromElsewhere, NeverStartsFromRandomValuesWhereAModelWasNamed) {
+  ASSERT_EQ(train("--train-iters 1 --save " + at("model")).code, kFinished);
+  std::filesystem::create_directories(at("empty"));
+  std::filesystem::create_directories(at("parent"));
+  std::filesystem::rename(at("model"), at("parent/model"));
+  const std::pair<std::string, const char*> wrong[] = {
+      {at("parent/modle"), "did you mean"},
+      {at("parent"), "parent/model does"},
+      {at("empty"), "holds no model"},
+      {at("parent/model/metrics.jsonl"), "is a file"},
+      {"meta-llama/Llama-2-7b-hf", "hf download NAME --local-dir FOLDER"}};
+  for (const auto& [load, next] : wrong) {
+    for (const std::string& save : {std::string(), " --save " + at("new")}) {
+      const Outcome outcome = train(concat("--train-iters 1", save, " --load ", load));
+      EXPECT_EQ(outcome.code, kBadInput) << load;
+      EXPECT_TRUE(outcome.says("--load: ")) << outcome.errors;
+      EXPECT_TRUE(outcome.says(next)) << outcome.errors;
+      EXPECT_FALSE(std::filesystem::exists(at("new"))) << load;
+    }
+    const Outcome tuned =
+        run_command(words("finetune --device cpu --data-path none --load " + load));
+    EXPECT_EQ(tuned.code, kBadInput) << load;
+    EXPECT_TRUE(tuned.says(next)) << tuned.errors;
+  }
+  const Outcome tuned = run_command(words(concat("finetune --device cpu --data-path none --load ",
+                                                 at("empty"), " --save ", at("empty"))));
+  EXPECT_EQ(tuned.code, kBadInput);
+  EXPECT_TRUE(tuned.says("holds no model")) << tuned.errors;
+  const Outcome dry = train("--train-iters 1 --dry-run --load " + at("empty"));
+  EXPECT_EQ(dry.code, kFinished);
+  EXPECT_TRUE(dry.says("holds no model")) << dry.out;
 }
 
 TEST_F(FromElsewhere, ATagNamesOneCheckpointAndCountersCanBeSetBack) {

@@ -58,6 +58,7 @@ struct Request {
   OptionTable table;
   std::vector<std::string> notes;
 
+  bool auto_micro_batch = false;
   std::shared_ptr<const InstructData> instructions;  // of finetune
   std::shared_ptr<const TaskData> task;              // of finetune --task
 
@@ -69,17 +70,25 @@ struct Request {
   }
   void read(const Arguments& arguments, int processes) {
     Arguments words = arguments;
-    const bool choose = take_auto_micro_batch(words);
+    auto_micro_batch = take_auto_micro_batch(words);
     notes = read_pretrain(table, options, words, read_environment(processes));
+    if (const std::string problem = missing_load(options.checkpoint);
+        !problem.empty() && !options.dry_run) {
+      throw Error(problem);
+    }
     if (!options.dry_run && !options.instruct.enabled && !options.task.enabled()) {
       require_corpora(options.data);
-    }
-    if (choose) {
-      notes.push_back(choose_micro_batch(options, device.options()));
     }
     if (options.parallel.transport == Transport::nccl && device.options().kind == DeviceKind::cpu) {
       options.parallel.transport = Transport::automatic;  // scripts for GPUs run on a CPU too
       notes.push_back("--distributed-backend nccl is ignored: tensors are not on a GPU here");
+    }
+  }
+  // What depends on the memory that ranks have, and on files; `room` is asked for at need.
+  template <class FindRoom>
+  void prepare(const FindRoom& room) {
+    if (auto_micro_batch) {
+      notes.push_back(choose_micro_batch(options, room()));
     }
     if (options.instruct.enabled) {
       instructions = read_instructions(table, options, notes);
@@ -101,6 +110,10 @@ Arguments typed(const Request& request, const Arguments& arguments) {
 
 int run_alone(Request& request, const Arguments& arguments, std::ostream& out) {
   request.read(arguments, 1);
+  const PretrainOptions& options = request.options;
+  request.prepare([&] {
+    return room_for(request.device.options(), options.offload, options.parallel.ranks_as_threads);
+  });
   if (request.options.dry_run) {
     print_dry_run(request.table, request.options, request.notes, request.device.options().kind,
                   out);
@@ -120,21 +133,41 @@ int run_alone(Request& request, const Arguments& arguments, std::ostream& out) {
   return exit_code(end);
 }
 
+// Processes of this machine that compute on one device.
+int ranks_of_device(const DeviceOptions& device, bool gpu_given, const StartFacts& facts) {
+  const int devices =
+      device.kind == DeviceKind::cuda && !gpu_given ? std::max(1, num_cuda_devices()) : 1;
+  return (facts.local_size + devices - 1) / devices;
+}
+
 // As rank `facts.rank` of several processes.
 int run_as_rank(Request& request, const Arguments& arguments, std::ostream& out,
                 const StartFacts& facts, RankProcess& process) {
   const JoinedWorld& joined = process.joined;
-  std::string problem;
-  try {
-    request.read(arguments, facts.size);
-  } catch (const Error& error) {
-    problem = error.what();
-  }
-  if (!agree_on_options(*joined.host, problem, request.table.json())) {
+  const auto agree = [&](const auto& step) {
+    std::string problem;
+    try {
+      step();
+    } catch (const Error& error) {
+      problem = error.what();
+    }
+    const std::string all = concat(request.table.json(), request.auto_micro_batch);
+    return agree_on_options(*joined.host, problem, all);
+  };
+  if (!agree([&] { request.read(arguments, facts.size); })) {
     return kBadInput;
   }
-  const bool first = facts.rank == 0;
+  const bool first = facts.rank == 0, gpu_given = request.table.given("gpu");
   const PretrainOptions& options = request.options;
+  const DeviceOptions device = rank_device(request.device, gpu_given, facts, *joined.host);
+  Room room;
+  if (request.auto_micro_batch) {
+    room = smallest_room(
+        *joined.host, room_for(device, options.offload, ranks_of_device(device, gpu_given, facts)));
+  }
+  if (!agree([&] { request.prepare([&] { return room; }); })) {
+    return kBadInput;
+  }
   if (options.dry_run) {
     if (first) {
       print_dry_run(request.table, options, request.notes, request.device.options().kind, out);
@@ -144,8 +177,6 @@ int run_as_rank(Request& request, const Arguments& arguments, std::ostream& out,
   Log().info("this is ", facts.line());
   const ParallelOptions& parallel = options.parallel;
   process.report_folder = report_folder(options);
-  const DeviceOptions device =
-      rank_device(request.device, request.table.given("gpu"), facts, *joined.host);
   const RunEnd end = train(options, request.table, request.notes,
                            {.world = process.watch.record(
                                 make_world(joined, parallel.transport, device, parallel.timeout())),

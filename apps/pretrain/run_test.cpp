@@ -183,8 +183,7 @@ TEST_F(PretrainRun, StartsFromRandomValuesWhereThereIsNoCheckpoint) {
   const Outcome outcome = train("--train-iters 2" + saved_in("new"));
   EXPECT_EQ(outcome.code, kFinished) << outcome.errors;
   EXPECT_TRUE(outcome.says("will not load any checkpoints and will start from random"));
-  const Outcome missing =
-      train("--train-iters 2 --exit-on-missing-checkpoint --load " + at("none"));
+  const Outcome missing = train("--train-iters 2 --exit-on-missing-checkpoint" + saved_in("none"));
   EXPECT_EQ(missing.code, kBadInput);
   EXPECT_TRUE(missing.says("there is no checkpoint in"));
 }
@@ -399,7 +398,8 @@ TEST_F(PretrainRun, RefusesFoldersOfOtherModelsInsteadOfStartingAnew) {
     EXPECT_TRUE(other.says("names the checkpoint")) << other.errors;
   }
   // What a run leaves that was killed before its first checkpoint.
-  EXPECT_EQ(train("--train-iters 2" + make("new", "metrics.jsonl")).code, kFinished);
+  const std::string killed = make("new", "metrics.jsonl");
+  EXPECT_EQ(train("--train-iters 2" + killed + " --save " + at("new")).code, kFinished);
 }
 
 TEST_F(PretrainRun, KeepsTheCheckpointsThatAreAskedFor) {

@@ -236,6 +236,9 @@ TEST_F(TaskRun, SaysWhatIsWrong) {
        "--valid-data is missing");
   says(tune("MNLI", "--epochs 1.5"), "whole epochs");
   says(tune("MNLI", "--epochs 1 --pretrained-checkpoint " + at("absent")), "does not exist");
+  says(tune("MNLI", concat("--epochs 1 --pretrained-checkpoint ", std::getenv("BLOOMERY_ROOT"),
+                           "/tests/golden/hf/safetensors")),
+       "holds a model of the family gpt: --task MNLI tunes a bert");
   says(tune("MNLI", "--epochs 1 --micro-batch-size 1000"), "--keep-last");
   says(tune("MNLI", "--epochs 1 --lora"), "would not learn");
   write_file(at("MNLI/train.tsv"), "a\tb\n");

@@ -6,6 +6,8 @@
 #include "checkpoint/boxes.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/hf/hf_model.h"
+#include "checkpoint/megatron/foreign_source.h"
+#include "checkpoint/missing_model.h"
 #include "checkpoint/stored_model.h"
 
 namespace bloomery {
@@ -128,23 +130,6 @@ std::optional<CheckpointReader> find_checkpoint(Stream& stream, const fs::path& 
   return find_newest(path, &stream.device().pool(), log);
 }
 
-// Whoever follows instructions for Megatron or DeepSpeed looks for iter_N or global_stepN, where a
-// run of ours saves step-N.
-std::string what_to_give(const fs::path& path) {
-  const std::string name = path.filename().string();
-  for (const std::string_view stem : {"global_step", "iter_"}) {
-    if (name.starts_with(stem)) {
-      const std::string digits =
-          name.substr(std::min(name.find_first_not_of('0', stem.size()), name.size()));
-      const fs::path saved = path.parent_path() / concat("step-", digits);
-      if (fs::exists(saved)) {
-        return concat("its run saved ", saved.string());
-      }
-    }
-  }
-  return "give a folder with a model";
-}
-
 }  // namespace
 
 Tensor ModelSource::read_part(const std::string& name, const Box& box) const {
@@ -169,17 +154,25 @@ Tensor ModelSource::read_part(const std::string& name, const Box& box) const {
 
 std::unique_ptr<ModelSource> open_model(Stream& stream, const fs::path& path, const Log& log) {
   check(!stream.on_cuda(), "models are read on the CPU");
-  check(fs::exists(path), path.string(), " does not exist; ", what_to_give(path));
-  check(fs::is_directory(path), path.string(),
-        " is a file; give the folder of a checkpoint or of a Hugging Face model");
+  if (!fs::is_directory(path)) {
+    throw Error(missing_model(path));
+  }
   if (auto reader = find_checkpoint(stream, path, log)) {
     return std::make_unique<CheckpointSource>(stream, std::move(*reader));
   }
-  check(fs::exists(path / "config.json"), path.string(),
-        " holds no model: neither step-N folders nor a manifest.json (a checkpoint of ours), nor a "
-        "config.json (a Hugging Face model), nor a latest_checkpointed_iteration.txt (Megatron) or "
-        "latest (DeepSpeed)");
+  if (!is_hf_folder(path)) {
+    throw Error(missing_model(path));
+  }
   return std::make_unique<HfSource>(stream, path);
+}
+
+std::unique_ptr<ModelSource> open_foreign_model(Stream& stream, const fs::path& path,
+                                                const ForeignReading& how) {
+  const auto foreign = fs::is_directory(path) && checkpoints_at(path).empty()
+                           ? foreign_checkpoint(path)
+                           : std::nullopt;
+  check(foreign.has_value(), path.string(), " is no checkpoint of Megatron or DeepSpeed");
+  return std::make_unique<CheckpointSource>(stream, open_foreign(*foreign, open_input_file, how));
 }
 
 }  // namespace bloomery

@@ -8,7 +8,9 @@ void describe_checkpoint(OptionTable& t, CheckpointFlags& o) {
   t.section("checkpoints");
   t.add("save", o.save, "Folder for checkpoints.");
   t.add("load", o.load,
-        "Folder to resume from, or a Hugging Face model to start from; an empty one starts anew.");
+        "Folder to resume from, or a Hugging Face model to start from; without a checkpoint it "
+        "must be "
+        "that of --save, which a first start leaves empty.");
   t.add("adapter", o.adapter,
         "A folder of PEFT's with a LoRA adapter for that model, which is trained further.");
   t.add("save-interval", o.save_interval, "Steps between checkpoints; none: one at the end.",
@@ -25,7 +27,7 @@ void describe_checkpoint(OptionTable& t, CheckpointFlags& o) {
   t.add("reset-iteration", o.reset_iteration,
         "Take weights and optimizer from --load and count iterations and samples from 0.");
   t.add("exit-on-missing-checkpoint", o.exit_on_missing,
-        "Stop when --load holds no checkpoint instead of starting anew.");
+        "Stop when --load holds no checkpoint, also where it is --save.");
   t.add("keep-last", o.keep_last, "Delete older checkpoints than so many; 0 keeps all.",
         at_least(0));
   t.add("keep-every", o.keep_every, "Never delete those of multiples of so many steps; 0: none.",

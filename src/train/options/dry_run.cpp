@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "checkpoint/timeline.h"
 #include "data/samples/datasets.h"
+#include "train/options/read_pretrain.h"
 
 namespace bloomery {
 namespace {
@@ -66,7 +67,9 @@ std::vector<std::string> missing_paths(const PretrainOptions& o) {
   look("--vocab-file", o.tokenizer.vocab_file);
   look("--merge-file", o.tokenizer.merge_file);
   look("--tokenizer-model", o.tokenizer.tokenizer_model);
-  look("--load", o.checkpoint.load);
+  if (const std::string problem = missing_load(o.checkpoint); !problem.empty()) {
+    lines.push_back(problem);
+  }
   look("--load-teacher", o.distillation.load);
   return lines;
 }

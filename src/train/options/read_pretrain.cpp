@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "checkpoint/hf/adapter.h"
 #include "checkpoint/hf/adapter_layers.h"
+#include "checkpoint/missing_model.h"
 #include "checkpoint/stored_model.h"
 #include "models/record.h"
 #include "train/options/model_sizes.h"
@@ -161,8 +162,11 @@ void take_stored_model(OptionTable& table, PretrainOptions& o, Notes& notes) {
     return find_family(family).describe != nullptr;
   };
   const std::string& family = stored->model.family;
+  const std::string next = o.task.enabled()
+                               ? concat("--task ", o.task.name, " tunes a ", o.model.family)
+                               : concat("give --model-family ", family);
   check(family == o.model.family || (!has_own(family) && !has_own(o.model.family)), folder,
-        " holds a model of the family ", family, ": give --model-family ", family);
+        " holds a model of the family ", family, ": ", next);
   o.model.family = family;
   read_record(table, stored->model, folder);
   o.model.vocabulary.size = stored->model.vocabulary.size;
@@ -172,15 +176,19 @@ void take_stored_model(OptionTable& table, PretrainOptions& o, Notes& notes) {
   }
 }
 
+void require_model(const char* flag, const std::string& folder) {
+  if (!holds_model(folder)) {
+    throw Error(concat(flag, ": ", missing_model(folder)));
+  }
+}
+
 // A run goes on where it is loaded from its own folder; anything else gives the weights alone.
 void apply_finetune(PretrainOptions& o) {
   CheckpointFlags& flags = o.checkpoint;
   check(!flags.load.empty(),
         "finetune needs --load: a Hugging Face folder or a checkpoint with the model to tune");
-  check(std::filesystem::exists(flags.load), "--load ", flags.load,
-        " does not exist: name the folder of the model to tune");
-  std::error_code absent;
-  flags.finetune = !std::filesystem::equivalent(flags.load, flags.save, absent);
+  require_model("--load", flags.load);
+  flags.finetune = flags.save.empty() || !same_folder(flags.load, flags.save);
   const LengthOptions& length = o.length;
   if (!length.iterations && !length.samples && !length.tokens) {
     o.instruct.epochs = o.instruct.epochs.value_or(3);
@@ -220,14 +228,13 @@ void apply_task(const OptionTable& table, PretrainOptions& o, Notes& notes) {
     }
     flags.start = flags.pretrained;
   }
-  const auto real = [](const std::string& path) { return std::filesystem::weakly_canonical(path); };
   if (flags.start.empty() && !flags.load.empty() &&
-      (flags.save.empty() || real(flags.load) != real(flags.save))) {
-    check(std::filesystem::exists(flags.load), "--load ", flags.load, " does not exist");
+      (flags.save.empty() || !same_folder(flags.load, flags.save))) {
+    require_model("--load", flags.load);
     flags.start = std::exchange(flags.load, "");
+  } else if (!flags.start.empty()) {
+    require_model("--pretrained-checkpoint", flags.start);
   }
-  check(flags.start.empty() || std::filesystem::exists(flags.start), "--pretrained-checkpoint ",
-        flags.start, " does not exist");
   for (const char* flag : {"train-iters", "train-samples", "train-tokens"}) {
     if (table.given(flag)) {
       notes.push_back(concat("--", flag, " has no effect: --epochs says how long a task lasts"));
@@ -394,6 +401,18 @@ void add_notes(const OptionTable& table, const PretrainOptions& o, Notes& notes)
 }
 
 }  // namespace
+
+std::string missing_load(const CheckpointFlags& flags) {
+  const auto is_own = [&] {  // where a first start finds nothing
+    return !flags.save.empty() && same_folder(flags.load, flags.save);
+  };
+  if (flags.load.empty() || is_own() || holds_model(flags.load)) {
+    return "";
+  }
+  return concat("--load: ", missing_model(flags.load),
+                ". Training starts from random weights where --load is left out or is the folder "
+                "of --save");
+}
 
 Environment read_environment(int processes) {
   const char* const key = std::getenv("MODEL_SIZE_KEY");

@@ -35,4 +35,8 @@ std::vector<std::string> read_pretrain(OptionTable& table, PretrainOptions& opti
 // What contradicts or lacks what, in options that were read.
 std::vector<std::string> problems(const PretrainOptions& options);
 
+// Why a run cannot start from --load: no model is there, and it is not the folder of --save, where
+// a first run finds none. Empty: it can.
+std::string missing_load(const CheckpointFlags& flags);
+
 }  // namespace bloomery
