@@ -11,6 +11,7 @@
 #include "checkpoint/hf/hf_model.h"
 #include "checkpoint/model_source.h"
 #include "checkpoint/model_source_case.h"
+#include "ops/arithmetic/arithmetic.h"
 
 namespace bloomery {
 namespace {
@@ -93,6 +94,40 @@ TEST_F(ConvertTest, TypesOfNumbersStay) {
     expect_same(weights, tensors(name + "_native"));
     expect_same(weights, read_hf(stream_, path(name + "_back")).tensors);
   }
+}
+
+// A run keeps fp32 weights, twice the bytes of what it computes with.
+TEST_F(ConvertTest, RoundsToTheDtypeThatIsAskedFor) {
+  const auto weights = random_weights(stream_, small_gpt(), DType::fp32);
+  save_checkpoint(path("save"), 1, {small_gpt(), {}, DType::bf16}, weights);
+  const auto with = [&](const char* dtype, const char* to, int code) {
+    return run({"convert", "--input", path("save"), "--output", path(concat(to, dtype)), "--to", to,
+                "--dtype", dtype},
+               code);
+  };
+  for (const auto& [word, dtype] :
+       {std::pair("bf16", DType::bf16), std::pair("float16", DType::fp16),
+        std::pair("fp32", DType::fp32)}) {
+    with(word, "hf", 0);
+    const HfModel back = read_hf(stream_, path(concat("hf", word)));
+    for (const auto& [name, tensor] : back.tensors) {
+      ASSERT_EQ(tensor.dtype(), dtype) << name;
+      Tensor expected = Tensor::empty(stream_, dtype, tensor.shape());
+      launch(stream_, ScaleAdd{.x = weights.at(name), .y = expected});
+      EXPECT_TRUE(same_bytes(tensor, expected)) << name;
+    }
+    const auto config = nlohmann::json::parse(read_file(path(concat("hf", word, "/config.json"))));
+    EXPECT_EQ(config["torch_dtype"], dtype == DType::bf16   ? "bfloat16"
+                                     : dtype == DType::fp16 ? "float16"
+                                                            : "float32");
+  }
+  EXPECT_NE(with("bf16", "native", 2).find("--dtype"), std::string::npos);
+  EXPECT_FALSE(fs::exists(path("nativebf16")));
+  EXPECT_NE(run({"convert", "--input", path("save"), "--output", path("out"), "--to", "hf",
+                 "--qkv-layout", "thirds"},
+                2)
+                .find("no checkpoint of Megatron or DeepSpeed"),
+            std::string::npos);
 }
 
 TEST_F(ConvertTest, ACheckpointOfTrainingKeepsItsStepStateAndMoments) {

@@ -5,10 +5,12 @@
 #include "checkpoint/folder.h"
 #include "checkpoint/hf/adapter.h"
 #include "checkpoint/hf/hf_model.h"
+#include "checkpoint/megatron/foreign_source.h"
 #include "checkpoint/save.h"
 #include "checkpoint/tokenizer_files.h"
 #include "config/json_fields.h"
 #include "nn/adapter.h"
+#include "ops/arithmetic/arithmetic.h"
 
 namespace bloomery {
 namespace {
@@ -78,15 +80,25 @@ void write_native(const StagedFolder& output, const ModelSource& source,
   }
 }
 
+Tensor as_dtype(Stream& stream, Tensor tensor, DType dtype) {
+  if (tensor.dtype() == dtype) {
+    return tensor;
+  }
+  Tensor rounded = Tensor::empty(stream, dtype, tensor.shape());
+  launch(stream, ScaleAdd{.x = tensor, .y = rounded});
+  return rounded;
+}
+
 void write_folder(const StagedFolder& output, const ModelSource& source,
-                  const std::optional<TokenizerOptions>& tokenizer, std::size_t max_shard_bytes) {
-  HfExportOptions extra{.tokens = source.token_ids(), .max_shard_bytes = max_shard_bytes};
+                  const std::optional<TokenizerOptions>& tokenizer, const ConvertOptions& options) {
+  HfExportOptions extra{.tokens = source.token_ids(), .max_shard_bytes = options.max_shard_bytes};
   if (tokenizer) {
     extra.tokenizer = read_tokenizer(*tokenizer, find_hf_tokenizer);
   }
   std::map<std::string, Tensor> weights;
   for (const auto& [name, entry] : source.weights()) {
-    weights.emplace(name, source.read(name));
+    weights.emplace(
+        name, as_dtype(source.stream(), source.read(name), options.dtype.value_or(entry.dtype)));
   }
   write_hf(source.stream(), output.path(), source.record().model, weights, extra);
 }
@@ -134,7 +146,13 @@ std::string base_name(const ModelSource& source) {
 }  // namespace
 
 Conversion convert_model(Stream& stream, const ConvertOptions& options, const Log& log) {
-  auto source = open_model(stream, options.input, log);
+  check(
+      !options.dtype || options.to == ModelForm::hf,
+      "--dtype rounds the weights of a Hugging Face folder (--to hf); other forms keep what a run "
+      "goes on with");
+  auto source = options.qkv
+                    ? open_foreign_model(stream, options.input, {.qkv = options.qkv, .log = log})
+                    : open_model(stream, options.input, log);
   if (!options.adapter.empty()) {
     source = merged(with_adapter(std::move(source), Adapter(stream, options.adapter)));
   } else if (source->record().model.adapter.enabled && options.to != ModelForm::native &&
@@ -156,7 +174,7 @@ Conversion convert_model(Stream& stream, const ConvertOptions& options, const Lo
   } else if (options.to == ModelForm::peft) {
     write_adapter(*source, base_name(*source), output.path());
   } else if (options.to == ModelForm::hf) {
-    write_folder(output, *source, tokenizer, options.max_shard_bytes);
+    write_folder(output, *source, tokenizer, options);
   } else {
     write_foreign(output, *source, options);
   }

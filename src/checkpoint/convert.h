@@ -1,6 +1,6 @@
 // Models from one form to the other: our checkpoints, Hugging Face's folders, Megatron's and
-// DeepSpeed's checkpoints. Numbers are never rounded: every tensor keeps the dtype it is stored in;
-// Megatron's and DeepSpeed's 16-bit weights lie beside exact ones.
+// DeepSpeed's checkpoints. Numbers are rounded where that is asked for alone: every tensor keeps
+// the dtype it is stored in; Megatron's and DeepSpeed's 16-bit weights lie beside exact ones.
 #pragma once
 
 #include <cstddef>
@@ -27,6 +27,10 @@ struct ConvertOptions {
   ForeignLayout layout;       // of Megatron's and DeepSpeed's ranks; 0 of them: as the source's
   bool safetensors = false;   // exact weights not in a file of torch.save
   bool weights_only = false;  // Megatron's and DeepSpeed's without the run's progress
+  // How the input, of Megatron or DeepSpeed, keeps fused queries, keys and values; none: as it
+  // says.
+  std::optional<QkvOrder> qkv;
+  std::optional<DType> dtype;  // of a Hugging Face folder's weights; none: as they are stored
 };
 
 struct Conversion {
