@@ -1,7 +1,7 @@
 """Prints what src/ops/fp8/quantize_test.cpp expects: MD5 of PyTorch's bytes of numbers in 8 bits.
 
 The numbers are all of 16 bits (bf16), and fp32 ones with every exponent and many mantissas. What is
-too large is clamped first, since PyTorch has other rules for it; NaN is the byte 0x7F.
+too large is clamped first, since PyTorch has other rules for it; infinities and NaN are the byte 0x7F.
 """
 import hashlib
 
@@ -11,7 +11,7 @@ import torch
 def digest(numbers: torch.Tensor, dtype: torch.dtype) -> str:
     largest = torch.finfo(dtype).max
     stored = numbers.clamp(-largest, largest).to(dtype).view(torch.uint8)
-    stored[numbers.isnan()] = 0x7F
+    stored[~numbers.isfinite()] = 0x7F
     return hashlib.md5(stored.numpy().tobytes()).hexdigest()
 
 

@@ -24,9 +24,9 @@ inline std::int64_t num_fp8_sum_parts(std::int64_t rows) {
   return (rows + kColumnSumRows - 1) / kColumnSumRows;
 }
 
-// The bytes of numbers * scale, by rows and transposed, in one pass over what they come from. The
-// numbers are x; with an activation activation(x) or, where `derivative_at` is given, x times the
-// derivative at that.
+// The bytes of numbers * scale, by rows and transposed: of an infinity NaN, which the check for
+// finite gradients sees, of what else is too large the largest number. The numbers are x; with an
+// activation activation(x) or, where `derivative_at` is given, x times the derivative at that.
 struct Quantize {
   ConstView x;  // [rows, columns] of fp32, bf16 or fp16, multiples of kFp8Multiple
   Fp8Format format = Fp8Format::e4m3;

@@ -1,12 +1,16 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cmath>
+#include <limits>
 
 #include "ops/common/convert.h"
 #include "ops/fp8/quantize.h"
 
 namespace bloomery {
 namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // Sizes of numbers as integers, which have the same order; NaN is above all.
 std::int32_t size_bits(float x) { return std::bit_cast<std::int32_t>(x) & 0x7FFFFFFF; }
@@ -50,7 +54,7 @@ std::int32_t store_bytes(const Quantize& k, std::int64_t row, std::int64_t colum
   for (std::int64_t r = 0; r < kFp8Multiple; ++r) {
     for (std::int64_t c = 0; c < kFp8Multiple; ++c) {
       const float x = numbers[r][c];
-      const std::uint8_t byte = encode<kFormat>(x * scale);
+      const std::uint8_t byte = encode<kFormat>(std::isinf(x) ? kNan : x * scale);
       bits = std::max(bits, size_bits(x));
       sums[c] += x;
       if (k.rows) {

@@ -26,13 +26,18 @@ static_assert(kTile == kColumnSumRows);
 // What is cast: x, activation(x), or x times the activation's derivative at another matrix.
 enum class Source { plain, activated, derivative };
 
+// An infinity becomes NaN, which the conversion keeps.
+__device__ __forceinline__ float scaled(float x, float scale) {
+  return isinf(x) ? __int_as_float(0x7FC00000) : x * scale;
+}
+
 template <Fp8Format kFormat>
 __device__ __forceinline__ std::uint32_t encode_four(const float* x, float scale) {
   constexpr auto kKind = kFormat == Fp8Format::e4m3 ? __NV_E4M3 : __NV_E5M2;
   const std::uint32_t low =
-      __nv_cvt_float2_to_fp8x2({x[0] * scale, x[1] * scale}, __NV_SATFINITE, kKind);
+      __nv_cvt_float2_to_fp8x2({scaled(x[0], scale), scaled(x[1], scale)}, __NV_SATFINITE, kKind);
   const std::uint32_t high =
-      __nv_cvt_float2_to_fp8x2({x[2] * scale, x[3] * scale}, __NV_SATFINITE, kKind);
+      __nv_cvt_float2_to_fp8x2({scaled(x[2], scale), scaled(x[3], scale)}, __NV_SATFINITE, kKind);
   return low | high << 16;
 }
 
