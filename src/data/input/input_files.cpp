@@ -16,7 +16,7 @@ namespace bloomery {
 namespace {
 
 // glob(3) sorts its answer.
-std::vector<std::string> matches(const std::string& pattern) {
+std::vector<std::string> matches(const std::string& pattern, const std::string& flag) {
   glob_t found{};
   const int result = glob(pattern.c_str(), 0, nullptr, &found);
   std::vector<std::string> paths;
@@ -24,7 +24,7 @@ std::vector<std::string> matches(const std::string& pattern) {
     paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   }
   globfree(&found);
-  check(result != GLOB_NOSPACE, "--input ", pattern, ": no memory for the names it matches");
+  check(result != GLOB_NOSPACE, flag, " ", pattern, ": no memory for the names it matches");
   return paths;
 }
 
@@ -56,38 +56,39 @@ std::string example_in(const std::filesystem::path& folder) {
 }
 
 // Told before hours of other files are read.
-void check_readable(const std::string& path) {
+void check_readable(const std::string& path, const std::string& flag) {
   if (path == "-") return;
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
-    throw Error(concat("--input ", path, " is a folder", example_in(path)));
+    throw Error(concat(flag, " ", path, " is a folder", example_in(path)));
   }
-  check(access(path.c_str(), R_OK) == 0, "--input ", path,
+  check(access(path.c_str(), R_OK) == 0, flag, " ", path,
         " cannot be read: ", std::strerror(errno));
 }
 
 }  // namespace
 
-std::vector<std::string> input_files(const std::vector<std::string>& paths_and_patterns) {
+std::vector<std::string> input_files(const std::vector<std::string>& paths_and_patterns,
+                                     const std::string& flag) {
   std::vector<std::string> files;
   for (const std::string& text : paths_and_patterns) {
     std::error_code error;
     if (text == "-" || std::filesystem::exists(text, error)) {
-      check_readable(text);
+      check_readable(text, flag);
       files.push_back(text);
       continue;
     }
-    const std::vector<std::string> found = matches(text);
-    check(!found.empty(), "--input ", text,
+    const std::vector<std::string> found = matches(text, flag);
+    check(!found.empty(), flag, " ", text,
           text.find_first_of("*?[") == std::string::npos ? ": there is no such file"
                                                          : ": no file matches");
     for (const std::string& path : found) {
-      check_readable(path);
+      check_readable(path, flag);
       files.push_back(path);
     }
   }
-  check(!files.empty(), "--input names no file");
-  check(std::ranges::count(files, "-") <= 1, "--input: standard input (-) can be read only once");
+  check(!files.empty(), flag, " names no file");
+  check(std::ranges::count(files, "-") <= 1, flag, ": standard input (-) can be read only once");
   return files;
 }
 

@@ -44,7 +44,7 @@ void read_lines(const std::string& bytes, const std::string& name,
 
 std::vector<RecordText> read_record_files(const std::vector<std::string>& paths_and_patterns) {
   std::vector<RecordText> records;
-  for (const std::string& path : input_files(paths_and_patterns)) {
+  for (const std::string& path : input_files(paths_and_patterns, "--data-path")) {
     const std::string bytes = read_decompressed(path);
     const std::size_t first = bytes.find_first_not_of(kSpace);
     const bool array = first != std::string::npos && bytes[first] == '[';
