@@ -10,6 +10,7 @@
 #include "apps/common/progress_line.h"
 #include "apps/evaluate/retriever.h"
 #include "data/input/python_text.h"
+#include "models/family.h"
 #include "tasks/lambada.h"
 #include "tasks/logits.h"
 #include "tasks/perplexity.h"
@@ -25,7 +26,7 @@ struct EvaluateOptions {
   Task task = Task::perplexity;
   ModelChoice model;
   RankChoice ranks;
-  std::string valid_data, ids, output;
+  std::string valid_data, ids, decoder_ids, output;
   PerplexityOptions perplexity;
   RetrieverTask retriever;
   bool strict_lambada = false, json = false;
@@ -69,6 +70,9 @@ void describe(OptionTable& t, EvaluateOptions& o) {
   t.add("ids", o.ids,
         "LOGITS: token ids as .npy, JSON (an array, or arrays) or plain numbers, a sequence per "
         "line.");
+  t.add("decoder-ids", o.decoder_ids,
+        "LOGITS of a model with an encoder (T5), which reads --ids: what the decoder is given, in "
+        "the same forms, from its start token on.");
   t.add("output", o.output, "LOGITS: the .npy to write, float32.");
   t.section("run");
   t.add("json", o.json, "Print one JSON object instead of lines for people.");
@@ -97,7 +101,8 @@ std::vector<std::string> problems(const EvaluateOptions& o) {
     require(o.valid_data.empty(), "--valid-data has no meaning for --task LOGITS; it takes --ids");
   } else {
     require(!o.valid_data.empty(), "--valid-data is missing: the file to evaluate on");
-    require(o.ids.empty() && o.output.empty(), "--ids and --output are for --task LOGITS");
+    require(o.ids.empty() && o.decoder_ids.empty() && o.output.empty(),
+            "--ids, --decoder-ids and --output are for --task LOGITS");
   }
   require(o.task == Task::perplexity || !(o.perplexity.prepend_eod || o.perplexity.append_eod),
           "--prepend-eod and --append-eod are for --task PERPLEXITY");
@@ -185,8 +190,16 @@ Json run_lambada(const EvaluateOptions& o, LoadedModel& model, std::ostream& out
 }
 
 Json run_logits(const EvaluateOptions& o, LoadedModel& model, std::ostream& out) {
+  check(model.has_encoder() || o.decoder_ids.empty(), "--decoder-ids: the model of ",
+        model.folder().string(), " is a ", model.options().family, ", which has no encoder");
+  check(!model.has_encoder() || !o.decoder_ids.empty(), "the model of ", model.folder().string(),
+        " is a ", model.options().family,
+        ": its encoder reads --ids, and --decoder-ids says what "
+        "its decoder is given");
   const TokenArrays arrays = read_token_arrays(o.ids);
-  const auto shape = write_logits(model, arrays, o.perplexity.micro_batch_size, o.output);
+  const TokenArrays decoded =
+      o.decoder_ids.empty() ? TokenArrays() : read_token_arrays(o.decoder_ids);
+  const auto shape = write_logits(model, arrays, o.perplexity.micro_batch_size, o.output, decoded);
   if (!o.json) {
     out << o.output << ": float32 " << Json(shape).dump() << '\n';
   }
@@ -199,8 +212,9 @@ Json run_task(const EvaluateOptions& options, LoadedModel& model, std::ostream& 
     return run_retriever_task(options.retriever, model, options.json, out);
   }
   options.model.require_agreement(model);
-  check(!model.has_encoder(), "the model of ", model.folder().string(), " is a ",
-        model.options().family, "; the tasks are for models without an encoder");
+  check(options.task == Task::logits || find_family(model.options().family).dataset == "gpt",
+        "the model of ", model.folder().string(), " is a ", model.options().family,
+        "; this task is for models that continue texts, --task LOGITS for all");
   switch (options.task) {
     case Task::perplexity:
       return run_perplexity(options, model, out);
@@ -221,7 +235,8 @@ int run_evaluate(const Arguments& arguments, const ModelRanks& ranks, std::ostre
   if (!read_options(
           table, arguments, out,
           "usage: bloomery evaluate --task TASK --load DIR --valid-data FILE [OPTIONS]\n"
-          "       bloomery evaluate --task LOGITS --load DIR --ids FILE --output FILE.npy\n"
+          "       bloomery evaluate --task LOGITS --load DIR --ids FILE [--decoder-ids FILE] "
+          "--output FILE.npy\n"
           "       bloomery evaluate --task RETRIEVER-EVAL --load DIR --evidence-data-path FILE.tsv "
           "--embedding-path FILE --qa-data-test FILE\n",
           [&] { return problems(options); })) {

@@ -23,9 +23,12 @@ struct TokenArrays {
 TokenArrays read_token_arrays(const std::filesystem::path& path);
 
 // float32, [tokens, vocabulary] of a single array, else [sequences, tokens, vocabulary]; columns
-// are the real vocabulary. The output appears whole or not at all. Returns the shape.
+// are the real vocabulary. The output appears whole or not at all. Returns the shape. With an
+// encoder, which reads `arrays`, the logits are those of what the decoder is given, `decoded`: an
+// array for each.
 std::vector<std::int64_t> write_logits(LoadedModel& model, const TokenArrays& arrays,
                                        std::int64_t micro_batch_size,
-                                       const std::filesystem::path& output);
+                                       const std::filesystem::path& output,
+                                       const TokenArrays& decoded = {});
 
 }  // namespace bloomery

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "data/npy.h"
+#include "models/family.h"
 #include "tasks/task_case.h"
 
 namespace bloomery {
@@ -103,6 +104,62 @@ TEST(Logits, RealColumnsInTheOrderOfTheIds) {
   }
   EXPECT_EQ(write_logits(folder.model(), {.rows = {{1, 2}}, .single = true}, 1, path),
             (std::vector<std::int64_t>{2, 61}));
+}
+
+// A model of another family with random weights.
+std::unique_ptr<LoadedModel> model_of(const TemporaryFolder& folder, const std::string& family) {
+  ModelOptions o = small_gpt();
+  o.family = family;
+  find_family(family).defaults(o);
+  const auto save = folder.path() / family;
+  Device device({.num_threads = 1});
+  Stream stream(device);
+  save_checkpoint(save, 1, {o, {}, DType::fp32}, random_weights(stream, o, DType::fp32));
+  return std::make_unique<LoadedModel>(LoadOptions{.path = save, .device = {.num_threads = 1}});
+}
+
+// Of all columns, after each token of one sequence.
+std::vector<float> direct(LoadedModel& model, const Rows& read, const Rows& written) {
+  const std::vector<std::span<const TokenId>> views(written.begin(), written.end());
+  Batch batch = upload_tokens(model.stream(), views);
+  if (!read.empty()) {
+    const std::vector<std::span<const TokenId>> texts(read.begin(), read.end());
+    batch.encoder = std::make_shared<Batch>(upload_tokens(model.stream(), texts));
+  }
+  return model.logits(batch).to_host<float>(model.stream());
+}
+
+TEST(Logits, OfModelsThatReadAllOfATextAndOfThoseWithAnEncoder) {
+  const TemporaryFolder folder;
+  const std::string path = (folder.path() / "out.npy").string();
+  const Rows read = {{1, 2, 3, 4, 5}, {9, 8, 7, 60, 2}, {5, 5, 4, 5, 5}};
+  const Rows written = {{0, 3}, {0, 60}, {0, 7}};
+  for (const std::string family : {"bert", "t5"}) {
+    const bool encodes = family == "t5";
+    const auto model = model_of(folder, family);
+    const Rows& rows = encodes ? written : read;
+    const std::size_t length = rows[0].size();
+    const auto shape = write_logits(*model, {.rows = read}, 2, path,
+                                    encodes ? TokenArrays{.rows = written} : TokenArrays());
+    EXPECT_EQ(shape, (std::vector<std::int64_t>{3, static_cast<std::int64_t>(length), 61}));
+    const std::vector<float> values = npy_floats(path);
+    ASSERT_EQ(values.size(), 3 * length * 61);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const std::vector<float> expected =
+          direct(*model, encodes ? Rows{read[i]} : Rows(), {rows[i]});
+      const std::size_t columns = expected.size() / length;
+      for (std::size_t k = 0; k < length * 61; ++k) {
+        ASSERT_NEAR(values[i * length * 61 + k], expected[k / 61 * columns + k % 61], 1e-4)
+            << family << i;
+      }
+    }
+    std::filesystem::remove(path);
+  }
+  const auto t5 = model_of(folder, "t5");
+  EXPECT_THROW(write_logits(*t5, {.rows = read}, 1, path), Error);
+  EXPECT_THROW(write_logits(*t5, {.rows = read}, 1, path, {.rows = {{0, 1}}}), Error);
+  EXPECT_THROW(write_logits(*t5, {.rows = read}, 1, path, {.rows = {{0}, {1}, {61}}}), Error);
+  EXPECT_FALSE(std::filesystem::exists(path));
 }
 
 TEST(Logits, RefusesForeignTokensAndTooManyAndLeavesNothing) {
