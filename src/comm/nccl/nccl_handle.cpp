@@ -6,8 +6,8 @@
 namespace bloomery {
 namespace {
 
-// A thread that is inside NCCL for so long hangs there, and with it the communicator's memory.
-constexpr std::chrono::seconds kPatience{5};
+// A thread that is inside NCCL for so long hangs there, and keeps the communicator.
+constexpr double kPatience = 5;
 
 // Waits a little longer each time.
 void pause(int turn) {
@@ -96,7 +96,7 @@ void NcclHandle::check_usable() const {
 }
 
 // Whoever ends the communicator has its turn between two looks.
-void NcclHandle::wait_until_taken(std::unique_lock<std::timed_mutex>& lock, int result,
+void NcclHandle::wait_until_taken(std::unique_lock<std::mutex>& lock, int result,
                                   const char* name) {
   for (int turn = 0; result == NcclLibrary::kInProgress; ++turn) {
     lock.unlock();
@@ -117,7 +117,11 @@ void NcclHandle::end_soon() noexcept {
 }
 
 void NcclHandle::abort() noexcept {
-  const std::unique_lock lock(mutex_, kPatience);
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  for (const Deadline end = seconds_from_now(kPatience); !lock && seconds_until(end) > 0;) {
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+    static_cast<void>(lock.try_lock());
+  }
   if (lock && comm_ != nullptr) {
     nccl_->abort(std::exchange(comm_, nullptr));
   }

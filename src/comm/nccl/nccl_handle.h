@@ -40,7 +40,7 @@ class NcclHandle {
 
  private:
   void connect();
-  void wait_until_taken(std::unique_lock<std::timed_mutex>& lock, int result, const char* name);
+  void wait_until_taken(std::unique_lock<std::mutex>& lock, int result, const char* name);
   void check_usable() const;
   void end_soon() noexcept;  // by a thread of its own: others end theirs meanwhile
   void abort() noexcept;
@@ -51,7 +51,7 @@ class NcclHandle {
   World* const world_;  // null: nobody else can fail
   const double explanation_seconds_;
   const int exceptions_ = std::uncaught_exceptions();
-  std::timed_mutex mutex_;                // of whoever is inside NCCL
+  std::mutex mutex_;                      // of whoever is inside NCCL
   NcclLibrary::Comm comm_ = nullptr;      // null: before, or it has ended
   std::optional<Deadline> error_is_due_;  // of an error that NCCL has told of
   std::thread ending_;
