@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The rules of `data filter`, `data clean` and `data dedup` beside those of datatrove (with spaCy's words) and ftfy, on random documents,
+"""The rules of `data filter` and the repairs of `data clean` beside those of datatrove (with spaCy's words) and ftfy, on random documents,
 on web pages and on texts in many languages.
 
-    pip install datatrove 'xxhash<4' regex tokenizers nltk spacy ftfy
+    pip install datatrove spacy ftfy
     python3 tests/long/corpus_rules.py build/bloomery [--golden tests/golden]
 
 Prints how many documents each rule drops and how often the two differ; exits with 1 if they do. With --golden writes some of the

@@ -1,8 +1,7 @@
 // Broken text made whole as ftfy does with its defaults: UTF-8 that was read in another encoding
 // (once or several times over), HTML's entities, terminal escapes, control characters and byte
 // order marks; ligatures, full-width letters and curly quotes become plain; line ends become \n;
-// then NFC. Every line is repaired for itself. Entities are decoded up to the first line that has a
-// <.
+// then NFC. Every line is repaired for itself. From the first line with a < on entities stay.
 #pragma once
 
 #include <string>

@@ -143,8 +143,6 @@ struct TextHash : std::hash<std::string_view> {
 // Special words and how they are divided.
 class SpecialWords {
  public:
-  using Words = std::vector<std::string_view>;
-
   SpecialWords() {
     for (const std::string_view entry : split_space(kSpecialWords)) add(entry);
   }

@@ -48,7 +48,7 @@ TransformOutputs::TransformOutputs(std::vector<TransformJob> jobs, fs::path repo
       settings_(std::move(settings)),
       lock_(FileLock::try_lock(lock_of(report_))) {
   check(lock_ != nullptr, lock_holder(lock_of(report_)), " is writing to ",
-        folder_of(report_).string(), "; wait until it has ended, or give another --output");
+        folder_of(report_).string(), "; wait until it has ended, or name another output");
   if (settings_.overwrite) fs::remove(report_);
 }
 
