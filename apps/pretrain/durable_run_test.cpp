@@ -97,7 +97,7 @@ TEST_F(DurableRun, CheckpointsCarryTheirTokenizer) {
                         (corpus_folder() / "stories.jsonl").string() + " --output " + at("words")))
           .code,
       kFinished);
-  const Outcome resumed = train(run);
+  const Outcome resumed = train(run + " --allow-tokenizer-mismatch");  // with the corpus
   EXPECT_EQ(resumed.code, kBadInput);
   EXPECT_TRUE(resumed.says("the tokenizer is not the one that")) << resumed.errors;
   std::filesystem::remove_all(at("words"));
