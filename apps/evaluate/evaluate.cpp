@@ -211,10 +211,13 @@ Json run_task(const EvaluateOptions& options, LoadedModel& model, std::ostream& 
     options.model.require_sizes(model);
     return run_retriever_task(options.retriever, model, options.json, out);
   }
-  options.model.require_agreement(model);
-  check(options.task == Task::logits || find_family(model.options().family).dataset == "gpt",
-        "the model of ", model.folder().string(), " is a ", model.options().family,
-        "; this task is for models that continue texts, --task LOGITS for all");
+  options.model.require_sizes(model);
+  const std::string_view reads = find_family(model.options().family).dataset;
+  const bool fits = options.task == Task::logits ? reads != "ict" : reads == "gpt";
+  check(fits, "the model of ", model.folder().string(), " is a ", model.options().family,
+        options.task == Task::logits
+            ? ", which gives vectors of texts and no logits"
+            : "; this task is for models that continue texts, --task LOGITS for BERT and T5 too");
   switch (options.task) {
     case Task::perplexity:
       return run_perplexity(options, model, out);

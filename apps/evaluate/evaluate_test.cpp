@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "apps/common/command_case.h"
+#include "models/family.h"
 #include "tasks/task_case.h"
 
 namespace bloomery {
@@ -128,6 +129,38 @@ TEST_F(EvaluateTest, LogitsToAFile) {
       run({"--task", "LOGITS", "--ids", folder_.file("long", numbers + numbers), "--output", out},
           2),
       "--ids: 26 tokens in an array, but the model has positions for 24"));
+  EXPECT_FALSE(std::filesystem::exists(out));
+}
+
+TEST_F(EvaluateTest, LogitsOfBertAndT5) {
+  const std::string ids = folder_.file("ids.json", "[[1, 2, 3], [4, 5, 6]]");
+  const std::string decoder_ids = folder_.file("decoder.json", "[[0, 7], [0, 8]]");
+  const std::string out = folder_.path("out.npy");
+  const auto evaluate = [&](const std::string& family, Arguments more, int code) {
+    Arguments all = {"evaluate", "--load", folder_.path(family), "--device", "cpu", "--json"};
+    all.insert(all.end(), more.begin(), more.end());
+    return expect_command(all, code);
+  };
+  Device device({.num_threads = 1});
+  Stream stream(device);
+  for (const std::string family : {"bert", "t5"}) {
+    ModelOptions o = small_gpt();
+    o.family = family;
+    find_family(family).defaults(o);
+    save_checkpoint(folder_.path(family), 1, {o, {}, DType::fp32},
+                    random_weights(stream, o, DType::fp32));
+  }
+  const Arguments logits = {"--task", "LOGITS", "--ids", ids, "--output", out};
+  EXPECT_TRUE(contains(evaluate("bert", logits, 0), R"("shape":[2,3,61])"));
+  std::filesystem::remove(out);
+  Arguments both = logits;
+  both.insert(both.end(), {"--decoder-ids", decoder_ids});
+  EXPECT_TRUE(contains(evaluate("t5", both, 0), R"("shape":[2,2,61])"));
+  std::filesystem::remove(out);
+  EXPECT_TRUE(contains(evaluate("t5", logits, 2), "--decoder-ids says"));
+  EXPECT_TRUE(contains(evaluate("bert", both, 2), "no encoder"));
+  EXPECT_TRUE(contains(evaluate("bert", {"--task", "PERPLEXITY", "--valid-data", text_}, 2),
+                       "continue texts"));
   EXPECT_FALSE(std::filesystem::exists(out));
 }
 
