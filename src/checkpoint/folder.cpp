@@ -42,7 +42,8 @@ std::vector<CheckpointEntry> list_checkpoints(const std::filesystem::path& folde
   if (!std::filesystem::exists(folder)) {
     return entries;
   }
-  check(std::filesystem::is_directory(folder), folder.string(), " is not a folder");
+  check(std::filesystem::is_directory(folder), folder.string(),
+        " is a file, and checkpoints lie in folders: give --save and --load a folder");
   for (const auto& item : std::filesystem::directory_iterator(folder)) {
     if (const auto step = step_of_name(item.path().filename().string())) {
       entries.push_back({*step, item.path()});
