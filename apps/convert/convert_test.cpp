@@ -84,6 +84,26 @@ TEST_F(ConvertTest, EveryFormOfHuggingFaceAndBackChangesNoBit) {
   }
 }
 
+TEST_F(ConvertTest, KeysThatWeDoNotKnowTravelWithTheModel) {
+  using Json = nlohmann::json;
+  const auto config_of = [&](const std::string& name) {
+    return Json::parse(read_file(path(name + "/config.json")));
+  };
+  write_hf(stream_, path("first"), small_gpt(), random_weights(stream_, small_gpt(), DType::fp32));
+  Json config = config_of("first");
+  config["sep_token_id"] = 4;
+  config["task_specific_params"] = {{"summary", {{"num_beams", 4}}}};
+  config["transformers_version"] = "4.0.0";  // of the program that wrote it
+  write_file(path("first/config.json"), config.dump());
+  convert(path("first"), "second", "hf");
+  convert(path("second"), "native", "native");
+  convert(path("native"), "again", "native");
+  convert(path("again"), "third", "hf");
+  config.erase("transformers_version");
+  EXPECT_EQ(config_of("second"), config);
+  EXPECT_EQ(config_of("third"), config);
+}
+
 TEST_F(ConvertTest, TypesOfNumbersStay) {
   for (const DType dtype : {DType::fp32, DType::bf16, DType::fp16, DType::fp64}) {
     const auto weights = random_weights(stream_, small_gpt(), dtype);

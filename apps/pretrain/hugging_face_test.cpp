@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "apps/pretrain/run_case.h"
+#include "base/file.h"
 #include "checkpoint/model_record.h"
 
 namespace bloomery {
@@ -49,6 +51,24 @@ TEST_F(FromElsewhere, AHuggingFaceFolderIsLoadedDirectly) {
     EXPECT_NE(loss(direct), loss(train("--train-iters 1" + still))) << "random weights";
     EXPECT_TRUE(direct.says("weights are those of the Hugging Face model")) << direct.out;
   }
+}
+
+TEST_F(FromElsewhere, KeysOfConfigThatWeDoNotKnowOutliveTraining) {
+  ASSERT_EQ(train("--train-iters 1 --model-family llama --save " + at("first")).code, kFinished);
+  const auto convert = [&](const std::string& from, const std::string& to) {
+    expect_command({"convert", "--to", "hf", "--input", at(from), "--output", at(to)});
+    return nlohmann::json::parse(read_file(at(to + "/config.json")));
+  };
+  nlohmann::json config = convert("first", "hf");
+  config["pretraining_tp"] = 1;
+  write_file(at("hf/config.json"), config.dump());
+  const std::string save = concat(" --save ", at("tuned"), " --load ");
+  const Outcome first = train_only("--train-iters 1" + save + at("hf"));
+  ASSERT_EQ(first.code, kFinished) << first.errors;
+  const Outcome second =
+      train_only("--train-iters 2 --extend --use-checkpoint-args" + save + at("tuned"));
+  ASSERT_EQ(second.code, kFinished) << second.errors;
+  EXPECT_EQ(convert("tuned", "back")["pretraining_tp"], 1);
 }
 
 // A llama is also what Megatron's flags make of a GPT: either may go on from the other.

@@ -181,10 +181,16 @@ TEST_F(TaskRun, GoesToHuggingFaceAndBack) {
     ASSERT_EQ(run.code, kFinished) << run.errors;
     expect_command(words(concat("convert --input ", at(concat("run", task)), " --to hf --output ",
                                 at(concat("hf", task)))));
-    EXPECT_NE(text(concat("hf", task, "/config.json"))
-                  .find(task == std::string("RACE") ? "BertForMultipleChoice"
-                                                    : "BertForSequenceClassification"),
-              std::string::npos);
+    auto config = nlohmann::json::parse(text(concat("hf", task, "/config.json")));
+    if (task == std::string("RACE")) {
+      EXPECT_EQ(config["architectures"][0], "BertForMultipleChoice");
+      EXPECT_FALSE(config.contains("id2label"));
+    } else {
+      EXPECT_EQ(config["architectures"][0], "BertForSequenceClassification");
+      EXPECT_EQ(config["id2label"],
+                nlohmann::json({{"0", "contradiction"}, {"1", "entailment"}, {"2", "neutral"}}));
+      EXPECT_EQ(config["label2id"]["neutral"], 2);
+    }
     const Outcome again = tune(task,
                                concat("--epochs 0 --pretrained-checkpoint ", at(concat("hf", task)),
                                       " --save ", at("told")),

@@ -5,6 +5,7 @@
 #include "checkpoint/folder.h"
 #include "checkpoint/hf/adapter.h"
 #include "checkpoint/hf/hf_model.h"
+#include "checkpoint/hf/hf_origin.h"
 #include "checkpoint/megatron/foreign_source.h"
 #include "checkpoint/save.h"
 #include "checkpoint/tokenizer_files.h"
@@ -62,6 +63,7 @@ void write_native(const StagedFolder& output, const ModelSource& source,
   if (!(source.token_ids() == HfTokenIds())) {
     set_token_ids(snapshot.state, source.token_ids());
   }
+  set_hf_origin(snapshot.state, source.hf_origin());
   for (const auto* tensors : {&source.weights(), &source.others()}) {
     for (const auto& [name, entry] : *tensors) {
       const Tensor tensor = source.read(name);
@@ -91,7 +93,9 @@ Tensor as_dtype(Stream& stream, Tensor tensor, DType dtype) {
 
 void write_folder(const StagedFolder& output, const ModelSource& source,
                   const std::optional<TokenizerOptions>& tokenizer, const ConvertOptions& options) {
-  HfExportOptions extra{.tokens = source.token_ids(), .max_shard_bytes = options.max_shard_bytes};
+  HfExportOptions extra{.tokens = source.token_ids(),
+                        .origin = source.hf_origin(),
+                        .max_shard_bytes = options.max_shard_bytes};
   if (tokenizer) {
     extra.tokenizer = read_tokenizer(*tokenizer, find_hf_tokenizer);
   }

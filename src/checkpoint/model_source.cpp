@@ -6,6 +6,7 @@
 #include "checkpoint/boxes.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/hf/hf_model.h"
+#include "checkpoint/hf/hf_origin.h"
 #include "checkpoint/megatron/foreign_source.h"
 #include "checkpoint/missing_model.h"
 #include "checkpoint/stored_model.h"
@@ -24,6 +25,7 @@ class CheckpointSource final : public ModelSource {
     folder_ = reader_.folder();
     record_ = stored_model(reader_);
     token_ids_ = bloomery::token_ids(reader_.state(), folder_.string());
+    hf_origin_ = bloomery::hf_origin(reader_.state());
     const auto count = static_cast<std::int64_t>(reader_.manifest().tensors.size());
     check(record_.model.num_layers <= count, folder_.string(), ": has ", count,
           " tensors, too few for the ", record_.model.num_layers, " layers of its record");
@@ -103,6 +105,7 @@ class HfSource final : public ModelSource {
     record_.model = model_.options();
     record_.dtype = computing_dtype(model_);
     token_ids_ = model_.tokens();
+    hf_origin_ = bloomery::hf_origin(path);
     if (has_tokenizer_files(path)) {
       record_.tokenizer = TokenizerOptions{.path = path.string()};
     }

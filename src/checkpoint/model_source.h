@@ -34,7 +34,8 @@ class ModelSource {
   Stream& stream() const { return *stream_; }                      // that weights are read to
   const std::filesystem::path& folder() const { return folder_; }  // step-N, or the HF folder
   const ModelRecord& record() const { return record_; }
-  const HfTokenIds& token_ids() const { return token_ids_; }  // those the model itself names
+  const HfTokenIds& token_ids() const { return token_ids_; }   // those the model itself names
+  const std::string& hf_origin() const { return hf_origin_; }  // checkpoint/hf/hf_origin.h
   // Exactly the parameters of the model, in shapes that fit and floating-point types.
   const std::map<std::string, Entry>& weights() const { return weights_; }
   // What a checkpoint holds besides: the optimizer's moments.
@@ -47,6 +48,7 @@ class ModelSource {
   std::filesystem::path folder_;
   ModelRecord record_;
   HfTokenIds token_ids_;
+  std::string hf_origin_;
   std::map<std::string, Entry> weights_, others_;
 };
 

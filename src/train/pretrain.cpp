@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "build_config.h"
 #include "checkpoint/folder.h"
+#include "checkpoint/hf/hf_origin.h"
 #include "checkpoint/stored_model.h"
 #include "comm/nccl/nccl.h"
 #include "comm/threads.h"
@@ -201,21 +202,6 @@ DeviceOptions rank_device(DeviceOptions device, std::int64_t ranks) {
   return device;
 }
 
-// All but the data's and the schedule.
-RunFacts run_facts(const PretrainOptions& options, const OptionTable& table, const Plan& plan,
-                   const std::optional<CheckpointReader>& checkpoint,
-                   const InstructData* instructions) {
-  RunFacts facts;
-  facts.model = {.model = plan.model, .tokenizer = options.tokenizer, .dtype = plan.dtype};
-  facts.options = table.json();
-  facts.tokenizer_files = read_tokenizer_files(
-      options.tokenizer, instructions != nullptr ? instructions->new_chat_template() : "");
-  if (checkpoint && !options.checkpoint.finetune) {
-    require_same_tokenizer(*checkpoint, *facts.tokenizer_files);
-  }
-  return facts;
-}
-
 // A rank that does not come ends the run, and one that does not even end then, the process.
 ThreadOptions thread_options(const PretrainOptions& options) {
   return {.timeout_seconds = options.parallel.timeout(),
@@ -275,6 +261,35 @@ struct Basis {
   Clock::time_point start;
 };
 
+// Of the model that the run goes on or starts from.
+std::string run_origin(const Basis& basis, const std::optional<CheckpointReader>& checkpoint) {
+  const CheckpointFlags& flags = basis.options.checkpoint;
+  const bool foreign = !flags.load.empty() && is_hf_folder(flags.load);
+  const std::string& start = foreign ? flags.load : flags.start;
+  const std::string origin = checkpoint      ? hf_origin(checkpoint->state())
+                             : start.empty() ? ""
+                                             : hf_origin(start);
+  const auto& task = basis.setting.task;
+  return task ? tuned_origin(origin, task->kind().labels) : origin;
+}
+
+// All but the data's and the schedule.
+RunFacts run_facts(const Basis& basis, const std::optional<CheckpointReader>& checkpoint) {
+  const PretrainOptions& options = basis.options;
+  const auto& instructions = basis.setting.instructions;
+  RunFacts facts;
+  facts.model = {
+      .model = basis.plan.model, .tokenizer = options.tokenizer, .dtype = basis.plan.dtype};
+  facts.options = basis.table.json();
+  facts.tokenizer_files = read_tokenizer_files(
+      options.tokenizer, instructions ? instructions->new_chat_template() : "");
+  facts.hf_origin = run_origin(basis, checkpoint);
+  if (checkpoint && !options.checkpoint.finetune) {
+    require_same_tokenizer(*checkpoint, *facts.tokenizer_files);
+  }
+  return facts;
+}
+
 // The samples of `finetune`, by Split.
 std::array<std::unique_ptr<Dataset>, 3> tuning_sources(
     const PretrainSetting& setting, const std::array<std::int64_t, 3>& requested) {
@@ -327,8 +342,7 @@ RunEnd run_from_checkpoint(const Basis& basis, std::unique_ptr<Communicator>& wo
       foreign ? std::nullopt : open_checkpoint(options.checkpoint, host, damaged);
   chosen = checkpoint ? checkpoint->folder() : std::filesystem::path();
   const SaveFolder save = first ? claim_save_folder(options, checkpoint) : SaveFolder{};
-  RunFacts facts =
-      run_facts(options, basis.table, plan, checkpoint, basis.setting.instructions.get());
+  RunFacts facts = run_facts(basis, checkpoint);
   facts.own_step = std::stoll(host.broadcast("claim", std::to_string(save.own_step), 0));
   const ScheduleChoice choice = choose_schedule(options, plan, checkpoint ? &*checkpoint : nullptr);
   for (const std::string& note : choice.notes) {

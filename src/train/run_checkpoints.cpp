@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "checkpoint/boxes.h"
+#include "checkpoint/hf/hf_origin.h"
 #include "nn/adapter.h"
 #include "ops/matmul/choices.h"
 #include "train/initial_model.h"
@@ -407,6 +408,7 @@ RunState RunCheckpoints::state(const Progress& progress) const {
                  {kSchedule, to_json(facts_.schedule)}};
   describe_layer_states(rank_, state);
   set_model_record(state, facts_.model);
+  set_hf_origin(state, facts_.hf_origin);
   if (facts_.model.tokenizer) {
     set_carried_tokenizer(state, *facts_.model.tokenizer);
   }

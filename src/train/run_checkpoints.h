@@ -31,6 +31,7 @@ struct RunFacts {
   std::string options;  // JSON
   std::map<std::string, std::string> data_indices;
   std::shared_ptr<const std::vector<SnapshotFile>> tokenizer_files;
+  std::string hf_origin;            // checkpoint/hf/hf_origin.h
   std::int64_t own_step = kNoStep;  // of the folder that is saved in, that the run goes on from
 };
 

@@ -19,6 +19,7 @@ class AdaptedModel final : public ModelSource {
     folder_ = base_->folder();
     record_ = base_->record();
     token_ids_ = base_->token_ids();
+    hf_origin_ = base_->hf_origin();
     weights_ = base_->weights();
     check(!record_.model.adapter.enabled, folder_.string(),
           " has an adapter already: merge it first (bloomery convert --to hf)");
@@ -127,6 +128,7 @@ class MergedModel final : public ModelSource {
     folder_ = adapted_->folder();
     record_ = adapted_->record();
     token_ids_ = adapted_->token_ids();
+    hf_origin_ = adapted_->hf_origin();
     weights_ = adapted_->weights();
     std::erase_if(weights_, [](const auto& each) { return is_adapter_parameter(each.first); });
     record_.model = without_adapter(record_.model);

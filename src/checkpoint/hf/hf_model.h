@@ -56,6 +56,7 @@ HfModel read_hf(Stream& stream, const std::filesystem::path& folder);
 struct HfExportOptions {
   HfTokenIds tokens;  // of the model; those of `tokenizer` come first
   HfTokenizer tokenizer;
+  std::string origin = {};  // checkpoint/hf/hf_origin.h
   std::size_t max_shard_bytes = 5'000'000'000;
 };
 

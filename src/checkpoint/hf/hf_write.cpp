@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "checkpoint/hf/hf_model.h"
+#include "checkpoint/hf/hf_origin.h"
 #include "tensor/safetensors.h"
 
 namespace bloomery {
@@ -126,8 +127,10 @@ void write_hf(Stream& stream, const fs::path& folder, const ModelOptions& option
       tokens.*id = extra.tokenizer.tokens.*id;
     }
   }
-  write_file(folder / "generation_config.json", generation_config(tokens));
-  write_file(folder / "config.json", hf_config_text(form, options, tokens, dtype));
+  write_file(folder / "generation_config.json",
+             with_origin_ids(generation_config(tokens), extra.origin));
+  write_file(folder / "config.json",
+             with_origin(hf_config_text(form, options, tokens, dtype), extra.origin));
 }
 
 }  // namespace bloomery
