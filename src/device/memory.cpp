@@ -12,6 +12,7 @@
 #include "build_config.h"
 #include "device/cuda.h"
 #include "device/memory_source.h"
+#include "device/op_clock.h"
 #include "device/out_of_memory.h"
 #include "device/stream.h"
 
@@ -42,6 +43,11 @@ MemoryPool::~MemoryPool() {
 
 void* MemoryPool::allocate(std::size_t bytes) {
   const std::size_t wanted = round_up(std::max<std::size_t>(bytes, 1), kAlignment);
+  if (poison_on_ != nullptr) {
+    // Poisoning is work on the stream, in front of which a collector launches what it keeps back;
+    // then it releases memory, which takes the lock.
+    flush_collected(*poison_on_);
+  }
   const std::lock_guard lock(mutex_);
   auto found = find_fit(wanted);
   if (found == blocks_.end()) {
