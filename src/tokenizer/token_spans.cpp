@@ -167,14 +167,19 @@ std::optional<std::vector<TextSpan>> token_spans(const Tokenizer& tokenizer,
   if (!alignment.run()) return std::nullopt;
   const std::vector<Unit>& units = alignment.said();
   std::vector<TextSpan> spans(ids.size());
+  std::size_t num_ordinary = 0, num_equal = 0;
   for (std::size_t token = 0, first = 0; token < ids.size(); ++token) {
     const bool is_special = tokenizer.is_special(ids[token]);
     while (first < units.size() && units[first].bytes.end <= said[token].begin) ++first;
     for (std::size_t i = first; i < units.size() && units[i].bytes.begin < said[token].end; ++i) {
       const Alignment::Place& place = alignment.places()[i];
       if (place.is_equal || !is_special) widen(spans[token], place.bytes);
+      num_ordinary += !is_special;
+      num_equal += !is_special && place.is_equal;
     }
   }
+  // What little agrees in a longer text may do so by accident.
+  if (num_ordinary > kWindow && 2 * num_equal < num_ordinary) return std::nullopt;
   fill_silent(said, text.size(), spans);
   return spans;
 }

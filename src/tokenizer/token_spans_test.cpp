@@ -83,6 +83,12 @@ TEST(TokenSpans, CoverTheTextOfEveryKindOfTokenizer) {
   }
 }
 
+// Pieces of WordPiece leave out spaces and say ## in their place.
+TEST(TokenSpans, WhereLittleIsFoundAgainNothingIsGuessed) {
+  EXPECT_EQ(said(*small("bert/vocab.txt"), "hi there the end of it all is near"),
+            (Words{"no spans"}));
+}
+
 TEST(TokenSpans, GiveUpOnWhatIsToldByNoToken) {
   const auto tokenizer = letters();
   const std::vector<TokenId> ids = {1, 1, 1, 1, 1, 1, 1, 1, 1};
