@@ -101,6 +101,14 @@ TEST(TemporaryName, TellsWhetherItsWriterHasEnded) {
   }
 }
 
+TEST(StagedFolder, ANameMayEndWithASlash) {
+  const TemporaryFolder folder;
+  StagedFolder staged(folder.path() / "new/");
+  staged.commit();
+  EXPECT_TRUE(std::filesystem::is_directory(folder.path() / "new"));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
+}
+
 TEST(StagedFolder, AppearsWholeOrNotAtAll) {
   const TemporaryFolder folder;
   const fs::path name = folder.path() / "above" / "model";

@@ -125,7 +125,8 @@ std::vector<std::string> remove_temporaries(const fs::path& folder,
 }
 
 StagedFolder::StagedFolder(const fs::path& final_name)
-    : final_(final_name), path_(temporary_name(final_name)) {
+    : final_(final_name.has_filename() ? final_name : final_name.parent_path()),  // "new/"
+      path_(temporary_name(final_)) {
   try {
     create_folders(folder_of(final_));
     fs::create_directory(path_);

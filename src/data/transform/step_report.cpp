@@ -100,7 +100,9 @@ StepReport StepReport::parse(const std::string& text) try {
   for (const auto& [name, entry] : all.at("dropped").items()) {
     report.dropped[name] = reason_of(entry);
   }
-  report.bad_lines = reason_of(all.at("bad_lines"));
+  if (all.contains("bad_lines")) {  // notes of earlier versions have none
+    report.bad_lines = reason_of(all.at("bad_lines"));
+  }
   all.at("parts").get_to(report.parts);
   return report;
 } catch (const Json::exception& error) {
