@@ -6,6 +6,7 @@
 
 #include "checkpoint/boxes.h"
 #include "checkpoint/hf/hf_origin.h"
+#include "comm/world.h"
 #include "nn/adapter.h"
 #include "ops/matmul/choices.h"
 #include "train/initial_model.h"
@@ -420,6 +421,8 @@ void RunCheckpoints::save(const Progress& progress) {
   if (writer_) {
     writer_->save([&] {
       Snapshot snapshot = stage_.take(state(progress));
+      // A failure may have cut off collectives of the last step: such weights are not kept.
+      if (World* const world = rank_.mesh().host().world()) world->check_failed();
       snapshot.files = facts_.tokenizer_files;
       return snapshot;
     });
