@@ -18,6 +18,8 @@
 namespace bloomery {
 namespace {
 
+constexpr double kSaveSeconds = 300;  // a rank may take to finish its checkpoint after a failure
+
 constexpr const char* kUsage =
     "usage: bloomery launch -n N [--hostfile FILE] [--output-folder FOLDER] COMMAND...\n\n"
     "Starts COMMAND as N ranks: one of bloomery's (pretrain ...) or another program. Rank 0 writes "
@@ -239,7 +241,10 @@ int launch_command(const Arguments& arguments, std::ostream& out) {
     first_rank += host.slots;
   }
   listener = Socket();
-  return watch(children, signals, {.takes_orders = options.takes_orders});
+  // Our ranks end by themselves when another fails, but for one that writes a checkpoint.
+  return watch(children, signals,
+               {.kill_seconds = is_bloomery_command(command) ? kSaveSeconds : 10.0,
+                .takes_orders = options.takes_orders});
 }
 
 }  // namespace bloomery

@@ -365,6 +365,7 @@ class Server final : public HttpServer {
 void require_free_port(const std::string& name, int port) {
   const Address address(name, port);
   const int probe = socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  require_listening(probe >= 0, name, port);
   const int on = 1;  // as the library: connections of an earlier server that linger are no obstacle
   setsockopt(probe, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   const auto size =

@@ -17,7 +17,8 @@ constexpr int kInProgress = NcclLibrary::kInProgress;
 
 class NcclHandleCase : public ::testing::Test {
  protected:
-  NcclHandleCase() {
+  void SetUp() override {
+    ASSERT_TRUE(library_) << BLOOMERY_FAKE_NCCL << " is not there";
     fake_ = library_.function<FakeNccl*()>("fake_nccl")();
     fake_->call_result = fake_->async_result = 0;
     fake_->call_microseconds = fake_->abort_milliseconds = 0;

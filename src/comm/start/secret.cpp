@@ -44,7 +44,9 @@ void make(const std::filesystem::path& path) {
 }  // namespace
 
 std::filesystem::path secrets_folder() {
-  return std::filesystem::temp_directory_path() / concat("bloomery-", geteuid());
+  std::error_code none;  // a TMPDIR that this machine lacks
+  const std::filesystem::path temporary = std::filesystem::temp_directory_path(none);
+  return (none ? "/tmp" : temporary) / concat("bloomery-", geteuid());
 }
 
 Secret shared_secret(const std::filesystem::path& folder, int port) {
