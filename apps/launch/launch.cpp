@@ -241,10 +241,14 @@ int launch_command(const Arguments& arguments, std::ostream& out) {
     first_rank += host.slots;
   }
   listener = Socket();
-  // Our ranks end by themselves when another fails, but for one that writes a checkpoint.
-  return watch(children, signals,
-               {.kill_seconds = is_bloomery_command(command) ? kSaveSeconds : 10.0,
-                .takes_orders = options.takes_orders});
+  // Our ranks end by themselves when another fails, but for one that writes a checkpoint. A lost
+  // connection to another machine does not.
+  WatchOptions watched{.takes_orders = options.takes_orders};
+  if (is_bloomery_command(command) &&
+      std::ranges::all_of(hosts, is_this_machine, &HostSlots::name)) {
+    watched.kill_seconds = kSaveSeconds;
+  }
+  return watch(children, signals, watched);
 }
 
 }  // namespace bloomery
