@@ -33,20 +33,16 @@ class Client final : public HttpExchange {
     body_ = std::move(body);
   }
   void wake() override {}
-  void leave() { left_ = true; }
+  void leave() {
+    left_ = true;
+    forget_body();
+  }
 
   // Reads what there is; true: that was all.
   bool read() {
-    const std::lock_guard lock(mutex_);
-    while (body_ && !over_) {
-      const HttpBody::State state = body_->read(text_);
-      over_ = state == HttpBody::State::end;
-      num_reads_ += state == HttpBody::State::more ? 1 : 0;
-      if (state == HttpBody::State::wait) {
-        break;
-      }
-    }
-    return over_;
+    const bool over = read_body();
+    if (over) forget_body();
+    return over;
   }
   int status() const { return status_; }
   const std::string& text() const { return text_; }
@@ -71,6 +67,25 @@ class Client final : public HttpExchange {
   }
 
  private:
+  bool read_body() {
+    const std::lock_guard lock(mutex_);
+    while (body_ && !over_) {
+      const HttpBody::State state = body_->read(text_);
+      over_ = state == HttpBody::State::end;
+      num_reads_ += state == HttpBody::State::more ? 1 : 0;
+      if (state == HttpBody::State::wait) {
+        break;
+      }
+    }
+    return over_;
+  }
+  // As a server does: a body holds the exchange that holds it.
+  void forget_body() {
+    std::shared_ptr<HttpBody> forgotten;
+    const std::lock_guard lock(mutex_);
+    forgotten.swap(body_);
+  }
+
   std::mutex mutex_;
   std::shared_ptr<HttpBody> body_;
   std::string text_;
