@@ -64,6 +64,9 @@ std::vector<Generation> Generator::sample(std::span<const Request> requests,
   for (const Request& request : requests) {
     const std::int64_t space = room(std::ssize(request.tokens), request.prompt);
     beginnings.push_back(beginning(request));
+    // An empty one is refused when it is fed.
+    const bool ends_unseen =
+        !beginnings.back().empty() && beginnings.back().back() == options_.unseen;
     capacity = std::max(capacity, static_cast<std::int64_t>(beginnings.back().size()) + space - 1);
     running.push_back({.room = space, .text = {tokenizer_, options_.stops, continued(request)}});
     sequences.push_back({.number = sequences.size(),
@@ -71,7 +74,7 @@ std::vector<Generation> Generator::sample(std::span<const Request> requests,
                          .key = draw_key(options_.sampling.seed, request.prompt, request.sample),
                          .tokens = beginnings.back(),
                          .room = space,
-                         .forgets = options_.unseen == beginnings.back().back()});
+                         .forgets = ends_unseen});
     results.push_back({.prompt = request.prompt, .sample = request.sample});
   }
   const Prompts prompts(requests);
