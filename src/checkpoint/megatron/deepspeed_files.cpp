@@ -35,9 +35,11 @@ void add(DeepSpeedFiles& files, const std::string& name) {
 
 }  // namespace
 
+std::string two_digits(std::int64_t number) { return concat(number < 10 ? "0" : "", number); }
+
 std::string layer_file(std::int64_t layer, int tensor_rank) {
-  const auto digits = [](std::int64_t number) { return concat(number < 10 ? "0" : "", number); };
-  return concat("layer_", digits(layer), "-model_", digits(tensor_rank), "-model_states.pt");
+  return concat("layer_", two_digits(layer), "-model_", two_digits(tensor_rank),
+                "-model_states.pt");
 }
 
 DeepSpeedFiles list_deepspeed_files(const fs::path& folder) {

@@ -24,6 +24,7 @@ struct DeepSpeedFiles {
 };
 
 // The file of a layer of the pipeline, counted from the cast in front of the embedding.
+std::string two_digits(std::int64_t number);  // at least, as names of files have them
 std::string layer_file(std::int64_t layer, int tensor_rank);
 
 // An Error when files of some ranks are missing.

@@ -13,8 +13,6 @@ using Kind = ForeignModel::Kind;
 constexpr std::string_view kEmbedding = "language_model.embedding.",
                            kEncoder = "language_model.encoder.", kFinal = "final_layernorm.";
 
-std::string two_digits(std::int64_t number) { return concat(number < 10 ? "0" : "", number); }
-
 PyValue scalar(float value) {
   return PyValue::Tensor{DType::fp32, Shape{}, [value] {
                            const auto bytes = std::as_bytes(std::span(&value, 1));
