@@ -63,6 +63,14 @@ TEST_F(CorpusTokenizerTest, ANoteOfAnotherCorpusDoesNotCount) {
   EXPECT_FALSE(read_corpus_tokenizer(prefix));
 }
 
+TEST_F(CorpusTokenizerTest, ANoteThatCannotBeReplacedLeavesTheOldCorpus) {
+  const fs::path prefix = write("a", {});
+  fs::create_directories(tokenizer_note_path(prefix) / "in the way");
+  EXPECT_ANY_THROW(write("a", kOne, {1, 2, 3, 4, 5}));
+  ASSERT_TRUE(fs::exists(idx_path(prefix)));
+  EXPECT_EQ(IndexedCorpus(prefix).num_tokens(), 3);
+}
+
 TEST_F(CorpusTokenizerTest, ADamagedNoteIsNamed) {
   const fs::path prefix = write("a", kOne);
   write_file(tokenizer_note_path(prefix), "{\"tokenizer\": 1}");

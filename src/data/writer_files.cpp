@@ -147,16 +147,20 @@ void CorpusFiles::commit(std::int64_t sequences, std::int64_t documents, std::in
     write_tnt_index(idx, sequences, documents, tokens);
   }
   idx.flush();
+  std::optional<AtomicFile> note;
+  if (tokenizer_) {  // it names the sizes of its corpus, so that it counts for no other
+    note.emplace(tokenizer_note_path(prefix_));
+    note->write(tokenizer_note(*tokenizer_, bin_.size(), idx.size()));
+    note->sync();
+  }
   // What can fail is done before the old pair is touched. From here on a reader finds the old pair,
   // or no .idx, or the new pair: never the one's .idx with the other's .bin.
   bin_.file().sync();
   idx.file().sync();
   const FileLock lock(folder_of(prefix_) / kCorpusLock, {.longest = kLongestWait});
-  std::filesystem::remove(idx_path(prefix_));
   std::filesystem::remove(tokenizer_note_path(prefix_));
-  if (tokenizer_) {  // it names the sizes of its corpus, so that it counts for no other
-    write_file(tokenizer_note_path(prefix_), tokenizer_note(*tokenizer_, bin_.size(), idx.size()));
-  }
+  std::filesystem::remove(idx_path(prefix_));
+  if (note) note->commit();
   bin_.file().commit();
   idx.file().commit();
 }
