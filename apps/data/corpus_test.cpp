@@ -47,6 +47,37 @@ TEST_F(CorpusCommands, DecontaminateAndExtractWiki) {
   EXPECT_NE(read("wiki/AA/wiki_00").find("Ore is stone with metal."), std::string::npos);
 }
 
+// Else a corpus that was cleaned of older test sets would pass for a new one.
+TEST_F(CorpusCommands, ListsThatChangedAreAnotherRun) {
+  const std::string question =
+      "which of the rivers that run through the old town by the sea was bridged first";
+  folder_.file("in.jsonl", "{\"text\": \"So " + question + " and why\", \"url\": \"b.com/1\"}\n" +
+                               "{\"text\": \"kept\", \"url\": \"c.com/1\"}\n");
+  const std::string other =
+      "how many of the bridges over the quiet river were built before the war";
+  folder_.file("test.jsonl", "{\"text\": \"" + other + "\"}\n");
+  folder_.file("blocked", "a.com\n");
+  const Arguments decontaminate = {"data",     "decontaminate", "--input",     path("in.jsonl"),
+                                   "--output", path("out"),     "--test-sets", path("test.jsonl")};
+  const Arguments filter = {
+      "data",       "filter",    "--input", path("in.jsonl"),    "--output",
+      path("good"), "--url-key", "url",     "--blocked-domains", path("blocked")};
+  for (const Arguments& command : {decontaminate, filter}) {
+    expect_command(command);
+    expect_command(command);  // finished already
+  }
+  folder_.file("test.jsonl", "{\"text\": \"" + other + "\"}\n{\"text\": \"" + question + "\"}\n");
+  folder_.file("blocked", "a.com\nb.com\n");
+  for (Arguments command : {decontaminate, filter}) {
+    const std::string said = expect_command(command, kBadInput);
+    EXPECT_NE(said.find("is there already"), said.npos) << said;
+    command.push_back("--overwrite");
+    expect_command(command);
+  }
+  EXPECT_TRUE(read("out/in.jsonl").starts_with("{\"text\": \"kept\""));
+  EXPECT_TRUE(read("good/in.jsonl").starts_with("{\"text\": \"kept\""));
+}
+
 TEST_F(CorpusCommands, MistakesEndWithTwoAndWriteNothing) {
   const std::string input = folder_.file("in.jsonl", "{\"text\": \"a\"}\nbad\n");
   const std::string empty = folder_.file("empty.jsonl", ""),

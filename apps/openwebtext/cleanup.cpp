@@ -13,6 +13,7 @@
 #include "data/input/input_files.h"
 #include "data/language/language.h"
 #include "tokenizer/load.h"
+#include "tokenizer/tokenizer_hash.h"
 #include "tokenizer/unicode/normalize.h"
 
 namespace bloomery {
@@ -121,9 +122,9 @@ int cleanup_dataset(const Arguments& arguments, std::ostream& out) {
   const bool has_tokenizer = !tokenizer_options.path.empty() || !tokenizer_options.type.empty();
   const auto tokenizer =
       has_tokenizer ? load_tokenizer(tokenizer_options) : std::shared_ptr<const Tokenizer>();
-  const TransformOutputs outputs({{input_files({words[0]})[0], words[1], {}}},
-                                 words[1] + ".report.json",
-                                 {concat("cleanup_dataset ", tokenizer_options.path), overwrite});
+  const TransformOutputs outputs(
+      {{input_files({words[0]})[0], words[1], {}}}, words[1] + ".report.json",
+      {concat("cleanup_dataset ", tokenizer_name(tokenizer_options)), overwrite});
   FilterOptions steps;
   steps.repair = true;
   steps.languages = {"en"};

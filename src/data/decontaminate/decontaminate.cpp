@@ -141,11 +141,14 @@ bool count_keys(const DecontaminateOptions& options, const std::vector<std::stri
 
 std::string settings_text(const DecontaminateOptions& o) {
   const NgramOptions& n = o.ngrams;
-  std::string text = concat("decontaminate ", n.min_ngram_size, " to ", n.max_ngram_size,
-                            " words, ", n.filter_text_char_len, ", ", n.key_threshold, ", ",
-                            n.splits_count, ", ", n.remove_char_each_side, ", ", o.id_prefix,
-                            ", key ", o.json_keys[0], ", dropped ", o.keep_dropped, ", tests");
-  for (const std::string& file : o.test_sets) text += " " + file;
+  std::string text =
+      concat("decontaminate ", n.min_ngram_size, " to ", n.max_ngram_size, " words, ",
+             n.filter_text_char_len, ", ", n.key_threshold, ", ", n.splits_count, ", ",
+             n.remove_char_each_side, ", ", o.id_prefix, ", key ", o.json_keys[0], ", format ",
+             static_cast<int>(o.input_format), ", longest ", o.max_document_bytes, ", dropped ",
+             o.keep_dropped, ", tests");
+  for (const std::string& file : o.test_sets) text += " " + input_identity(file);
+  text += ", test keys";
   for (const std::string& key : o.test_keys) text += " " + key;
   return text;
 }

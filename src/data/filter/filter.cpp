@@ -138,9 +138,9 @@ std::vector<std::string> read_domains(const std::string& path) {
 
 std::string settings_text(const FilterOptions& o, const std::string& name) {
   std::string text =
-      concat(name, ": url ", o.url_key, " ", o.openwebtext_urls, " ", o.blocked_domains,
-             ", repair ", o.repair, ", lines ", o.join_lines, ", characters ", o.min_characters,
-             " to ", o.max_characters, ", languages");
+      concat(name, ": url ", o.url_key, " ", o.openwebtext_urls, " ",
+             input_identity(o.blocked_domains), ", repair ", o.repair, ", lines ", o.join_lines,
+             ", characters ", o.min_characters, " to ", o.max_characters, ", languages");
   for (const std::string& language : o.languages) text += " " + language;
   text += ", rules";
   for (const std::string& rule : single_rules(o.rules)) text += " " + rule;
