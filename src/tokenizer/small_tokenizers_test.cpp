@@ -150,6 +150,38 @@ TEST(ByteLevelFolder, PutsTheTokensOfItsConfigurationAroundATextAsTransformersDo
   EXPECT_EQ(encoded(*tokenizer, "the boat", {.add_special_tokens = true}), expected);
 }
 
+// As T5Tokenizer has them: google/t5-v1_1-base, for one, comes without a tokenizer.json.
+TEST(SentencePieceFolder, ExtraIdsOfT5CountFromTheEnd) {
+  const TemporaryFolder folder;
+  std::filesystem::copy(folder_of_kind("t5") / "spiece.model", folder.path() / "spiece.model");
+  const auto pieces = static_cast<TokenId>(load("t5")->vocab_size());
+  folder.file("special_tokens_map.json", R"({"eos_token": "</s>", "unk_token": "<unk>",
+      "additional_special_tokens": ["<extra_id_0>", "<extra_id_1>", "<extra_id_2>"]})");
+  const auto listed = load_tokenizer({.path = folder.path()});
+  EXPECT_EQ(listed->vocab_size(), pieces + 3);
+  EXPECT_EQ(listed->find("<extra_id_0>"), pieces + 2);
+  EXPECT_EQ(listed->find("<extra_id_2>"), pieces);
+  folder.file("tokenizer_config.json", R"({"added_tokens_decoder": {")" + std::to_string(pieces) +
+                                           R"(": {"content": "<extra_id_0>", "special": true}}})");
+  EXPECT_EQ(load_tokenizer({.path = folder.path()})->find("<extra_id_0>"), pieces)
+      << "an id that is given counts";
+}
+
+TEST(SentencePieceFolder, AddedTokensAreSpecialWhereItsFilesSaySo) {
+  const TemporaryFolder folder;
+  std::filesystem::copy(folder_of_kind("llama2") / "tokenizer.model",
+                        folder.path() / "tokenizer.model");
+  folder.file("tokenizer_config.json", R"({"eos_token": "<|end|>", "added_tokens_decoder": {
+      "700": {"content": "<tool>", "special": false}, "701": {"content": "<|end|>"},
+      "702": {"content": "<|start|>", "special": true}}})");
+  const auto tokenizer = load_tokenizer({.path = folder.path()});
+  EXPECT_EQ(encoded(*tokenizer, "<tool><|end|><|start|>"), (Ids{700, 701, 702}));
+  EXPECT_FALSE(tokenizer->is_special(700));
+  EXPECT_TRUE(tokenizer->is_special(701));
+  EXPECT_TRUE(tokenizer->is_special(702));
+  EXPECT_TRUE(tokenizer->is_special(1));  // <s>
+}
+
 TEST(SentencePieceFolder, AModelAloneIsRecognisedInWhatATemplateWrites) {
   const auto tokenizer = load("llama2");
   EXPECT_EQ(encoded(*tokenizer, "<s>", {.parse_control = true}), (Ids{1}));

@@ -111,7 +111,16 @@ std::shared_ptr<const Tokenizer> load_json(const fs::path& folder) {
 std::shared_ptr<const Tokenizer> load_model(const fs::path& folder, const fs::path& file) {
   Notes notes;
   SentencePieceNotes own{.names = hf::read_folder_notes(folder, notes.config, notes.added)};
-  for (const json& token : notes.added) own.added.push_back(token.at("content"));
+  for (const json& token : notes.added) {
+    own.added.push_back(
+        {token.at("content").get<std::string>(), token.at("special") == json(true)});
+  }
+  if (!notes.config.contains("added_tokens_decoder")) {  // which would have their ids
+    // T5's tokenizer counts them from the end: <extra_id_0> is the last token.
+    const auto rest = std::ranges::stable_partition(
+        own.added, [](const auto& token) { return token.text.starts_with("<extra_id_"); });
+    std::reverse(own.added.begin(), rest.begin());
+  }
   own.add_bos = flag(notes.config, "add_bos_token");
   own.add_eos = flag(notes.config, "add_eos_token");
   own.legacy = flag(notes.config, "legacy").value_or(false);

@@ -1,6 +1,7 @@
 #include "tokenizer/sentencepiece/sentencepiece.h"
 
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -49,11 +50,19 @@ class SentencePieceTokenizer : public Tokenizer {
   }
 
   void take(const SentencePieceNotes& notes) {
-    for (const std::string& token : notes.added) add(token);
+    for (const SentencePieceNotes::Added& token : notes.added) {
+      const TokenId id = add(token.text);
+      if (token.is_special) {
+        ordinary_.erase(id);
+      } else {
+        ordinary_.insert(id);
+      }
+    }
     // By the name given, or by the model's own.
     const auto name = [&](const std::string& given, std::optional<TokenId>& token) {
       if (!given.empty()) {
         token = add(given);
+        ordinary_.erase(*token);
       } else if (token) {
         add(piece(*token));
       }
@@ -89,7 +98,7 @@ class SentencePieceTokenizer : public Tokenizer {
     return id == special_.unk ? std::string() : surface_of_piece(piece(id));
   }
   bool is_special(TokenId id) const override {
-    if (by_id_.contains(id)) return true;
+    if (by_id_.contains(id)) return !ordinary_.contains(id);
     if (id < 0 || id >= num_pieces()) return false;
     const PieceType type = processor_.pieces()[id].type;
     return type == PieceType::control || type == PieceType::unknown;
@@ -122,6 +131,7 @@ class SentencePieceTokenizer : public Tokenizer {
   std::vector<Mark> marks_;                         // what may be looked for in a text
   std::int64_t new_ = 0;                            // tokens that the model did not have
   std::unordered_map<TokenId, std::size_t> by_id_;  // that are no pieces; of Megatron's, all
+  std::unordered_set<TokenId> ordinary_;            // of them, those that are text
   std::unordered_map<std::string, TokenId> by_text_;
   bool is_megatron_ = false, add_bos_ = true, spaces_every_part_ = true;
   Ends add_eos_ = Ends::none;

@@ -23,8 +23,12 @@ enum class SentencePieceKind {
 // What the files of Hugging Face beside a model say of it. Then encoding is that of transformers:
 // tokens with a part to play and added ones are recognised in a text.
 struct SentencePieceNotes {
+  struct Added {
+    std::string text;
+    bool is_special = true;
+  };
   SpecialTokenNames names;
-  std::vector<std::string> added;  // tokens; those that the model does not have follow its pieces
+  std::vector<Added> added;  // tokens; those that the model does not have follow its pieces
   std::optional<bool> add_bos, add_eos;  // add_bos_token, add_eos_token
   bool legacy = false;                   // a space before the text behind a special token, too
 };
