@@ -27,6 +27,22 @@ constexpr TaskKind kTasks[] = {
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; }
 
+// Where the last mention of a task in a path ends; 0: there is none. Folders are called MNLI, mnli
+// or Mnli; in other letters than the task's own it begins a word: the rte of "sorted" is none.
+std::size_t end_of_name(std::string_view path, std::string_view name) {
+  if (const std::size_t at = path.rfind(name); at != path.npos) return at + name.size();
+  const auto same_letter = [](char a, char b) { return lower(a) == lower(b); };
+  for (std::size_t end = path.size(); end >= name.size(); --end) {
+    const std::size_t begin = end - name.size();
+    const char before = begin == 0 ? '/' : lower(path[begin - 1]);
+    const bool begins_word = before < 'a' || before > 'z';
+    if (begins_word && std::ranges::equal(path.substr(begin, name.size()), name, same_letter)) {
+      return end;
+    }
+  }
+  return 0;
+}
+
 }  // namespace
 
 std::vector<std::string> task_names() {
@@ -56,10 +72,7 @@ std::string set_name(const TaskKind& task, std::string path) {
     path.erase(0, path.rfind('/') + 1);
     return path.substr(0, path.find('.'));
   }
-  // Folders are called MNLI, mnli or Mnli.
-  const auto same_letter = [](char a, char b) { return lower(a) == lower(b); };
-  const auto found = std::ranges::find_end(path, task.name, same_letter);
-  path.erase(path.begin(), found.end() == path.end() && found.empty() ? path.begin() : found.end());
+  path.erase(0, end_of_name(path, task.name));
   constexpr std::string_view kEnding = ".tsv";
   if (path.ends_with(kEnding)) {
     path.erase(path.size() - kEnding.size());

@@ -232,6 +232,9 @@ TEST(TaskNames, AreMegatrons) {
   EXPECT_EQ(set_name(find_task("MNLI"), "/data/glue/mnli/dev_matched.tsv"), "dev-matched");
   EXPECT_EQ(set_name(find_task("MNLI"), "/data/Mnli-2018/dev_matched.tsv"), "2018-dev-matched");
   EXPECT_EQ(set_name(find_task("MNLI"), "/data/other/dev_matched.tsv"), "data-other-dev-matched");
+  EXPECT_EQ(set_name(find_task("RTE"), "/data/RTE/sorted.tsv"), "sorted");
+  EXPECT_EQ(set_name(find_task("RTE"), "/data/rte/sorted.tsv"), "sorted");
+  EXPECT_EQ(set_name(find_task("RTE"), "rte"), "");
 }
 
 }  // namespace

@@ -117,9 +117,10 @@ std::shared_ptr<const Tokenizer> load_model(const fs::path& folder, const fs::pa
   }
   if (!notes.config.contains("added_tokens_decoder")) {  // which would have their ids
     // T5's tokenizer counts them from the end: <extra_id_0> is the last token.
-    const auto rest = std::ranges::stable_partition(
-        own.added, [](const auto& token) { return token.text.starts_with("<extra_id_"); });
-    std::reverse(own.added.begin(), rest.begin());
+    const auto end = std::stable_partition(
+        own.added.begin(), own.added.end(),
+        [](const auto& token) { return token.text.starts_with("<extra_id_"); });
+    std::reverse(own.added.begin(), end);
   }
   own.add_bos = flag(notes.config, "add_bos_token");
   own.add_eos = flag(notes.config, "add_eos_token");
