@@ -76,6 +76,10 @@ TEST_F(CorpusCommands, ListsThatChangedAreAnotherRun) {
   }
   EXPECT_TRUE(read("out/in.jsonl").starts_with("{\"text\": \"kept\""));
   EXPECT_TRUE(read("good/in.jsonl").starts_with("{\"text\": \"kept\""));
+  const std::string said = expect_command({"data", "decontaminate", "--input", "-", "--output",
+                                           path("o"), "--test-sets", path("test.jsonl")},
+                                          kBadInput);
+  EXPECT_NE(said.find("is read twice"), said.npos) << said;
 }
 
 TEST_F(CorpusCommands, MistakesEndWithTwoAndWriteNothing) {

@@ -187,6 +187,10 @@ void describe(OptionTable& t, DecontaminateOptions& o) {
 DecontaminateSummary decontaminate(const DecontaminateOptions& options,
                                    const std::vector<TransformJob>& jobs,
                                    const std::filesystem::path& report, const LineCaller& caller) {
+  for (const TransformJob& job : jobs) {
+    check(job.input != "-",
+          "the input is read twice, so it cannot be standard input; write it to a file first");
+  }
   const TransformOutputs outputs(jobs, report, {settings_text(options), options.overwrite});
   if (const auto earlier = outputs.finished()) return {.report = *earlier, .was_finished = true};
   DecontaminateSummary summary;
