@@ -78,7 +78,8 @@ struct Prefetch {
 
 // Four products for four loads in a step. A tile is loaded for the next step as soon as it has been
 // used, so that where the core is ours alone no product waits. The four gaps of a step that may
-// prefetch take as many lines as it has of b. b comes from L2 and goes past L1.
+// prefetch take as many lines as it has of b. b comes from L2 and goes past L1: 2.6 instead of 1.9
+// TFLOP/s on a core of a Xeon.
 template <class Gap>
 BLOOMERY_INLINE_TILES void multiply_steps(Gap gap, const RowTiles& a, const bfloat16* b,
                                           std::int64_t num_steps, bool add, float* c,
