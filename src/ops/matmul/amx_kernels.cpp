@@ -64,6 +64,9 @@ struct PrefetchToWrite {
 // Where the other hardware thread of the core is busy, every tile instruction takes as long as a
 // product, and neighbours hold each other up: twelve instructions in between make the loop 1.7
 // times as fast there and cost nothing where the core is ours alone.
+// Measured on one core of a Xeon, data in L1, nanoseconds for eight, alone and with a busy
+// neighbour: loads 26 and 104, with eight instructions between 27 and 66; products 49 and 113, with
+// eight vector loads between 49 and 68; eight of each 49 and 250, as below 49 and 149.
 struct Idle {
   [[gnu::always_inline]] void operator()() const { asm volatile(".rept 12\n\tnop\n\t.endr"); }
 };
