@@ -17,7 +17,8 @@ struct TeacherHead {
 };
 
 // weight T^2 KL(softmax(teacher / T) || softmax(student / T)), the mean over tokens under the loss
-// mask, is added to the loss. Columns of padding have no part in it.
+// mask, is added to the loss. Columns of padding have no part in it. (Megatron-DeepSpeed takes the
+// softmax of each tensor rank's columns by itself, and ignores the mask.)
 struct Distillation {
   TeacherHead teacher;
   double weight = 1, temperature = 1;

@@ -64,6 +64,9 @@ struct PrefetchToWrite {
 // Where the other hardware thread of the core is busy, every tile instruction takes as long as a
 // product, and neighbours hold each other up: twelve instructions in between make the loop 1.7
 // times as fast there and cost nothing where the core is ours alone.
+// Measured on one core of a Xeon, data in L1, nanoseconds for eight, alone and with a busy
+// neighbour: loads 26 and 104, with eight instructions between 27 and 66; products 49 and 113, with
+// eight vector loads between 49 and 68; eight of each 49 and 250, as below 49 and 149.
 struct Idle {
   [[gnu::always_inline]] void operator()() const { asm volatile(".rept 12\n\tnop\n\t.endr"); }
 };
@@ -78,7 +81,8 @@ struct Prefetch {
 
 // Four products for four loads in a step. A tile is loaded for the next step as soon as it has been
 // used, so that where the core is ours alone no product waits. The four gaps of a step that may
-// prefetch take as many lines as it has of b. b comes from L2 and goes past L1.
+// prefetch take as many lines as it has of b. b comes from L2 and goes past L1: 2.6 instead of 1.9
+// TFLOP/s on a core of a Xeon.
 template <class Gap>
 BLOOMERY_INLINE_TILES void multiply_steps(Gap gap, const RowTiles& a, const bfloat16* b,
                                           std::int64_t num_steps, bool add, float* c,
