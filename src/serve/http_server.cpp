@@ -189,8 +189,13 @@ class Exchange final : public HttpExchange, public std::enable_shared_from_this<
     return result;
   }
 
+  // The library is C: an exception of a body must end the connection, not the program.
   static ssize_t read_callback(void* self, std::uint64_t, char* to, std::size_t most) {
-    return (*static_cast<std::shared_ptr<Exchange>*>(self))->read(to, most);
+    try {
+      return (*static_cast<std::shared_ptr<Exchange>*>(self))->read(to, most);
+    } catch (const std::exception&) {
+      return MHD_CONTENT_READER_END_WITH_ERROR;
+    }
   }
   static void free_callback(void* self) { delete static_cast<std::shared_ptr<Exchange>*>(self); }
 

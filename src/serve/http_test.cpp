@@ -172,6 +172,28 @@ TEST(HttpServer, AnswersThatAreOverAreForgotten) {
   EXPECT_TRUE(soon([&] { return forgotten(3, 3); }));
 }
 
+// Its connection ends, and others are answered.
+TEST(HttpServer, ABodyThatThrowsEndsItsConnectionAlone) {
+  struct Body : HttpBody {
+    State read(std::string& out) override {
+      if (std::exchange(given, true)) {
+        throw std::runtime_error("no more of it can be made");
+      }
+      out += "text";
+      return State::more;
+    }
+    bool given = false;
+  };
+  const auto server = serve([](const std::shared_ptr<HttpExchange>& exchange) {
+    exchange->stream("text/plain", std::make_shared<Body>());
+  });
+  for (int i = 0; i < 2; ++i) {
+    Client client(server->port());
+    client.say(kGet);
+    EXPECT_NE(client.hear().find("text"), std::string::npos);
+  }
+}
+
 // The library itself would not notice it, since the connection is suspended.
 TEST(HttpServer, ClientsThatLeaveAreNoticed) {
   std::shared_ptr<HttpExchange> held;

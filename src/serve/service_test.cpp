@@ -222,7 +222,7 @@ TEST_F(ServiceTest, BeamsAreAnsweredWithScores) {
 
 // As any other request: by the time for an answer, by who leaves.
 TEST_F(ServiceTest, BeamsEndWithTheirRequest) {
-  start({.request_seconds = 0.05});
+  start({.request_seconds = 0.01});
   const Json body = {{"prompts", {"ab"}}, {"tokens_to_generate", 600}, {"beam_width", 9}};
   EXPECT_EQ(ask("/api", body)->status(), 504);
   EXPECT_EQ(engine_->status().pages_taken, 0);
