@@ -245,5 +245,17 @@ TEST_F(ServiceTest, WhatADrainFindsUnreadIsNotRead) {
   EXPECT_EQ(late->status(), 503);
 }
 
+TEST_F(ServiceTest, WhoLeftIsNotKeptInTheQueue) {
+  start({.num_threads = 0});
+  auto leaves = say(kCompletions, {{"prompt", "a"}});
+  const std::weak_ptr<Client> kept = leaves;
+  leaves->leave();
+  leaves.reset();
+  EXPECT_FALSE(kept.expired());
+  const auto stays = say(kCompletions, {{"prompt", "a"}});
+  EXPECT_TRUE(kept.expired());
+  EXPECT_GT(stays.use_count(), 1);
+}
+
 }  // namespace
 }  // namespace bloomery
