@@ -17,7 +17,7 @@ namespace bloomery {
 
 struct HttpLimits {
   std::size_t body_bytes = std::size_t{4} << 20;
-  std::size_t all_bodies_bytes = std::size_t{1} << 30;  // of requests that are not answered yet
+  std::size_t all_bodies_bytes = std::size_t{1} << 30;  // of requests that are held
   std::size_t header_bytes = std::size_t{32} << 10;
   unsigned connections = 256;
   std::chrono::milliseconds header_time{10'000}, body_time{30'000};

@@ -31,7 +31,9 @@ struct Front {
   std::mutex mutex;
   std::condition_variable changed;
   std::set<Exchange*> open;
-  std::atomic<std::size_t> body_bytes = 0;  // of those
+  // In memory: a queue may hold exchanges whose clients left, and longer than the server lives.
+  const std::shared_ptr<std::atomic<std::size_t>> body_bytes =
+      std::make_shared<std::atomic<std::size_t>>(0);
 
   Front(const HttpLimits& l, HttpServer::Handler h) : limits(l), handler(std::move(h)) {}
 };
@@ -47,7 +49,7 @@ std::string numeric_address(const sockaddr* address) {
 class Exchange final : public HttpExchange, public std::enable_shared_from_this<Exchange> {
  public:
   Exchange(Front& front, MHD_Connection* connection, const char* url, const char* method)
-      : front_(front), connection_(connection) {
+      : front_(front), connection_(connection), body_bytes_(front.body_bytes) {
     const auto header = [&](const char* name) -> std::string {
       const char* const value =
           front.library.lookup_connection_value(connection, MHD_HEADER_KIND, name);
@@ -64,15 +66,16 @@ class Exchange final : public HttpExchange, public std::enable_shared_from_this<
     const std::lock_guard lock(front.mutex);
     front.open.insert(this);
   }
+  ~Exchange() override { *body_bytes_ -= request_.body.size(); }
 
   // On the server's thread. What is too much is read, in the time there is for a body, and
   // forgotten: most clients listen only when they have said all.
   void append(const char* data, std::size_t size) {
     too_large_ = too_large_ || size > front_.limits.body_bytes - request_.body.size();
-    too_many_ = too_many_ || front_.body_bytes + size > front_.limits.all_bodies_bytes;
+    too_many_ = too_many_ || *body_bytes_ + size > front_.limits.all_bodies_bytes;
     if (!too_large_ && !too_many_) {
       request_.body.append(data, size);
-      front_.body_bytes += size;
+      *body_bytes_ += size;
     }
   }
   MHD_Result refuse_size() {
@@ -115,7 +118,6 @@ class Exchange final : public HttpExchange, public std::enable_shared_from_this<
     }
     front_.watch.expect(connection_, Clock::now() + front_.limits.header_time +
                                          std::chrono::seconds(front_.limits.idle_seconds));
-    front_.body_bytes -= request_.body.size();
     const std::lock_guard lock(front_.mutex);
     front_.open.erase(this);
     front_.changed.notify_all();
@@ -189,8 +191,13 @@ class Exchange final : public HttpExchange, public std::enable_shared_from_this<
     return result;
   }
 
+  // The library is C: an exception of a body must end the connection, not the program.
   static ssize_t read_callback(void* self, std::uint64_t, char* to, std::size_t most) {
-    return (*static_cast<std::shared_ptr<Exchange>*>(self))->read(to, most);
+    try {
+      return (*static_cast<std::shared_ptr<Exchange>*>(self))->read(to, most);
+    } catch (const std::exception&) {
+      return MHD_CONTENT_READER_END_WITH_ERROR;
+    }
   }
   static void free_callback(void* self) { delete static_cast<std::shared_ptr<Exchange>*>(self); }
 
@@ -222,6 +229,7 @@ class Exchange final : public HttpExchange, public std::enable_shared_from_this<
 
   Front& front_;
   MHD_Connection* connection_;
+  const std::shared_ptr<std::atomic<std::size_t>> body_bytes_;  // of all exchanges
   bool too_large_ = false, too_many_ = false, handled_ = false;
 
   std::mutex mutex_;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -172,6 +173,28 @@ TEST(HttpServer, AnswersThatAreOverAreForgotten) {
   EXPECT_TRUE(soon([&] { return forgotten(3, 3); }));
 }
 
+// Its connection ends, and others are answered.
+TEST(HttpServer, ABodyThatThrowsEndsItsConnectionAlone) {
+  struct Body : HttpBody {
+    State read(std::string& out) override {
+      if (std::exchange(given, true)) {
+        throw std::runtime_error("no more of it can be made");
+      }
+      out += "text";
+      return State::more;
+    }
+    bool given = false;
+  };
+  const auto server = serve([](const std::shared_ptr<HttpExchange>& exchange) {
+    exchange->stream("text/plain", std::make_shared<Body>());
+  });
+  for (int i = 0; i < 2; ++i) {
+    Client client(server->port());
+    client.say(kGet);
+    EXPECT_NE(client.hear().find("text"), std::string::npos);
+  }
+}
+
 // The library itself would not notice it, since the connection is suspended.
 TEST(HttpServer, ClientsThatLeaveAreNoticed) {
   std::shared_ptr<HttpExchange> held;
@@ -244,6 +267,41 @@ TEST(HttpServer, BodiesInFlightAreBounded) {
   EXPECT_EQ(answer().rfind("HTTP/1.1 503", 0), 0u);
   held->respond({.body = "first"});
   EXPECT_TRUE(first.hear().ends_with("first"));
+  held.reset();
+  EXPECT_TRUE(soon([&] { return answer().ends_with("ok"); }));
+}
+
+// Requests wait for who reads them, though their clients left.
+TEST(HttpServer, BodiesOfClientsThatLeftAreBounded) {
+  std::shared_ptr<HttpExchange> held;
+  std::atomic<bool> arrived = false;
+  const auto server = serve(
+      [&](const std::shared_ptr<HttpExchange>& exchange) {
+        if (!arrived) {
+          held = exchange;
+          arrived = true;
+        } else {
+          exchange->respond({.body = "ok"});
+        }
+      },
+      {.body_bytes = 1000, .all_bodies_bytes = 1500});
+  const auto post = [&](const std::function<void(Client&)>& then) {
+    Client client(server->port());
+    client.say(
+        "POST /x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 1000\r\n\r\n" +
+        std::string(1000, 'x'));
+    then(client);
+  };
+  const auto answer = [&] {
+    std::string text;
+    post([&](Client& client) { text = client.hear(); });
+    return text;
+  };
+  post([&](Client&) { ASSERT_TRUE(soon([&] { return arrived.load(); })); });
+  ASSERT_TRUE(soon([&] { return held->left(); }));
+  std::this_thread::sleep_for(100ms);  // the server's thread is done with it
+  EXPECT_EQ(answer().rfind("HTTP/1.1 503", 0), 0u);
+  held.reset();
   EXPECT_TRUE(soon([&] { return answer().ends_with("ok"); }));
 }
 

@@ -128,7 +128,7 @@ TEST(TextRequest, BoundsAreKept) {
 }
 
 // Bodies of megabytes: what is refused is refused at once, what is taken takes no longer for being
-// one list.
+// one list. In quadratic time they take minutes; sanitizers take seconds.
 TEST(TextRequest, ReadingTakesLinearTime) {
   const auto body = [](int count, const auto& element) {
     std::string list;
@@ -147,7 +147,7 @@ TEST(TextRequest, ReadingTakesLinearTime) {
             std::string::npos);
   EXPECT_EQ(complaint(R"({"prompt":"a","x":[)" + body(100'000, empty) + "]}"), "");
   EXPECT_EQ(complaint(R"({"prompt":[)" + body(1'000'000, number) + "]}"), "");
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(4));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
 }
 
 TEST(MegatronRequest, SaysItInMegatronsWords) {

@@ -168,6 +168,8 @@ void Service::route(const std::shared_ptr<HttpExchange>& exchange) {
     require_accepted(Engine::Answer::closed);
   }
   const std::lock_guard lock(mutex_);
+  // Who left is forgotten here, too: while the threads are busy others may come and leave.
+  std::erase_if(requests_, [](const auto& earlier) { return earlier->left(); });
   requests_.push_back(exchange);
   arrived_.notify_one();
 }

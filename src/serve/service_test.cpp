@@ -222,7 +222,7 @@ TEST_F(ServiceTest, BeamsAreAnsweredWithScores) {
 
 // As any other request: by the time for an answer, by who leaves.
 TEST_F(ServiceTest, BeamsEndWithTheirRequest) {
-  start({.request_seconds = 0.05});
+  start({.request_seconds = 0.01});
   const Json body = {{"prompts", {"ab"}}, {"tokens_to_generate", 600}, {"beam_width", 9}};
   EXPECT_EQ(ask("/api", body)->status(), 504);
   EXPECT_EQ(engine_->status().pages_taken, 0);
@@ -243,6 +243,18 @@ TEST_F(ServiceTest, WhatADrainFindsUnreadIsNotRead) {
   service_->handle(late);
   EXPECT_TRUE(late->read());
   EXPECT_EQ(late->status(), 503);
+}
+
+TEST_F(ServiceTest, WhoLeftIsNotKeptInTheQueue) {
+  start({.num_threads = 0});
+  auto leaves = say(kCompletions, {{"prompt", "a"}});
+  const std::weak_ptr<Client> kept = leaves;
+  leaves->leave();
+  leaves.reset();
+  EXPECT_FALSE(kept.expired());
+  const auto stays = say(kCompletions, {{"prompt", "a"}});
+  EXPECT_TRUE(kept.expired());
+  EXPECT_GT(stays.use_count(), 1);
 }
 
 }  // namespace
