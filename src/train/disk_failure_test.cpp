@@ -23,6 +23,7 @@ namespace {
 struct Disk {
   std::atomic<useconds_t> pause = 0;  // of each fsync
   std::atomic<int> fsync_error = 0;   // 0: none
+  std::atomic<int> good_syncs = 0;    // before that comes
   std::atomic<int> stale_reads = 0;   // that fail with ESTALE
   std::atomic<int> misreads = 0;      // that give a wrong byte
   std::atomic<int> syncs = 0;
@@ -52,7 +53,7 @@ int fsync(int descriptor) {
   if (is_of_a_rank(descriptor)) {
     ++disk().syncs;
     usleep(disk().pause);
-    if (disk().fsync_error != 0) {
+    if (disk().fsync_error != 0 && disk().syncs > disk().good_syncs) {
       errno = disk().fsync_error;
       return -1;
     }
@@ -93,6 +94,7 @@ class DiskFailure : public ::testing::Test {
   void TearDown() override {
     disk().pause = 0;
     disk().fsync_error = 0;
+    disk().good_syncs = 0;
     disk().stale_reads = 0;
     disk().misreads = 0;
   }
@@ -205,6 +207,19 @@ TEST_F(DiskFailure, ARunThatCannotSaveEnds) {
   EXPECT_EQ(disk().syncs, 2) << "the third save is not tried";
   EXPECT_TRUE(run.says("2 saves in a row failed")) << run.thrown;
   EXPECT_TRUE(run.says("the trained model was NOT saved: there is no checkpoint")) << run.thrown;
+}
+
+// Whichever rank speaks, also one that saves nothing itself, knows what is on disk.
+TEST_F(DiskFailure, TheLastGoodCheckpointIsNamedByAllRanks) {
+  disk().fsync_error = EIO;
+  disk().good_syncs = 1;
+  disk().syncs = 0;
+  const Trained run = train({"--train-iters", "12", "--data-path", corpus("corpus", 50), "--save",
+                             at("run"), "--save-interval", "1", "--stop-after-failed-saves", "1",
+                             "--ranks-as-threads", "4", "--zero-stage", "0"});
+  EXPECT_FALSE(run.end);
+  EXPECT_EQ(steps("run"), Steps{1});
+  EXPECT_TRUE(run.says("is of iteration 1, the run came to 3")) << run.thrown;
 }
 
 TEST_F(DiskFailure, TheLastLineSaysThatTheModelWasNotSaved) {

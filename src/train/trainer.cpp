@@ -432,6 +432,7 @@ void Trainer::end_epoch() {
   const auto epoch = epochs_ ? epochs_->ended_by(progress_.iteration) : std::nullopt;
   if (!epoch || epochs_->evaluated(*epoch)) return;
   collect(0);
+  stop_after_failed_saves();
   save();
   evaluate_task(*epoch);
   await_saves();

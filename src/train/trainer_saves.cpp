@@ -79,6 +79,7 @@ void Trainer::await_saves() {
   report_saves();
   last_save_failed_ = host.any("save failed", last_save_failed_);
   failed_saves_ = last_save_failed_ ? failed_saves_ + 1 : 0;
+  if (!last_save_failed_) committed_ = saving_->iteration;  // also where nothing is saved
   saving_.reset();
 }
 

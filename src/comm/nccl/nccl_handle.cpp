@@ -85,7 +85,7 @@ NcclHandle::~NcclHandle() {
 void NcclHandle::call(const char* name, const std::function<int(NcclLibrary::Comm)>& work) {
   std::unique_lock lock(mutex_);
   check_usable();
-  wait_until_taken(lock, work(comm_), name);
+  wait_until_taken(lock, work(comm_), name, world_ != nullptr ? world_->timeout_seconds() : 0);
 }
 
 void NcclHandle::check_usable() const {
@@ -95,12 +95,18 @@ void NcclHandle::check_usable() const {
   check(comm_ != nullptr, "the communicator of NCCL has ended");
 }
 
-// Whoever ends the communicator has its turn between two looks.
-void NcclHandle::wait_until_taken(std::unique_lock<std::mutex>& lock, int result,
-                                  const char* name) {
+// Whoever ends the communicator has its turn between two looks. NCCL itself waits without end for a
+// rank that does not come; 0 seconds: so do we, until the world fails.
+void NcclHandle::wait_until_taken(std::unique_lock<std::mutex>& lock, int result, const char* name,
+                                  double seconds) {
+  const Deadline end = seconds_from_now(seconds);
   for (int turn = 0; result == NcclLibrary::kInProgress; ++turn) {
     lock.unlock();
     pause(turn);
+    if (seconds > 0 && seconds_until(end) == 0) {
+      host_.abort(concat("it waited ", seconds, " s until NCCL had taken ", name,
+                         ": all ranks of a group must make the same calls"));
+    }
     lock.lock();
     check_usable();
     nccl_->check(nccl_->async_error(comm_, &result), "ncclCommGetAsyncError");

@@ -32,15 +32,16 @@ class NcclHandle {
   NcclHandle& operator=(const NcclHandle&) = delete;
 
   // Calls `work`, which returns what NCCL returned, and waits until NCCL has taken what it was
-  // given. Throws what went wrong, or the world's failure. Several calls between ncclGroupStart and
-  // ncclGroupEnd are one `work`.
+  // given, at most for the world's timeout. Throws what went wrong, or the world's failure. Several
+  // calls between ncclGroupStart and ncclGroupEnd are one `work`.
   void call(const char* name, const std::function<int(NcclLibrary::Comm)>& work);
 
   const NcclLibrary& library() const { return *nccl_; }
 
  private:
   void connect();
-  void wait_until_taken(std::unique_lock<std::mutex>& lock, int result, const char* name);
+  void wait_until_taken(std::unique_lock<std::mutex>& lock, int result, const char* name,
+                        double seconds = 0);
   void check_usable() const;
   void end_soon() noexcept;  // by a thread of its own: others end theirs meanwhile
   void abort() noexcept;

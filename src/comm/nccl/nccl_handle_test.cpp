@@ -103,6 +103,17 @@ TEST_F(NcclHandleCase, ACallThatHangsEndsWhenARankFails) {
   EXPECT_TRUE(comes([&] { return fake_->aborted == 1; }));
 }
 
+TEST_F(NcclHandleCase, ACallThatNcclNeverTakesEndsInTime) {
+  const auto world = std::move(make_thread_communicators(1, {.timeout_seconds = 0.2}).front());
+  NcclHandle handle(nccl_, world->host());
+  fake_->call_result = fake_->async_result = kInProgress;
+  const std::string error =
+      error_of([&] { handle.call("ncclSend", [&](auto comm) { return all_reduce(comm); }); });
+  EXPECT_TRUE(contains(error, "rank 0 failed: it waited 0.2 s until NCCL had taken ncclSend"))
+      << error;
+  EXPECT_TRUE(comes([&] { return fake_->aborted == 1; }));
+}
+
 TEST_F(NcclHandleCase, NobodyUsesACommunicatorThatHasEnded) {
   for (int i = 0; i < 20; ++i) {
     const auto world = rank();
