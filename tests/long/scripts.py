@@ -5,7 +5,7 @@
 
 Changed are program name, paths and sizes: as many narrow layers and heads as the parallel degrees need, short sequences, three
 steps of a small batch. Tensor, pipeline and sequence degrees stay, each rank a thread; experts are divided among EXPERT_RANKS,
-and a teacher is trained first where a script has one. docs/scripts.md says which are accepted; all of those run here, among
+and a teacher is trained first where a script has one. docs/megatron.md says which are accepted; all of those run here, among
 them TEN; with --seeds those alone that people start from. The README's command for 345M parameters on one GPU keeps everything
 but, on a CPU, the number of layers, and stops after a few of its 500,000 iterations."""
 import argparse
@@ -35,7 +35,7 @@ def read_scripts(name):
 
 
 def accepted_scripts():
-    page = (ROOT / "docs/scripts.md").read_text()
+    page = (ROOT / "docs/megatron.md").read_text()
     accepted = {name: int(ranks or 1) for name, ranks in re.findall(r"^\| (.*) \| accepted(?:, (\d+) ranks)? \|$", page, re.M)}
     accepted[DISTRIBUTED] *= 2
     named = {*TEN, *SEEDS, ONE_GPU}
