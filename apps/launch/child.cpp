@@ -89,6 +89,7 @@ Child::Child(const ChildCommand& command)
            output.write ? output.write.descriptor() : -1);
   }
   setpgid(process_, process_);
+  orders.read = Socket();  // a write must not wait for a reader that has ended
   output_ = std::move(output.read);
   orders_ = std::move(orders.write);
   if (output_) {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "apps/common/command_case.h"
+#include "apps/launch/watch.h"
 #include "comm/error_case.h"
 #include "comm/tcp/socket.h"
 
@@ -64,6 +65,17 @@ TEST(LaunchEnvironment, EveryLaunchHasASecretOfItsOwn) {
   give_secret();
   EXPECT_NE(std::getenv("BLOOMERY_SECRET"), first);
   unsetenv("BLOOMERY_SECRET");
+}
+
+// More than a pipe holds, for a connection that ends at once.
+TEST(Launch, VariablesThatNobodyReadsDoNotHinderTheEnd) {
+  const PassedSignals signals;
+  std::vector<Child> children;
+  children.emplace_back(ChildCommand{.name = "far",
+                                     .words = {"false"},
+                                     .takes_orders = true,
+                                     .first_order = std::string(1 << 20, 'x')});
+  EXPECT_EQ(watch(children, signals, {}), 1);
 }
 
 TEST(Launch, AMisspelledCommandIsAMistakeBeforeAnythingStarts) {

@@ -1,6 +1,8 @@
 // `bloomery finetune --task`: a BERT learns to tell classes, numbers and right answers.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -132,6 +134,22 @@ TEST_F(TaskRun, LearnsClassesAndKeepsTheBestEpoch) {
   EXPECT_EQ(std::filesystem::read_symlink(at("mnli/best")), concat("step-", iteration));
   EXPECT_TRUE(std::filesystem::exists(at("mnli/best/manifest.json"))) << "older ones are deleted";
   EXPECT_FALSE(best != 0 && std::filesystem::exists(at("mnli/step-24")));
+}
+
+// No file may be as large as a checkpoint's.
+TEST_F(TaskRun, EndsWhenItCannotSave) {
+  const auto before_signal = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit small{.rlim_cur = 150'000, .rlim_max = before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &small);
+  const Outcome run = tune("MNLI", "--epochs 4 --stop-after-failed-saves 1 --save " + at("full"));
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, before_signal);
+  EXPECT_EQ(run.code, kFailed);
+  EXPECT_TRUE(run.says("--stop-after-failed-saves 1 ends the run")) << run.errors;
+  EXPECT_FALSE(run.says("working on epoch 3")) << run.out;
+  EXPECT_TRUE(run.says("the best epoch so far is 0, whose save failed")) << run.out;
 }
 
 TEST_F(TaskRun, LearnsWhichChoiceIsRight) {

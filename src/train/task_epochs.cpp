@@ -209,14 +209,15 @@ void TaskEpochs::write_epochs() const {
   file.write(to_json());
   file.commit();
   const std::string name = step_name(best()->iteration);
-  if (fs::exists(folder / name)) {  // else its save failed, which was told
+  const bool saved = fs::exists(folder / name);
+  if (saved) {
     const fs::path link = folder / kBestName, fresh = folder / (std::string(kBestName) + ".tmp");
     fs::remove(fresh);
     fs::create_directory_symlink(name, fresh);
     fs::rename(fresh, link);
   }
-  log_.line(
-      fmt::format(" the best epoch so far is {}, {}", best()->number, (folder / name).string()));
+  log_.line(fmt::format(" the best epoch so far is {}, {}", best()->number,
+                        saved ? (folder / name).string() : "whose save failed"));
 }
 
 void TaskEpochs::read_epochs(std::int64_t until) {
