@@ -3,12 +3,12 @@
 #include <nlohmann/json.hpp>
 
 #include "autograd/metrics.h"
-#include "data/samples/padded_dataset.h"
-#include "data/samples/sentence_dataset.h"
-#include "data/tasks/task_dataset.h"
 #include "golden_model.h"
 #include "harness/golden_errors.h"
 #include "models/family.h"
+#include "samples/padded_dataset.h"
+#include "samples/sentence_dataset.h"
+#include "samples/tasks/task_dataset.h"
 
 namespace bloomery::testing {
 namespace {

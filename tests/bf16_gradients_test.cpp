@@ -4,7 +4,7 @@
 
 #include "comm/threads.h"
 #include "train/parity/layout_text.h"
-#include "train/rank.h"
+#include "train/step/rank.h"
 
 namespace bloomery::testing {
 namespace {

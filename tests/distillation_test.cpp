@@ -5,7 +5,7 @@
 #include "models/family.h"
 #include "train/parity/layout_text.h"
 #include "train/parity/parity.h"
-#include "train/teacher.h"
+#include "train/step/teacher.h"
 
 namespace bloomery::testing {
 namespace {

@@ -8,7 +8,7 @@
 #include "comm/threads.h"
 #include "device/launch.h"
 #include "train/parity/layout_text.h"
-#include "train/rank.h"
+#include "train/step/rank.h"
 
 namespace bloomery::testing {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "tensor/safetensors.h"
-#include "train/rank.h"
+#include "train/step/rank.h"
 
 namespace bloomery::testing {
 

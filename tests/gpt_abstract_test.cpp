@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "device/launch.h"
-#include "train/rank.h"
+#include "train/step/rank.h"
 
 namespace bloomery::testing {
 namespace {

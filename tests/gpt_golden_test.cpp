@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "build_config.h"
-#include "data/samples/language_model_dataset.h"
 #include "golden_model.h"
 #include "harness/golden_errors.h"
+#include "samples/language_model_dataset.h"
 
 namespace bloomery::testing {
 namespace {

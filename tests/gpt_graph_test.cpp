@@ -11,7 +11,7 @@
 #include <cstring>
 
 #include "harness/device_test.h"
-#include "train/rank.h"
+#include "train/step/rank.h"
 
 namespace bloomery::testing {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "comm/threads.h"
 #include "models/family.h"
-#include "train/rank.h"
+#include "train/step/rank.h"
 
 namespace bloomery::testing {
 namespace {

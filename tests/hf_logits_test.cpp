@@ -7,9 +7,9 @@
 #include <cstring>
 
 #include "checkpoint/hf/hf_model.h"
-#include "data/samples/language_model_dataset.h"
+#include "samples/language_model_dataset.h"
 #include "tensor/safetensors.h"
-#include "train/rank.h"
+#include "train/step/rank.h"
 
 namespace bloomery {
 namespace {

@@ -2,13 +2,13 @@
 // of tools/golden/ict.py.
 #include <nlohmann/json.hpp>
 
-#include "data/samples/ict_dataset.h"
-#include "data/samples/padded_dataset.h"
-#include "data/tasks/question_sample.h"
 #include "golden_model.h"
 #include "harness/golden_errors.h"
 #include "models/family.h"
 #include "models/ict.h"
+#include "samples/ict_dataset.h"
+#include "samples/padded_dataset.h"
+#include "samples/tasks/question_sample.h"
 
 namespace bloomery::testing {
 namespace {

@@ -3,13 +3,13 @@
 // like one rank.
 #include <gtest/gtest.h>
 
-#include "data/samples/sample_kind.h"
-#include "data/tasks/question_sample.h"
 #include "models/family.h"
 #include "models/ict.h"
-#include "train/batch_upload.h"
+#include "samples/sample_kind.h"
+#include "samples/tasks/question_sample.h"
 #include "train/parity/layout_text.h"
 #include "train/parity/parity.h"
+#include "train/step/batch_upload.h"
 
 namespace bloomery::testing {
 namespace {

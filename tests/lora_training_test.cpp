@@ -5,7 +5,7 @@
 #include "nn/adapter.h"
 #include "train/parity/layout_text.h"
 #include "train/parity/parity.h"
-#include "train/state_memory.h"
+#include "train/plan/state_memory.h"
 
 namespace bloomery::testing {
 namespace {

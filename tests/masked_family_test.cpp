@@ -10,7 +10,7 @@
 #include "base/temporary_folder.h"
 #include "checkpoint/folder.h"
 #include "tokenizer/load.h"
-#include "train/training_data.h"
+#include "train/run/training_data.h"
 
 namespace bloomery {
 namespace {

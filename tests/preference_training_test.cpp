@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "data/instruct/instruct_dataset.h"
 #include "models/family.h"
+#include "samples/instruct/instruct_dataset.h"
 #include "train/parity/layout_text.h"
 #include "train/parity/parity.h"
 

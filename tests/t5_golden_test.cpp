@@ -1,11 +1,11 @@
 // T5 against PyTorch in fp64: logits, loss and all gradients, for the models of tools/golden/t5.py.
 #include <nlohmann/json.hpp>
 
-#include "data/samples/padded_dataset.h"
-#include "data/samples/sentence_dataset.h"
 #include "golden_model.h"
 #include "harness/golden_errors.h"
 #include "models/t5.h"
+#include "samples/padded_dataset.h"
+#include "samples/sentence_dataset.h"
 
 namespace bloomery::testing {
 namespace {

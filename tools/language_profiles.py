@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes src/data/language/profiles.cpp: the most frequent n-grams of letters of many languages, counted in the
+"""Writes src/text/language/profiles.cpp: the most frequent n-grams of letters of many languages, counted in the
 translations of the Universal Declaration of Human Rights (shared/data/corpora/udhr).
 
     pip install regex
@@ -64,7 +64,7 @@ def main():
             entry = json.loads(line)
             texts[entry["code"]] = entry["text"]
     half = "--half" in sys.argv
-    out = ['// Made by tools/language_profiles.py; not edited by hand.\n#include "data/language/profiles.h"\n',
+    out = ['// Made by tools/language_profiles.py; not edited by hand.\n#include "text/language/profiles.h"\n',
            "namespace bloomery {\n\n// clang-format off\nconst LanguageProfile kLanguageProfiles[] = {"]
     for codes, size in ((SHARED, LONG), (ALONE, SHORT)):
         for code, name in codes.items():
@@ -72,7 +72,7 @@ def main():
                 text = texts[code]
                 out.append(f'  {{"{name}", "{profile(text[:len(text) // 2] if half else text, size)}"}},')
     out.append('  {nullptr, nullptr}};\n// clang-format on\n\n}  // namespace bloomery\n')
-    target = ROOT / "src/data/language/profiles.cpp"
+    target = ROOT / "src/text/language/profiles.cpp"
     target.write_text("\n".join(out))
 
 

@@ -2,7 +2,7 @@
 """Writes the tables of `data clean`: what ftfy knows of broken text, and HTML 5's names of characters.
 
     pip install ftfy
-    python3 tools/repair_tables.py  # src/data/filter/mojibake_tables.cpp and entity_names.cpp
+    python3 tools/repair_tables.py  # src/text/filter/mojibake_tables.cpp and entity_names.cpp
 """
 import html.entities
 import pathlib
@@ -14,14 +14,14 @@ import ftfy
 import ftfy.bad_codecs  # noqa: F401  sloppy encodings
 from ftfy import badness, chardata
 
-FOLDER = pathlib.Path(__file__).resolve().parent.parent / "src/data/filter"
+FOLDER = pathlib.Path(__file__).resolve().parent.parent / "src/text/filter"
 CATEGORIES = ["common", "c1", "bad", "law", "currency", "start_punctuation", "end_punctuation", "numeric", "kaomoji", "upper_accented",
               "lower_accented", "upper_common", "lower_common", "box"]
 CLUES = ["utf8_first_of_2", "utf8_first_of_3", "utf8_first_of_4", "utf8_continuation", "utf8_continuation_strict"]
 
 
 def write(name, body):
-    text = f'// Made by tools/repair_tables.py; do not edit.\n#include "data/filter/{body[0]}"\n\nnamespace bloomery {{\n{body[1]}\n}}  // namespace bloomery\n'
+    text = f'// Made by tools/repair_tables.py; do not edit.\n#include "text/filter/{body[0]}"\n\nnamespace bloomery {{\n{body[1]}\n}}  // namespace bloomery\n'
     path = FOLDER / name
     path.write_text(subprocess.run(["clang-format", f"--assume-filename={path}"], input=text, capture_output=True, text=True, check=True).stdout)
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes src/data/filter/word_tables.cpp: what spaCy's English tokenizer knows of characters and words.
+"""Writes src/text/filter/word_tables.cpp: what spaCy's English tokenizer knows of characters and words.
 
     pip install spacy
-    python3 tools/word_tables.py | clang-format > src/data/filter/word_tables.cpp
+    python3 tools/word_tables.py | clang-format > src/text/filter/word_tables.cpp
 """
 import re
 import textwrap
@@ -51,7 +51,7 @@ def main():
     words = sorted("~".join(part[65] if 65 in part else part["ORTH"] for part in parts)
                    for word, parts in rules.items() if not re.search(r"\s|\xa0", word))
     print("// Made by tools/word_tables.py from spaCy " + spacy.__version__ + " (MIT licence); do not edit.")
-    print('#include "data/filter/word_tables.h"\n\nnamespace bloomery {\nnamespace {\n')
+    print('#include "text/filter/word_tables.h"\n\nnamespace bloomery {\nnamespace {\n')
     print(ranges("kAlpha", "ALPHA", classes.ALPHA))
     print(ranges("kIcon", "ICONS", classes.CONCAT_ICONS))
     print(characters("kPunctuation", classes.LIST_PUNCT))

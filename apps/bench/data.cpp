@@ -9,8 +9,8 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "base/temporary_folder.h"
-#include "data/samples/gpt_index_cache.h"
-#include "data/samples/index_files.h"
+#include "samples/gpt_index_cache.h"
+#include "samples/index_files.h"
 
 namespace bloomery {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "apps/bench/step_work.h"
-#include "train/log/trace.h"
+#include "train/report/trace.h"
 
 namespace bloomery {
 

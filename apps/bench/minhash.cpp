@@ -1,5 +1,5 @@
 // `bloomery bench minhash`: how fast one thread makes signatures of the documents of a file.
-#include "data/dedup/minhash.h"
+#include "text/dedup/minhash.h"
 
 #include <chrono>
 #include <iomanip>
@@ -7,7 +7,7 @@
 #include "apps/bench/bench.h"
 #include "apps/common/command_line.h"
 #include "base/error.h"
-#include "data/input/document_lines.h"
+#include "text/input/document_lines.h"
 
 namespace bloomery {
 namespace {

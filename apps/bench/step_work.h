@@ -8,7 +8,7 @@
 #include "apps/bench/models.h"
 #include "ops/attention/attention.h"
 #include "ops/matmul/matmul.h"
-#include "train/rank.h"
+#include "train/step/rank.h"
 
 namespace bloomery {
 

@@ -15,8 +15,8 @@
 #include "base/file.h"
 #include "ops/matmul/choices.h"
 #include "parallel/vocab_embedding.h"
-#include "train/log/throughput.h"
 #include "train/profile/step_profiler.h"
+#include "train/report/throughput.h"
 
 namespace bloomery {
 namespace {

@@ -1,6 +1,6 @@
 #include "apps/bench/train_options.h"
 
-#include "train/options/plan.h"
+#include "train/plan/plan.h"
 
 namespace bloomery {
 

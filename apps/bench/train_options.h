@@ -6,8 +6,8 @@
 
 #include "apps/bench/models.h"
 #include "apps/common/device_choice.h"
-#include "train/options/pretrain_options.h"
-#include "train/rank.h"
+#include "train/plan/pretrain_options.h"
+#include "train/step/rank.h"
 
 namespace bloomery {
 

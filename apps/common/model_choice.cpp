@@ -4,7 +4,7 @@
 #include <map>
 
 #include "models/family.h"
-#include "train/options/pretrain_options.h"
+#include "train/plan/pretrain_options.h"
 
 namespace bloomery {
 

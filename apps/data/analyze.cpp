@@ -1,6 +1,6 @@
 // `bloomery data analyze`, and Megatron-DeepSpeed's name of it, `analyze_data`: how difficult the
 // samples of training are, for curricula.
-#include "data/curriculum/analyze.h"
+#include "samples/curriculum/analyze.h"
 
 #include <string>
 
@@ -8,9 +8,9 @@
 #include "apps/data/data.h"
 #include "base/error.h"
 #include "base/findings.h"
-#include "data/samples/gpt_dataset.h"
-#include "data/samples/sample_kind.h"
 #include "parallel/vocab_embedding.h"
+#include "samples/gpt_dataset.h"
+#include "samples/sample_kind.h"
 #include "tokenizer/load.h"
 
 namespace bloomery {

@@ -10,7 +10,7 @@
 
 #include "base/log.h"
 #include "base/number_text.h"
-#include "data/corpus_scan.h"
+#include "corpus/corpus_scan.h"
 #include "tokenizer/load.h"
 
 namespace bloomery {
@@ -22,7 +22,7 @@ std::shared_ptr<const Tokenizer> optional_tokenizer(const TokenizerOptions& opti
 class PassReport {
  public:
   PassReport(const IndexedCorpus& corpus, std::string action);
-  // For the functions of data/corpus_scan.h; this object must outlive it.
+  // For the functions of corpus/corpus_scan.h; this object must outlive it.
   ScanProgress progress();
 
  private:

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "apps/common/command_line.h"
-#include "data/lines/line_options.h"
+#include "text/lines/line_options.h"
 
 namespace bloomery {
 

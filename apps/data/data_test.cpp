@@ -10,7 +10,7 @@
 #include "apps/common/command_case.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "data/indexed_corpus.h"
+#include "corpus/indexed_corpus.h"
 
 namespace bloomery {
 namespace {

@@ -1,11 +1,11 @@
 // `bloomery data decontaminate`.
-#include "data/decontaminate/decontaminate.h"
+#include "text/decontaminate/decontaminate.h"
 
 #include "apps/data/corpus_command.h"
 #include "apps/data/data.h"
 #include "base/number_text.h"
 #include "base/stop_signals.h"
-#include "data/input/input_files.h"
+#include "text/input/input_files.h"
 
 namespace bloomery {
 

@@ -1,5 +1,5 @@
 // `bloomery data dedup`.
-#include "data/dedup/dedup.h"
+#include "text/dedup/dedup.h"
 
 #include "apps/data/corpus_command.h"
 #include "apps/data/data.h"

@@ -1,5 +1,5 @@
 // `bloomery data extract-wiki`.
-#include "data/wiki/extract_wiki.h"
+#include "text/wiki/extract_wiki.h"
 
 #include <iostream>
 

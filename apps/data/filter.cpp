@@ -1,5 +1,5 @@
 // `bloomery data clean` and `bloomery data filter`.
-#include "data/filter/filter.h"
+#include "text/filter/filter.h"
 
 #include "apps/data/corpus_command.h"
 #include "apps/data/data.h"

@@ -7,7 +7,7 @@
 #include "apps/data/common.h"
 #include "apps/data/data.h"
 #include "base/error.h"
-#include "data/corpus_tools.h"
+#include "corpus/corpus_tools.h"
 
 namespace bloomery {
 namespace {

@@ -4,8 +4,8 @@
 #include "apps/data/data.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "data/corpus_scan.h"
-#include "data/corpus_tools.h"
+#include "corpus/corpus_scan.h"
+#include "corpus/corpus_tools.h"
 
 namespace bloomery {
 namespace {

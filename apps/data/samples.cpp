@@ -5,8 +5,8 @@
 #include "apps/common/command_line.h"
 #include "apps/data/data.h"
 #include "base/error.h"
-#include "data/samples/gpt_dataset.h"
-#include "data/samples/ict_dataset.h"
+#include "samples/gpt_dataset.h"
+#include "samples/ict_dataset.h"
 #include "tokenizer/load.h"
 
 namespace bloomery {

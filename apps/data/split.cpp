@@ -1,5 +1,5 @@
 // `bloomery data split`: parts of a corpus, by documents.
-#include "data/samples/split.h"
+#include "samples/split.h"
 
 #include <charconv>
 #include <optional>
@@ -9,7 +9,7 @@
 #include "apps/data/data.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "data/corpus_tools.h"
+#include "corpus/corpus_tools.h"
 
 namespace bloomery {
 namespace {

@@ -1,5 +1,5 @@
 // `bloomery data stories`: tells stories of the embedded grammar, or scores texts by it.
-#include "data/stories/stories.h"
+#include "text/stories/stories.h"
 
 #include <algorithm>
 #include <functional>
@@ -12,7 +12,7 @@
 #include "apps/data/data.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "data/input/document_lines.h"
+#include "text/input/document_lines.h"
 
 namespace bloomery {
 namespace {

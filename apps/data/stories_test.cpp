@@ -1,4 +1,4 @@
-#include "data/stories/stories.h"
+#include "text/stories/stories.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

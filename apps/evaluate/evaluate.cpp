@@ -9,11 +9,11 @@
 #include "apps/common/model_ranks.h"
 #include "apps/common/progress_line.h"
 #include "apps/evaluate/retriever.h"
-#include "data/input/python_text.h"
+#include "evaluate/lambada.h"
+#include "evaluate/logits.h"
+#include "evaluate/perplexity.h"
 #include "models/family.h"
-#include "tasks/lambada.h"
-#include "tasks/logits.h"
-#include "tasks/perplexity.h"
+#include "text/input/python_text.h"
 
 namespace bloomery {
 namespace {

@@ -6,8 +6,8 @@
 #include <sstream>
 
 #include "apps/common/command_case.h"
+#include "evaluate/task_case.h"
 #include "models/family.h"
-#include "tasks/task_case.h"
 
 namespace bloomery {
 namespace {

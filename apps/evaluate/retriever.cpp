@@ -6,8 +6,8 @@
 
 #include "apps/common/progress_line.h"
 #include "base/findings.h"
-#include "data/input/python_text.h"
-#include "tasks/retriever_eval.h"
+#include "retrieve/retriever_eval.h"
+#include "text/input/python_text.h"
 
 namespace bloomery {
 namespace {

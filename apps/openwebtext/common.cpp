@@ -1,7 +1,7 @@
 #include "apps/openwebtext/common.h"
 
 #include "base/error.h"
-#include "data/input/line_reader.h"
+#include "text/input/line_reader.h"
 
 namespace bloomery {
 

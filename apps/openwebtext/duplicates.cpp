@@ -9,10 +9,10 @@
 #include "base/file.h"
 #include "base/number_text.h"
 #include "base/stop_signals.h"
-#include "data/decontaminate/decontaminate.h"
-#include "data/input/input_files.h"
-#include "data/lines/line_run.h"
-#include "data/openwebtext/find_duplicates.h"
+#include "text/decontaminate/decontaminate.h"
+#include "text/input/input_files.h"
+#include "text/lines/line_run.h"
+#include "text/openwebtext/find_duplicates.h"
 
 namespace bloomery {
 namespace {

@@ -5,9 +5,9 @@
 #include "apps/openwebtext/openwebtext.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "data/input/input_files.h"
-#include "data/input/json_line.h"
-#include "data/transform/transform_files.h"
+#include "text/input/input_files.h"
+#include "text/input/json_line.h"
+#include "text/transform/transform_files.h"
 
 namespace bloomery {
 

@@ -7,11 +7,11 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_scan.h"
-#include "data/filter/text_parts.h"
-#include "data/filter/url_rules.h"
-#include "data/input/input_files.h"
-#include "data/input/json_line.h"
-#include "data/openwebtext/url_groups.h"
+#include "text/filter/text_parts.h"
+#include "text/filter/url_rules.h"
+#include "text/input/input_files.h"
+#include "text/input/json_line.h"
+#include "text/openwebtext/url_groups.h"
 
 namespace bloomery {
 namespace {

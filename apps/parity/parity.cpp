@@ -11,9 +11,9 @@
 #include "apps/common/processes.h"
 #include "base/findings.h"
 #include "pipeline/schedule.h"
-#include "train/options/pretrain_options.h"
 #include "train/parity/layout_text.h"
 #include "train/parity/parity.h"
+#include "train/plan/pretrain_options.h"
 
 namespace bloomery {
 namespace {

@@ -6,7 +6,7 @@
 #include "apps/common/command_line.h"
 #include "base/number_text.h"
 #include "base/stop_signals.h"
-#include "data/preprocess/preprocess.h"
+#include "corpus/preprocess/preprocess.h"
 #include "tokenizer/load.h"
 #include "tokenizer/tokenizer_hash.h"
 

@@ -11,7 +11,7 @@
 
 #include "apps/bloomery.h"
 #include "base/temporary_folder.h"
-#include "data/indexed_corpus.h"
+#include "corpus/indexed_corpus.h"
 
 namespace bloomery {
 namespace {

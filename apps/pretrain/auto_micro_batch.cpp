@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "config/option_table.h"
-#include "train/options/dry_run.h"
+#include "train/plan/dry_run.h"
 
 namespace bloomery {
 

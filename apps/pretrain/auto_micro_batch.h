@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "comm/host_group.h"
-#include "train/what_fits.h"
+#include "train/plan/what_fits.h"
 
 namespace bloomery {
 

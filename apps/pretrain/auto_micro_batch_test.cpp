@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "comm/threads.h"
-#include "train/options/options_case.h"
+#include "train/plan/options_case.h"
 
 namespace bloomery {
 namespace {

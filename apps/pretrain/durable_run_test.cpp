@@ -9,8 +9,8 @@
 
 #include "apps/pretrain/run_case.h"
 #include "base/file.h"
-#include "train/options/read_pretrain.h"
-#include "train/pretrain.h"
+#include "train/plan/read_pretrain.h"
+#include "train/run/pretrain.h"
 
 namespace bloomery {
 namespace {

@@ -12,13 +12,13 @@
 #include "apps/report/report.h"
 #include "base/log.h"
 #include "base/stop_signals.h"
-#include "data/samples/datasets.h"
-#include "train/instructions.h"
-#include "train/log/report_html.h"
-#include "train/options/dry_run.h"
-#include "train/options/read_pretrain.h"
-#include "train/pretrain.h"
-#include "train/tasks.h"
+#include "samples/datasets.h"
+#include "train/finetune/tasks.h"
+#include "train/plan/dry_run.h"
+#include "train/plan/read_pretrain.h"
+#include "train/report/report_html.h"
+#include "train/run/pretrain.h"
+#include "train/step/instructions.h"
 
 namespace bloomery {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "checkpoint/folder.h"
 #include "config/json_fields.h"
-#include "train/log/report_html.h"
+#include "train/report/report_html.h"
 
 namespace bloomery {
 namespace {

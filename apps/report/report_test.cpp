@@ -5,7 +5,7 @@
 #include "apps/common/command_case.h"
 #include "base/file.h"
 #include "base/temporary_folder.h"
-#include "train/log/metrics_file.h"
+#include "train/report/metrics_file.h"
 
 namespace bloomery {
 namespace {

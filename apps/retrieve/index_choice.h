@@ -5,7 +5,7 @@
 #include <string>
 
 #include "config/option_table.h"
-#include "tasks/passage_index.h"
+#include "retrieve/passage_index.h"
 
 namespace bloomery {
 

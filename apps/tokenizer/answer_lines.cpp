@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "data/input/byte_source.h"
-#include "data/lines/line_engine.h"
+#include "text/input/byte_source.h"
+#include "text/lines/line_engine.h"
 
 namespace bloomery {
 namespace {

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/json_scan.h"
 #include "base/thread_pool.h"
-#include "data/input/json_line.h"
+#include "text/input/json_line.h"
 #include "tokenizer/load.h"
 #include "tokenizer/utf8.h"
 

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/number_text.h"
 #include "base/stop_signals.h"
-#include "data/words/count_words.h"
+#include "text/words/count_words.h"
 #include "tokenizer/train/tokenizer_files.h"
 
 namespace bloomery {

@@ -1,8 +1,8 @@
 // What the steps of DrawnTokens do on the device.
 #include "generate/drawn_tokens.h"
+#include "generate/resident/paired.h"
+#include "generate/resident/resident.h"
 #include "ops/quantized/quantized_weights.h"
-#include "ops/resident/paired.h"
-#include "ops/resident/resident.h"
 
 namespace bloomery {
 

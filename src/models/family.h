@@ -65,7 +65,7 @@ struct MegatronTensor {
 struct Family {
   std::string_view name;             // "gpt"
   std::string_view summary;          // for help
-  std::string_view dataset = "gpt";  // kind of sample that it is fed (data/samples/sample_kind.h)
+  std::string_view dataset = "gpt";  // kind of sample that it is fed (samples/sample_kind.h)
   // What is different from ModelOptions' own defaults when a run of this family starts.
   void (*defaults)(ModelOptions& options) = nullptr;
   // Rows of the family's own options; the common ones are described for all. May be null.

@@ -1,9 +1,9 @@
 // The metrics of a curriculum (JSON) or, where the first byte is M, the .idx of a file of rows.
 #include <cstdlib>
 
-#include "data/curriculum/batches.h"
-#include "data/curriculum/row_index.h"
 #include "fuzz.h"
+#include "samples/curriculum/batches.h"
+#include "samples/curriculum/row_index.h"
 
 namespace bloomery {
 

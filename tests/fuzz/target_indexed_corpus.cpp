@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "data/index_file.h"
+#include "corpus/index_file.h"
 #include "fuzz.h"
 
 namespace bloomery {

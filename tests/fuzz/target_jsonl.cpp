@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "data/input/json_line.h"
-#include "data/input/line_format.h"
-#include "data/preprocess/sentence_splitter.h"
 #include "fuzz.h"
+#include "text/input/json_line.h"
+#include "text/input/line_format.h"
+#include "text/sentences/sentence_splitter.h"
 #include "tokenizer/utf8.h"
 
 namespace bloomery {

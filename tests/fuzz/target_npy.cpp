@@ -1,7 +1,7 @@
 // The header of a .npy file.
 #include <cstdlib>
 
-#include "data/npy.h"
+#include "corpus/npy.h"
 #include "fuzz.h"
 
 namespace bloomery {

@@ -1,10 +1,10 @@
 // A document, repaired and judged: what was UTF-8 stays UTF-8.
 #include <cstdlib>
 
-#include "data/filter/quality.h"
-#include "data/filter/repair.h"
-#include "data/filter/url_rules.h"
 #include "fuzz.h"
+#include "text/filter/quality.h"
+#include "text/filter/repair.h"
+#include "text/filter/url_rules.h"
 #include "tokenizer/utf8.h"
 
 namespace bloomery {

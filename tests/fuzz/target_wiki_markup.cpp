@@ -2,9 +2,9 @@
 // is text, and no longer than what was there.
 #include <cstdlib>
 
-#include "data/wiki/wiki_dump.h"
-#include "data/wiki/wiki_text.h"
 #include "fuzz.h"
+#include "text/wiki/wiki_dump.h"
+#include "text/wiki/wiki_text.h"
 #include "tokenizer/utf8.h"
 
 namespace bloomery {

@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 #include "config/json_fields.h"
-#include "data/curriculum/batches.h"
+#include "samples/curriculum/batches.h"
 
 int main(int argc, char** argv) {
   using namespace bloomery;

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "config/option_table.h"
-#include "data/instruct/instruct_data.h"
-#include "data/instruct/record_files.h"
+#include "samples/instruct/instruct_data.h"
+#include "samples/instruct/record_files.h"
 #include "tokenizer/load.h"
 
 static void print(const bloomery::InstructExample& example) {

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "config/option_table.h"
-#include "data/tasks/task_data.h"
+#include "samples/tasks/task_data.h"
 #include "tokenizer/load.h"
 
 int main(int count, char** words) {

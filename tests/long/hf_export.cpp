@@ -9,7 +9,7 @@
 #include "autograd/metrics.h"
 #include "checkpoint/hf/hf_model.h"
 #include "tensor/safetensors.h"
-#include "train/rank.h"
+#include "train/step/rank.h"
 
 namespace bloomery {
 namespace {

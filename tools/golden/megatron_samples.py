@@ -6,7 +6,7 @@
 CHECKOUT is a copy of Megatron-DeepSpeed at commit 6acc370a outside of this tree; torch must be importable. Its C++ helpers are compiled, its corpus writer writes the corpus, and its BERT, T5 and ICT datasets read
 it. What they need of the rest (arguments, tokenizer, DeepSpeed's accelerator) are the stand-ins below.
 
-The corpus and the vocabulary are those of src/data/samples/megatron_samples_test.cpp."""
+The corpus and the vocabulary are those of src/samples/megatron_samples_test.cpp."""
 import hashlib
 import json
 import pathlib

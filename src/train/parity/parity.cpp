@@ -6,9 +6,9 @@
 #include "base/fields.h"
 #include "comm/nccl/nccl.h"
 #include "comm/threads.h"
-#include "data/instruct/instruct_dataset.h"
-#include "data/samples/sample_kind.h"
 #include "models/family.h"
+#include "samples/instruct/instruct_dataset.h"
+#include "samples/sample_kind.h"
 
 namespace bloomery {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "comm/transport.h"
-#include "train/rank.h"
+#include "train/step/rank.h"
 
 namespace bloomery {
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "train/log/trace.h"
+#include "train/report/trace.h"
 
 namespace bloomery {
 

@@ -6,7 +6,7 @@
 
 #include "train/profile/instruction_clock.h"
 #include "train/profile/step_profiler.h"
-#include "train/rank.h"
+#include "train/step/rank.h"
 
 namespace bloomery {
 

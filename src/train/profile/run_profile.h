@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "train/options/pretrain_options.h"
+#include "train/plan/pretrain_options.h"
 #include "train/profile/rank_profiler.h"
 
 namespace bloomery {

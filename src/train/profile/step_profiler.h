@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include "device/op_clock.h"
-#include "train/log/trace.h"
+#include "train/report/trace.h"
 
 namespace bloomery {
 

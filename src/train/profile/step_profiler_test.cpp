@@ -9,7 +9,7 @@
 
 #include "autograd/metrics.h"
 #include "comm/threads.h"
-#include "train/rank.h"
+#include "train/step/rank.h"
 
 namespace bloomery {
 namespace {

@@ -1,0 +1,90 @@
+// Instruction data from files to samples of each split.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "chat/encode.h"
+#include "chat/prompt.h"
+#include "samples/data_options.h"
+#include "samples/instruct/instruct_dataset.h"
+#include "samples/instruct/instruct_options.h"
+#include "samples/instruct/record_template.h"
+
+namespace bloomery {
+
+// Records to examples, one after another.
+class ExampleMaker {
+ public:
+  // `folder` may hold the model's own chat template; empty: there is none. The tokenizer must
+  // outlive it.
+  ExampleMaker(const InstructOptions& options, const Tokenizer& tokenizer,
+               const std::string& folder);
+
+  const RecordTemplate& record_template() const { return template_; }
+  // Not cut. False where --only leaves the record out.
+  bool make(const std::string& json, InstructExample& example);
+  // The same of a record with two answers.
+  bool make(const std::string& json, InstructExample& chosen, InstructExample& rejected);
+
+ private:
+  InstructExample encoded(const jinja::Text& text);
+  // Whether what the template marks decides on what is learnt.
+  bool marks_count() const { return options_.loss_on == LossOn::answers && response_.empty(); }
+
+  InstructOptions options_;
+  RecordTemplate template_;
+  Prompt prompt_;
+  MarkedEncoder encoder_;
+  std::vector<TokenId> response_, instruction_;
+};
+
+class InstructData {
+ public:
+  // Reads, encodes and packs all records. An Error names the file and line of a bad one.
+  InstructData(const InstructOptions& options, const DataOptions& data, const Tokenizer& tokenizer,
+               const std::string& folder, std::int64_t seed);
+
+  // Sequences of a split; 0: it has no data.
+  std::int64_t size(Split split) const;
+  // Null where the split has no data.
+  std::unique_ptr<Dataset> build(Split split, std::int64_t num_samples) const;
+  // Of pairs, as the records are ordered, again from the first one behind the last; no reference.
+  std::unique_ptr<Dataset> build_in_order(Split split, std::int64_t num_samples) const;
+  // Names the records and how they were encoded.
+  const std::string& description(Split split) const;
+  // Of pairs: log-probabilities under the reference model, two of each in the order of the records.
+  // Samples that are read afterwards have them; who gives them later changes nothing.
+  void set_reference(Split split, std::vector<float> values) const;
+  const std::vector<float>* reference(Split split) const;  // null: the split has no pairs
+  // The chat template that the records were written by, where the model does not have it already;
+  // empty: none.
+  const std::string& new_chat_template() const { return new_chat_template_; }
+  // What was read, cut and left without anything to learn.
+  const std::vector<std::string>& report() const { return report_; }
+
+ private:
+  using Examples = std::vector<InstructExample>;
+  Examples read(ExampleMaker& maker, const std::vector<std::string>& paths);
+  void add(Split split, Examples examples);
+  void leave_out_cut_pairs(Split split, Examples& examples);
+  struct Counts {
+    std::int64_t tokens = 0, learnt = 0;  // tokens
+    std::int64_t cut = 0, empty = 0;      // records
+  };
+  std::unique_ptr<Dataset> dataset(Split split, std::int64_t num_samples, bool shuffle,
+                                   std::shared_ptr<const ReferenceValues> reference) const;
+  void report(Split split, const InstructSamples& samples, const Counts& counts);
+
+  const InstructOptions options_;
+  const std::int64_t length_, seed_;
+  TokenId padding_ = 0;
+  std::array<std::shared_ptr<const InstructSamples>, 3> splits_;
+  std::array<std::shared_ptr<ReferenceValues>, 3> references_;
+  std::string new_chat_template_;
+  std::vector<std::string> report_;
+};
+
+}  // namespace bloomery

@@ -1,0 +1,234 @@
+// The options of Megatron-DeepSpeed that have no effect here, because leaving them out cannot
+// change results, and those whose features do not exist, which are refused by name.
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "config/option_table.h"
+#include "train/plan/plan.h"
+
+namespace bloomery {
+namespace {
+
+constexpr const char* kAlwaysScattered =
+    "gradients lie in contiguous buckets here, and with ZeRO each rank gets the sums of its shard";
+constexpr const char* kOneBucketSize =
+    "weights are gathered in the buckets in which gradients are summed: --zero-reduce-bucket-size";
+constexpr const char* kTwoBuffers =
+    "with ZeRO 3 the next block is gathered while one computes, into two buffers of the largest "
+    "block's size; nothing else is whole";
+
+// Names separated by spaces, so that a group reads as one.
+struct WithoutEffect {
+  const char* names;
+  const char* because;
+};
+
+constexpr std::array kWithoutEffect = {
+    WithoutEffect{"disable-mem-efficient-ln no-persist-layer-norm no-masked-softmax-fusion "
+                  "no-bias-dropout-fusion no-gradient-accumulation-fusion transformer-impl "
+                  "cpu-torch-adam ds-fused-adam no-rope-fusion use-mcore-models",
+                  "it chooses between kernels for the same result, and there is one here"},
+    WithoutEffect{"use-flash-attn use-flash-attn-v1 use-flash-attn-v2 use-flash-attn-triton "
+                  "use-flash-attn-builder",
+                  "attention never keeps its probabilities here"},
+    WithoutEffect{"group-query-attention", "--num-query-groups says how many groups there are"},
+    WithoutEffect{"no-query-key-layer-scaling attention-softmax-in-fp32",
+                  "the softmax of attention is always computed in fp32"},
+    WithoutEffect{
+        "accumulate-allreduce-grads-in-fp32",
+        "gradients are added up in fp32 unless --grad-dtype says otherwise, over ranks too "
+        "unless --grad-reduce-dtype does"},
+    WithoutEffect{"embedding-weights-in-fp32",
+                  "as with it there, rows of the embedding are taken as they are and their "
+                  "gradients are always summed in fp32"},
+    WithoutEffect{"create-moe-param-group",
+                  "the optimizer's state of experts is divided among the ranks that hold them in "
+                  "any case"},
+    WithoutEffect{"use-tutel", "experts run on grouped products of our own, with the same results"},
+    WithoutEffect{"enable-expert-tensor-parallelism",
+                  "tensor-parallel ranks always share experts as they share the MLP, which changes "
+                  "no result"},
+    WithoutEffect{"no-pipeline-parallel overlap-p2p-communication use-ring-exchange-p2p "
+                  "no-scatter-gather-tensors-in-pipeline standalone-embedding-stage",
+                  "stages exchange what they need in their own way here"},
+    WithoutEffect{"distribute-saved-activations "
+                  "distribute-checkpointed-activations no-async-tensor-model-parallel-allreduce",
+                  "it changes how tensor-parallel ranks share memory, not results"},
+    WithoutEffect{
+        "force-ds-sequence-parallel",
+        "there is one way to divide sequences here, chosen by --ds-sequence-parallel-size"},
+    WithoutEffect{"DDP-impl "
+                  "no-contiguous-buffers-in-local-ddp local-rank lazy-mpu-init deepspeed-mpi",
+                  "ranks find and reach each other in their own way here"},
+    WithoutEffect{"data-parallel-random-init use-cpu-initialization no-initialization",
+                  "initial values follow from the seed and the name of a weight, wherever it lies"},
+    WithoutEffect{"deepspeed-activation-checkpointing partition-activations "
+                  "contigious-checkpointing synchronize-each-layer profile-backward",
+                  "there is one way to recompute here, chosen by --checkpoint-activations or "
+                  "--recompute-granularity"},
+    WithoutEffect{"zero-reduce-scatter zero-contigious-gradients", kAlwaysScattered},
+    WithoutEffect{"zero-allgather-bucket-size", kOneBucketSize},
+    WithoutEffect{"use-pin-memory scattered-embeddings split-transformers "
+                  "memory-centric-tiled-linear tile-factor empty-unused-memory-level",
+                  "it concerns how memory is handled there"},
+    WithoutEffect{
+        "exit-signal-handler adlr-autoresume adlr-autoresume-interval",
+        "SIGTERM, SIGUSR1, SIGINT and, without nohup, SIGHUP save and stop with exit code 75"},
+    WithoutEffect{"no-load-lr-state kd-alpha-ce", "Megatron-DeepSpeed does not read it either"},
+    WithoutEffect{"universal-checkpoint", "every checkpoint loads under any layout of ranks"},
+    WithoutEffect{"return-data-index repeated-dataloader",
+                  "samples are numbered and indexed for the whole run"},
+    WithoutEffect{"trust-remote-code", "tokenizers are data here, never code"},
+    WithoutEffect{"tensorboard-queue-size no-barrier-with-level-1-timing profile-ranks",
+                  "it concerns how logs are gathered there"},
+    WithoutEffect{"wandb-project wandb-exp-name wandb-save-dir",
+                  "the same numbers are in metrics.jsonl and in TensorBoard's events"},
+    WithoutEffect{"inference-batch-times-seqlen-threshold max-tokens-to-oom",
+                  "it is no part of training"},
+    WithoutEffect{"output-bert-embeddings bert-embedder-type",
+                  "it means something to BERT and T5 alone"},
+    WithoutEffect{"biencoder-projection-dim biencoder-shared-query-context-model bert-load "
+                  "titles-data-path query-in-block-prob use-one-sent-docs "
+                  "retriever-report-topk-accuracies retriever-score-scaling",
+                  "it means something to retrievers alone (pretrain_ict)"},
+    WithoutEffect{"retriever-seq-length sample-rate",
+                  "it is for finetune --task RET-FINETUNE-NQ; `retrieve` and `evaluate` have a "
+                  "length of their own"},
+    WithoutEffect{"evidence-data-path embedding-path "
+                  "indexer-batch-size indexer-log-interval ict-load",
+                  "it is no part of training; `retrieve` and `evaluate` have their like"},
+    WithoutEffect{"ict-head-size block-data-path",
+                  "it is of a model that Megatron no longer trains; --biencoder-projection-dim is "
+                  "the like of the first"},
+    WithoutEffect{"retro-workdir retro-cyclic-train-iters retro-encoder-layers "
+                  "retro-encoder-hidden-dropout retro-encoder-attention-dropout "
+                  "retro-num-neighbors retro-num-retrieved-chunks retro-return-doc-ids",
+                  "it means something with --retro-add-retriever alone, and that is refused"},
+    WithoutEffect{
+        "train-idx-path train-desc-path train-doc-idx-path train-sample-idx-path "
+        "train-shuffle-idx-path",
+        "index files are found or made by what they are functions of, the corpora, --split, "
+        "--seed, --seq-length and --train-data-exact-num-epochs, and are Megatron's byte "
+        "for byte"},
+    WithoutEffect{"num-classes img-h img-w num-channels patch-dim classes-fraction "
+                  "data-per-class-fraction head-lr-mult vision-pretraining "
+                  "vision-pretraining-type vision-backbone-type swin-backbone-type mask-type "
+                  "mask-factor iter-per-epoch dino-local-img-size dino-local-crops-number "
+                  "dino-head-hidden-size dino-bottleneck-size dino-freeze-last-layer "
+                  "dino-norm-last-layer dino-warmup-teacher-temp dino-teacher-temp "
+                  "dino-warmup-teacher-temp-epochs",
+                  "it means something to vision models alone"},
+};
+
+struct Refused {
+  const char* names;
+  const char* harmless;  // words that ask for nothing, separated by spaces
+  const char* because;
+};
+
+constexpr std::array kRefused = {
+    Refused{"num-experts-switch", "",
+            "Megatron's own switch layers, which Megatron-DeepSpeed cannot run since 2023, are not "
+            "built; --num-experts with --expert-interval 1 and --topk 1 is the nearest"},
+    Refused{"aml-data-download-path", "", "write the whole prefix in --data-path"},
+    Refused{"onnx-safe", "False", "models are exported with `convert`, not by tracing"},
+    Refused{"ds-inference inference", "", "this command trains; text comes from `generate`"},
+    Refused{"use-dataset-only", "False", "this command trains; samples come from `data samples`"},
+    Refused{"retro-add-retriever", "", "retrieval is not built"},
+    Refused{"batch-size", "", "its name is --micro-batch-size"},
+    Refused{"warmup", "", "its name is --lr-warmup-fraction"},
+    Refused{"model-parallel-size", "", "its name is --tensor-model-parallel-size"},
+};
+
+std::vector<std::string> split_words(std::string_view text) {
+  std::vector<std::string> words;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    words.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return words;
+}
+
+bool has_row(const OptionTable& table, std::string_view name) {
+  return std::ranges::any_of(table.rows(), [&](const OptionRow& row) {
+    return std::ranges::find(row.flags, name, &OptionRow::Spelling::text) != row.flags.end();
+  });
+}
+
+}  // namespace
+
+void describe_without_effect(OptionTable& table) {
+  for (const WithoutEffect& group : kWithoutEffect) {
+    for (const std::string& name : split_words(group.names)) {
+      if (!has_row(table, name)) {  // some families alone have it
+        table.ignore(name, group.because);
+      }
+    }
+  }
+}
+
+void describe_samples(OptionTable& table, PretrainOptions& options) {
+  if (find_family(options.model.family).decoder_begin == nullptr) {
+    table.ignore("decoder-num-layers", "it means something to T5 alone");
+  }
+  static constexpr std::string_view kBinaryHead = "bert-no-binary-head";
+  if (!has_row(table, kBinaryHead)) {
+    table.ignore(std::string(kBinaryHead), "it means something to BERT alone");
+  }
+  if (const auto describe = sample_kind(options).describe) {
+    describe(table, options.sentences);
+  }
+  for (const char* name : {"mask-prob", "short-seq-prob", "decoder-seq-length"}) {
+    if (!has_row(table, name)) {
+      table.ignore(name, "it means something to BERT and T5 alone");
+    }
+  }
+}
+
+void describe_refused(OptionTable& table) {
+  for (const Refused& group : kRefused) {
+    for (const std::string& name : split_words(group.names)) {
+      table.refuse(name, split_words(group.harmless), group.because);
+    }
+  }
+}
+
+void describe_deepspeed_keys(OptionTable& t) {
+  constexpr const char* kTuning = "it tunes communication and memory there, not results";
+  for (const char* path : {"zero_optimization.stage3_max_live_parameters",
+                           "zero_optimization.stage3_max_reuse_distance",
+                           "zero_optimization.stage3_param_persistence_threshold",
+                           "zero_optimization.stage3_model_persistence_threshold",
+                           "zero_optimization.stage3_prefetch_bucket_size"}) {
+    t.ignore_deepspeed(path, kTwoBuffers);
+  }
+  for (const char* path :
+       {"zero_optimization.contiguous_gradients", "zero_optimization.reduce_scatter",
+        "zero_optimization.allgather_partitions", "zero_optimization.round_robin_gradients"}) {
+    t.ignore_deepspeed(path, kAlwaysScattered);
+  }
+  t.ignore_deepspeed("zero_optimization.allgather_bucket_size", kOneBucketSize);
+  t.ignore_deepspeed("zero_optimization.sub_group_size",
+                     "the optimizer updates a rank's shard in place, without groups");
+  t.ignore_deepspeed("zero_optimization.stage3_gather_16bit_weights_on_model_save",
+                     "every checkpoint has whole tensors, whoever wrote their parts");
+  t.ignore_deepspeed("zero_optimization.stage3_gather_fp16_weights_on_model_save",
+                     "every checkpoint has whole tensors, whoever wrote their parts");
+  for (const char* path :
+       {"zero_optimization.zero_hpz_partition_size", "prescale_gradients",
+        "gradient_predivide_factor", "dataloader_drop_last", "zero_allow_untested_optimizer",
+        "zero_force_ds_cpu_optimizer", "checkpoint", "fp16.auto_cast"}) {
+    t.ignore_deepspeed(path, kTuning);
+  }
+  for (const char* path : {"steps_per_print", "wall_clock_breakdown", "flops_profiler",
+                           "comms_logger", "wandb", "tensorboard", "csv_monitor"}) {
+    t.ignore_deepspeed(path, "logs are asked for with flags");
+  }
+  t.ignore_deepspeed("optimizer", "the optimizer comes from the flags, as in Megatron-DeepSpeed");
+  t.ignore_deepspeed("scheduler", "the schedule comes from the flags, as in Megatron-DeepSpeed");
+  t.refuse_deepspeed("amp", "enabled", {"false"}, "use --fp16 or --bf16");
+}
+
+}  // namespace bloomery

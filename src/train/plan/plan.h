@@ -1,0 +1,102 @@
+// What follows from the options before training starts: pure functions of what the user said and
+// of the vocabulary. The trainer builds from a Plan; --dry-run prints it.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+
+#include "comm/layout.h"
+#include "nn/layer_dropping.h"
+#include "parallel/grid_layers.h"
+#include "samples/curriculum/batches.h"
+#include "train/plan/batch_size.h"
+#include "train/plan/pretrain_options.h"
+#include "train/plan/step_lengths.h"
+#include "train/step/offload_options.h"
+#include "train/step/teacher_options.h"
+
+namespace bloomery {
+
+// The model that the flags describe, for a tokenizer of so many tokens.
+ModelOptions model_options(const PretrainOptions& options, std::int64_t vocabulary);
+RecomputeOptions recompute_options(const RecomputeFlags& flags, std::int64_t num_layers);
+LossScaleOptions loss_scale_options(const PrecisionOptions& options);
+std::optional<Fp8Options> fp8_options(const Fp8Flags& flags);  // none: nothing is in 8 bits
+
+// Of the whole model; padding of the vocabulary is not counted.
+struct ParameterCount {
+  std::int64_t per_layer = 0, total = 0;
+};
+ParameterCount count_parameters(const ModelOptions& options);
+
+// What the model's family is fed.
+const SampleKind& sample_kind(const PretrainOptions& options);
+SampleOptions sample_options(const PretrainOptions& options);
+SampleFields sample_fields(const PretrainOptions& options);
+
+struct Plan {
+  ModelOptions model;  // completed
+  RecomputeOptions recompute;
+  DType dtype = DType::fp32;
+  std::optional<Fp8Options> fp8;
+  QuantizedFormat quantized_base = QuantizedFormat::none;
+  std::optional<TeacherOptions> teacher;
+  std::optional<PreferenceOptions> preference;  // of pairs of texts
+  OptimizerOptions optimizer;
+  std::int64_t padded_vocabulary = 0;
+  ParameterCount parameters;
+
+  Layout layout;
+  ReplicaOptions replicas;
+  OffloadOptions offload;
+  std::int64_t micro_batch = 1, data_ranks = 1, seq_length = 1;
+  BatchSize batch{1, {}};
+  std::int64_t num_micro_batches(std::int64_t consumed_samples) const {
+    return batch.at(consumed_samples) / (micro_batch * data_ranks);
+  }
+
+  StepLengths lengths;                          // of each step
+  std::vector<int> token_dropping_layers;       // of random-LTD
+  std::optional<LayerDropOptions> layer_drop;   // progressive
+  GridsOfWeights grids;                         // of layers that compute with few bits
+  std::int64_t sequence_chunk = 0;              // tokens that layers compute at once; 0: all
+  std::optional<CurriculumOptions> curriculum;  // that chooses the samples of training
+
+  // What Megatron counts to, and prints: iterations of the asked-for samples.
+  std::int64_t train_iterations = 0;
+  // Where training ends: --train-tokens may end it earlier.
+  std::int64_t last_iteration = 0;
+  std::int64_t train_samples = 0, train_tokens = 0;  // of last_iteration
+  std::optional<std::int64_t> most_tokens;           // --train-tokens
+  // Whether a run that has taken so many steps and counted so many tokens is over. A run whose
+  // options changed on the way has other tokens than last_iteration was found with.
+  bool is_over(std::int64_t iteration, std::int64_t tokens) const {
+    return iteration >= train_iterations || (most_tokens && tokens >= *most_tokens);
+  }
+
+  bool schedule_in_tokens = false;  // else in samples
+  // Of a schedule in tokens: samples of a warm-up that is given in samples, during which the rate
+  // rises with these; the schedule counts as many tokens as they have. 0: it is given in tokens.
+  std::int64_t warmup_samples = 0;
+  Schedule schedule;  // in those units
+  // What step `iteration`, of so many samples behind `consumed` ones, advances it by.
+  std::int64_t schedule_units(std::int64_t iteration, std::int64_t consumed,
+                              std::int64_t samples) const;
+
+  std::int64_t num_evaluations = 0;  // on validation data, during training
+  // Samples asked of each split, in the order of Split: train, valid, test.
+  std::array<std::int64_t, 3> requested_samples{};
+};
+
+// The options must be free of problems (read_pretrain.h).
+Plan make_plan(const PretrainOptions& options, std::int64_t vocabulary);
+
+std::int64_t global_batch_size(const PretrainOptions& options);
+Layout layout(const PretrainOptions& options);
+OffloadOptions offload_options(const OffloadFlags& flags, const SequenceChunkFlags& chunks);
+std::size_t memory_limit(const OffloadFlags& flags);  // in bytes; 0: none
+std::optional<Rampup> rampup(const BatchOptions& options);
+StepLengths step_lengths(const PretrainOptions& options);
+
+}  // namespace bloomery

@@ -1,0 +1,88 @@
+#include "train/plan/planned_rank.h"
+
+#include <algorithm>
+
+#include "train/step/teacher.h"
+
+namespace bloomery {
+
+RankOptions rank_options(const Plan& plan, const DeviceOptions& device, std::int64_t seed) {
+  RankOptions o;
+  o.model = plan.model;
+  o.recompute = plan.recompute;
+  o.optimizer = plan.optimizer;
+  o.dtype = plan.dtype;
+  o.fp8 = plan.fp8;
+  o.quantized_base = plan.quantized_base;
+  o.teacher = plan.teacher;
+  o.preference = plan.preference;
+  o.token_dropping_layers = plan.token_dropping_layers;
+  o.layer_drop = plan.layer_drop;
+  o.grids = plan.grids;
+  o.sequence_chunk = plan.sequence_chunk;
+  o.device = device;
+  o.seed = static_cast<std::uint64_t>(seed);
+  o.layout = plan.layout;
+  o.replicas = plan.replicas;
+  o.offload = plan.offload;
+  return o;
+}
+
+void take_planned_step(Rank& rank, const Plan& plan, const SampleFields& fields) {
+  const BatchUpload upload(rank.stream(), fields, plan.micro_batch);
+  const HostBatch samples(DeviceKind::cpu, fields, plan.micro_batch);  // whose numbers nobody reads
+  // The second micro-batch adds to gradients, and a pipeline is full after two rounds of its
+  // stages; the ones after that are like those before.
+  const std::int64_t most = plan.batch.global() / (plan.micro_batch * plan.data_ranks);
+  rank.enqueue_gradients(std::min<std::int64_t>(most, 2 * plan.layout.degrees.pipeline),
+                         [&](std::int64_t) { return upload.enqueue(samples); });
+  rank.enqueue_reduction();
+  rank.enqueue_update(1);
+}
+
+namespace {
+
+PlannedMemory plan_rank(const Plan& plan, const SampleFields& fields, DeviceKind kind, int number) {
+  const MeshDegrees& degrees = plan.layout.degrees;
+  Rank rank(rank_options(plan, {.kind = DeviceKind::abstract, .stands_for = kind}, 0),
+            make_abstract_communicator(number, degrees.num_ranks()));
+  if (!plan.layer_drop) {
+    rank.set_completed_steps(plan.last_iteration);  // when layers have their grids
+  }
+  const std::size_t state_on_host = rank.host() == nullptr ? 0 : rank.host()->used_bytes();
+  take_planned_step(rank, plan, fields);
+  const StoreBytes store = rank.store().bytes();
+  PlannedMemory memory;
+  memory.parameters = static_cast<std::int64_t>(store.values);
+  if (rank.quantized() != nullptr) {
+    memory.parameters += static_cast<std::int64_t>(rank.quantized()->bytes());
+  }
+  if (rank.teacher() != nullptr) {
+    memory.parameters += static_cast<std::int64_t>(rank.teacher()->store().bytes().values);
+  }
+  memory.gradients = static_cast<std::int64_t>(store.gradients);
+  memory.optimizer = static_cast<std::int64_t>(store.master + rank.optimizer().moment_bytes());
+  memory.in_files =
+      rank.files() == nullptr ? 0 : static_cast<std::int64_t>(rank.files()->used_bytes());
+  memory.on_host =
+      rank.host() == nullptr ? 0 : static_cast<std::int64_t>(rank.host()->peak_bytes());
+  memory.state_on_host = static_cast<std::int64_t>(state_on_host);
+  memory.activations =
+      static_cast<std::int64_t>(rank.stream().memory()->statistics().peak_used_bytes) -
+      memory.total();
+  return memory;
+}
+
+}  // namespace
+
+// Of a pipeline the first stage holds the most micro-batches, and the last the head.
+PlannedMemory plan_memory(const Plan& plan, const SampleFields& fields, DeviceKind kind) {
+  const PlannedMemory first = plan_rank(plan, fields, kind, 0);
+  if (plan.layout.degrees.pipeline == 1) {
+    return first;
+  }
+  const PlannedMemory last = plan_rank(plan, fields, kind, plan.layout.degrees.num_ranks() - 1);
+  return first.total() >= last.total() ? first : last;
+}
+
+}  // namespace bloomery

@@ -1,0 +1,19 @@
+// What linear layers of few bits know beside their weights, in checkpoints: scales of fp8, ranges
+// of inputs that are rounded.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "checkpoint/reader.h"
+#include "checkpoint/stage.h"
+#include "train/step/rank.h"
+
+namespace bloomery {
+
+void add_layer_states(SnapshotStage& stage, Rank& rank);
+void describe_layer_states(Rank& rank, RunState& state);
+// What is not there starts anew, which a note says.
+void load_layer_states(Rank& rank, const CheckpointReader& reader, std::vector<std::string>& notes);
+
+}  // namespace bloomery
