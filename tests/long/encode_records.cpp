@@ -1,17 +1,14 @@
 // bloomery_encode_records: records of instruction data (files) to token ids and what is learnt of
 // them, for tests/long/finetune.py and dpo.py. Each line of the output is {"ids": [...], "learnt":
 // [...]}; with --dpo a record has two, chosen and rejected.
+#include "samples/instruct/encode_records.h"
+
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "base/temporary_folder.h"
 #include "config/option_table.h"
-#include "samples/instruct/instruct_data.h"
-#include "samples/instruct/record_files.h"
 #include "tokenizer/load.h"
-
-static void print(const bloomery::InstructExample& example) {
-  std::cout << nlohmann::json{{"ids", example.ids}, {"learnt", example.learnt}}.dump() << '\n';
-}
 
 int main(int count, char** words) {
   using namespace bloomery;
@@ -26,14 +23,15 @@ int main(int count, char** words) {
     table.read_flags({words + 1, words + count});
     table.finish();
     const auto tokenizer = load_tokenizer({.path = tokenizer_path});
-    ExampleMaker maker(options, *tokenizer, tokenizer_path);
-    for (const RecordText& record : read_record_files(files)) {
-      InstructExample example, rejected;
-      const bool wanted = options.pairs ? maker.make(record.json, example, rejected)
-                                        : maker.make(record.json, example);
-      if (wanted) print(example);
-      if (wanted && options.pairs) print(rejected);
-    }
+    const RecordTemplate how = choose_template(options, tokenizer_path);
+    const TemporaryFolder cache;
+    const auto records = encoded_records({options, how, *tokenizer}, files, cache.path(), Log());
+    records->for_each(0, records->size(), [](std::int64_t, auto ids, auto learnt) {
+      std::cout << nlohmann::json{{"ids", std::vector(ids.begin(), ids.end())},
+                                  {"learnt", std::vector(learnt.begin(), learnt.end())}}
+                       .dump()
+                << '\n';
+    });
   } catch (const Error& error) {
     std::cerr << error.what() << '\n';
     return 2;

@@ -1,217 +1,180 @@
 #include "samples/instruct/instruct_data.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/hash.h"
-#include "base/json_scan.h"
 #include "base/number_text.h"
-#include "chat/jinja/string_literal.h"
-#include "samples/instruct/completion_mask.h"
 #include "samples/instruct/packing.h"
-#include "samples/instruct/record_files.h"
+#include "text/input/byte_source.h"
+#include "text/input/input_files.h"
 
 namespace bloomery {
-namespace {
-
-bool is_wanted(const std::string& json, const std::string& only) {
-  const std::size_t equals = only.find('=');
-  check(equals != std::string::npos, "--only ", only, ": give COLUMN=VALUE");
-  check_json_depth(json);
-  const auto record = nlohmann::ordered_json::parse(json, nullptr, false);
-  const auto column = record.is_object() ? record.find(only.substr(0, equals)) : record.end();
-  return column != record.end() && column->is_string() &&
-         column->get<std::string>() == only.substr(equals + 1);
-}
-
-}  // namespace
-
-ExampleMaker::ExampleMaker(const InstructOptions& options, const Tokenizer& tokenizer,
-                           const std::string& folder)
-    : options_(options),
-      template_(choose_template(options, folder)),
-      prompt_(template_.source, template_.name, template_.is_chat, tokenizer),
-      encoder_(tokenizer, !prompt_.is_chat()) {
-  check(options.instruction_template.empty() || !options.response_template.empty(),
-        "--instruction-template needs --response-template");
-  response_ = encoder_.encode_plain(jinja::unescape(options.response_template));
-  instruction_ = encoder_.encode_plain(jinja::unescape(options.instruction_template));
-}
-
-bool ExampleMaker::make(const std::string& json, InstructExample& example) {
-  if (!options_.only.empty() && !is_wanted(json, options_.only)) return false;
-  const Record record = read_record(json, options_.format);
-  check(!record.has_two_answers || prompt_.mentions("chosen"),
-        "the record has two answers, 'chosen' and 'rejected', and none to repeat: --dpo learns "
-        "which of them is preferred; a --prompt-template FILE with {{ chosen }} learns that one");
-  example = encoded(prompt_.render(record, marks_count()));
-  return true;
-}
-
-bool ExampleMaker::make(const std::string& json, InstructExample& chosen,
-                        InstructExample& rejected) {
-  if (!options_.only.empty() && !is_wanted(json, options_.only)) return false;
-  const PreferenceRecord pair = read_preference(json);
-  chosen = encoded(prompt_.render(pair, true, marks_count()));
-  rejected = encoded(prompt_.render(pair, false, marks_count()));
-  return true;
-}
-
-InstructExample ExampleMaker::encoded(const jinja::Text& text) {
-  if (marks_count()) {
-    MarkedTokens tokens = encoder_.encode(text);
-    return {std::move(tokens.ids), std::move(tokens.generated)};
-  }
-  InstructExample example{encoder_.ids(text), {}};
-  if (options_.loss_on == LossOn::all) {
-    example.learnt.assign(example.ids.size(), 1);
-  } else {
-    example.learnt = completion_mask(example.ids, response_, instruction_);
-  }
-  return example;
-}
-
 InstructData::InstructData(const InstructOptions& options, const DataOptions& data,
-                           const Tokenizer& tokenizer, const std::string& folder, std::int64_t seed)
+                           const Tokenizer& tokenizer, const std::string& folder, std::int64_t seed,
+                           const Log& log)
     : options_(options), length_(data.seq_length), seed_(seed) {
   const SpecialTokens& special = tokenizer.special();
   padding_ = special.pad ? *special.pad : special.eos.value_or(0);
-  ExampleMaker maker(options, tokenizer, folder);
-  if (maker.record_template().is_new) new_chat_template_ = maker.record_template().source;
-  if (maker.record_template().is_built_in) {
+  const RecordTemplate how = choose_template(options, folder);
+  if (how.is_new) new_chat_template_ = how.source;
+  if (how.is_built_in) {
     report_.push_back(
         "the model has no chat template: the built-in one is used (### User: ... ### Assistant: "
         "...) and stored with it; --chat-template FILE or --prompt-template FILE gives another");
   }
+  const auto records_of = [&](const std::vector<std::string>& paths) {
+    return read({options, how, tokenizer}, paths, data.data_cache_path, log);
+  };
   if (data.has_separate_paths()) {
     for (const Split split : kSplits) {
-      if (!data.paths(split).empty()) add(split, read(maker, data.paths(split)));
+      if (data.paths(split).empty()) continue;
+      const Records records = records_of(data.paths(split));
+      add(split, records, 0, records->size());
     }
     return;
   }
-  Examples all = read(maker, data.data_path);
+  const Records all = records_of(data.data_path);
   const std::int64_t each = options.pairs ? 2 : 1;
-  const auto ranges = split_ranges(data.split, static_cast<std::int64_t>(all.size()) / each);
+  const auto ranges = split_ranges(data.split, all->size() / each);
   for (const Split split : kSplits) {
     const SplitRange& range = ranges[static_cast<std::size_t>(split)];
-    add(split, {std::make_move_iterator(all.begin() + range.first * each),
-                std::make_move_iterator(all.begin() + range.last * each)});
+    add(split, all, range.first * each, range.last * each);
   }
 }
 
-InstructData::Examples InstructData::read(ExampleMaker& maker,
-                                          const std::vector<std::string>& paths) {
-  constexpr std::size_t kShown = 3;
-  Examples examples;
-  std::vector<std::string> unmaskable;
-  std::string reason;
-  for (const RecordText& record : read_record_files(paths)) {
-    InstructExample example, rejected;
-    try {
-      if (options_.pairs) {
-        if (maker.make(record.json, example, rejected)) {
-          examples.push_back(std::move(example));
-          examples.push_back(std::move(rejected));
-        }
-      } else if (maker.make(record.json, example)) {
-        examples.push_back(std::move(example));
-      }
-    } catch (const UnmaskableRecord& error) {
-      if (unmaskable.empty()) reason = error.what();
-      unmaskable.push_back(record.place);
-    } catch (const Error& error) {
-      throw Error(concat(record.place, ": ", error.what()));
-    }
-  }
-  if (unmaskable.empty()) return examples;
+InstructData::Records InstructData::read(const RecordEncoding& encoding,
+                                         const std::vector<std::string>& paths,
+                                         const std::string& cache_folder, const Log& log) {
+  const std::vector<std::string> files = input_files(paths, "--data-path");
+  Records records = encoded_records(encoding, files, cache_folder, log);
+  const LeftOutRecords& left_out = records->left_out();
+  if (left_out.count == 0) return records;
   std::string places;
-  for (std::size_t i = 0; i < std::min(kShown, unmaskable.size()); ++i) {
-    places += (i == 0 ? "" : "; ") + unmaskable[i];
+  for (const LeftOutRecords::Place& place : left_out.first) {
+    places += concat(places.empty() ? "" : "; ", shown_name(files[place.file]), ", ", place.name);
   }
-  check(!examples.empty(), "no record is left, because answers are not found: ", places, ": ",
-        reason);
-  report_.push_back(concat(grouped(static_cast<std::int64_t>(unmaskable.size())),
-                           " records are left out, whose answers are not found (", places,
-                           unmaskable.size() > kShown ? "; ..." : "", "): ", reason));
-  return examples;
+  check(records->size() > 0, "no record is left, because answers are not found: ", places, ": ",
+        left_out.reason);
+  report_.push_back(concat(
+      grouped(left_out.count), " records are left out, whose answers are not found (", places,
+      left_out.count > std::ssize(left_out.first) ? "; ..." : "", "): ", left_out.reason));
+  return records;
 }
 
-// Nothing can be said of an answer that is cut off.
-void InstructData::leave_out_cut_pairs(Split split, Examples& examples) {
-  const auto has_answer = [&](const InstructExample& example) {
-    const auto end =
-        std::min<std::size_t>(example.learnt.size(), static_cast<std::size_t>(length_));
-    return end > 1 && std::find(example.learnt.begin() + 1,
-                                example.learnt.begin() + static_cast<std::ptrdiff_t>(end),
-                                1) != example.learnt.begin() + static_cast<std::ptrdiff_t>(end);
-  };
-  Examples kept;
-  for (std::size_t i = 0; i + 1 < examples.size(); i += 2) {
-    if (has_answer(examples[i]) && has_answer(examples[i + 1])) {
-      kept.push_back(std::move(examples[i]));
-      kept.push_back(std::move(examples[i + 1]));
+// The examples of a split that are used, cut to a length, and what is to be said of them.
+class InstructData::Choice {
+ public:
+  Choice(std::int64_t length, bool pairs) : length_(length), pairs_(pairs) {}
+
+  void take(std::int64_t number, std::span<const TokenId> ids,
+            std::span<const std::uint8_t> learnt) {
+    const std::size_t most = std::min(ids.size(), static_cast<std::size_t>(length_));
+    Example example{number,
+                    {{ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(most)},
+                     {learnt.begin(), learnt.begin() + static_cast<std::ptrdiff_t>(most)}},
+                    most < ids.size()};
+    if (!pairs_) return keep(example);
+    if (number % 2 == 0) {
+      chosen_ = std::move(example);
+    } else if (chosen_.num_learnt() > 0 && example.num_learnt() > 0) {
+      keep(chosen_);
+      keep(example);
+    } else {  // nothing can be said of an answer that is cut off
+      ++lost_pairs_;
     }
   }
-  if (const std::size_t lost = (examples.size() - kept.size()) / 2; lost > 0) {
+
+  const std::vector<std::int64_t>& examples() const { return examples_; }
+  const std::vector<std::int64_t>& lengths() const { return lengths_; }
+  const Counts& counts() const { return counts_; }
+  std::int64_t lost_pairs() const { return lost_pairs_; }
+  std::string hash() const { return hash_text(hash_.value()); }
+
+ private:
+  struct Example {
+    std::int64_t number = 0;
+    InstructExample text;
+    bool is_cut = false;
+
+    // A first token has nothing before it.
+    std::int64_t num_learnt() const {
+      const std::vector<std::uint8_t>& learnt = text.learnt;
+      return std::count(learnt.begin() + (learnt.empty() ? 0 : 1), learnt.end(), 1);
+    }
+  };
+
+  void keep(const Example& example) {
+    const std::int64_t learnt = example.num_learnt();
+    examples_.push_back(example.number);
+    lengths_.push_back(std::ssize(example.text.ids));
+    counts_.tokens += lengths_.back();
+    counts_.learnt += learnt;
+    counts_.cut += example.is_cut ? 1 : 0;
+    counts_.empty += learnt == 0 ? 1 : 0;
+    hash_.add(std::as_bytes(std::span(example.text.ids)));
+    hash_.add(std::as_bytes(std::span(example.text.learnt)));
+  }
+
+  std::int64_t length_;
+  bool pairs_;
+  std::vector<std::int64_t> examples_, lengths_;
+  Counts counts_;
+  RunningXxh3 hash_;
+  Example chosen_;
+  std::int64_t lost_pairs_ = 0;
+};
+
+void InstructData::add(Split split, const Records& records, std::int64_t first, std::int64_t last) {
+  Choice choice(length_, options_.pairs);
+  if (first < last) {
+    records->for_each(first, last, [&](auto... example) { choice.take(example...); });
+  }
+  if (choice.lost_pairs() > 0) {
     report_.push_back(
-        concat(name(split), ": ", grouped(static_cast<std::int64_t>(lost)),
+        concat(name(split), ": ", grouped(choice.lost_pairs()),
                " pairs are left out: an answer is empty, or lies behind --seq-length ", length_));
   }
-  examples = std::move(kept);
-}
-
-void InstructData::add(Split split, Examples examples) {
-  if (options_.pairs) leave_out_cut_pairs(split, examples);
-  check(!examples.empty() || split != Split::train || !options_.pairs,
+  check(!choice.examples().empty() || split != Split::train || !options_.pairs,
         "no pair is left to train on: give more records, or a larger --seq-length than ", length_);
-  if (examples.empty()) return;
-  auto samples = std::make_shared<InstructSamples>();
-  std::int64_t tokens = 0, learnt = 0, cut = 0, empty = 0;
-  std::vector<std::int64_t> lengths;
-  std::string bytes;
-  for (InstructExample& example : examples) {
-    const auto own = static_cast<std::int64_t>(example.ids.size());
-    cut += own > length_ ? 1 : 0;
-    example.ids.resize(static_cast<std::size_t>(std::min(own, length_)));
-    example.learnt.resize(example.ids.size());
-    const auto count = std::count(example.learnt.begin() + (example.learnt.empty() ? 0 : 1),
-                                  example.learnt.end(), 1);
-    tokens += static_cast<std::int64_t>(example.ids.size());
-    learnt += count;
-    empty += count == 0 ? 1 : 0;
-    lengths.push_back(static_cast<std::int64_t>(example.ids.size()));
-    bytes.append(reinterpret_cast<const char*>(example.ids.data()),
-                 example.ids.size() * sizeof(TokenId));
-    bytes.append(reinterpret_cast<const char*>(example.learnt.data()), example.learnt.size());
-  }
-  check(learnt > 0 || split != Split::train,
+  if (choice.examples().empty()) return;
+  check(choice.counts().learnt > 0 || split != Split::train,
         "no record has a token to learn: answers are cut off by --seq-length ", length_,
         ", the response template does not occur, or the template marks nothing by {% generation "
         "%}");
-  samples->examples = std::move(examples);
-  if (options_.packing) {
-    samples->sequences = pack(lengths, length_);
-  } else if (options_.pairs) {
-    for (std::int64_t i = 0; i < static_cast<std::int64_t>(lengths.size()); i += 2)
-      samples->sequences.push_back({i, i + 1});
+  auto samples = std::make_shared<InstructSamples>();
+  samples->records = records;
+  arrange(choice, *samples);
+  if (options_.pairs) {
     references_[static_cast<std::size_t>(split)] = std::make_shared<ReferenceValues>();
-  } else {
-    for (std::size_t i = 0; i < lengths.size(); ++i)
-      samples->sequences.push_back({static_cast<std::int64_t>(i)});
   }
-  samples->name =
-      concat("instructions ", hash_text(xxh3(bytes)), " length ", length_, " seed ", seed_,
-             options_.packing ? " packed"
-             : options_.pairs ? " pairs"
-                              : "");
-  report(split, *samples, {tokens, learnt, cut, empty});
+  samples->name = concat("instructions ", choice.hash(), " length ", length_, " seed ", seed_,
+                         options_.packing ? " packed"
+                         : options_.pairs ? " pairs"
+                                          : "");
+  report(split, *samples, choice.counts());
   splits_[static_cast<std::size_t>(split)] = std::move(samples);
+}
+
+void InstructData::arrange(const Choice& choice, InstructSamples& samples) const {
+  const std::span<const std::int64_t> examples = choice.examples();
+  if (options_.packing) {
+    for (std::vector<std::int64_t>& sequence : pack(choice.lengths(), length_)) {
+      for (std::int64_t& number : sequence) {
+        number = examples[static_cast<std::size_t>(number)];
+      }
+      samples.add(sequence);
+    }
+    return;
+  }
+  const std::size_t each = options_.pairs ? 2 : 1;
+  for (std::size_t i = 0; i < examples.size(); i += each) {
+    samples.add(examples.subspan(i, each));
+  }
 }
 
 void InstructData::report(Split split, const InstructSamples& samples, const Counts& counts) {
   const auto [tokens, learnt, cut, empty] = counts;
-  const auto count = static_cast<std::int64_t>(samples.sequences.size()) * (options_.pairs ? 2 : 1);
+  const auto count = samples.size() * (options_.pairs ? 2 : 1);
   report_.push_back(concat(
       name(split), ": ", grouped(static_cast<std::int64_t>(samples.examples.size())),
       options_.pairs ? " texts of pairs, " : " records, ", grouped(tokens), " tokens, ",
@@ -231,7 +194,7 @@ void InstructData::report(Split split, const InstructSamples& samples, const Cou
 
 std::int64_t InstructData::size(Split split) const {
   const auto& samples = splits_[static_cast<std::size_t>(split)];
-  return samples == nullptr ? 0 : static_cast<std::int64_t>(samples->sequences.size());
+  return samples == nullptr ? 0 : samples->size();
 }
 
 std::unique_ptr<Dataset> InstructData::build(Split split, std::int64_t num_samples) const {

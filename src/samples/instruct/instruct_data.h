@@ -6,46 +6,18 @@
 #include <string>
 #include <vector>
 
-#include "chat/encode.h"
-#include "chat/prompt.h"
 #include "samples/data_options.h"
+#include "samples/instruct/encode_records.h"
 #include "samples/instruct/instruct_dataset.h"
-#include "samples/instruct/instruct_options.h"
-#include "samples/instruct/record_template.h"
 
 namespace bloomery {
 
-// Records to examples, one after another.
-class ExampleMaker {
- public:
-  // `folder` may hold the model's own chat template; empty: there is none. The tokenizer must
-  // outlive it.
-  ExampleMaker(const InstructOptions& options, const Tokenizer& tokenizer,
-               const std::string& folder);
-
-  const RecordTemplate& record_template() const { return template_; }
-  // Not cut. False where --only leaves the record out.
-  bool make(const std::string& json, InstructExample& example);
-  // The same of a record with two answers.
-  bool make(const std::string& json, InstructExample& chosen, InstructExample& rejected);
-
- private:
-  InstructExample encoded(const jinja::Text& text);
-  // Whether what the template marks decides on what is learnt.
-  bool marks_count() const { return options_.loss_on == LossOn::answers && response_.empty(); }
-
-  InstructOptions options_;
-  RecordTemplate template_;
-  Prompt prompt_;
-  MarkedEncoder encoder_;
-  std::vector<TokenId> response_, instruction_;
-};
-
 class InstructData {
  public:
-  // Reads, encodes and packs all records. An Error names the file and line of a bad one.
+  // Encodes all records, or finds them encoded, and packs them. An Error names the file and line of
+  // a bad one. `folder` may hold the model's own chat template; empty: there is none.
   InstructData(const InstructOptions& options, const DataOptions& data, const Tokenizer& tokenizer,
-               const std::string& folder, std::int64_t seed);
+               const std::string& folder, std::int64_t seed, const Log& log = Log());
 
   // Sequences of a split; 0: it has no data.
   std::int64_t size(Split split) const;
@@ -66,10 +38,13 @@ class InstructData {
   const std::vector<std::string>& report() const { return report_; }
 
  private:
-  using Examples = std::vector<InstructExample>;
-  Examples read(ExampleMaker& maker, const std::vector<std::string>& paths);
-  void add(Split split, Examples examples);
-  void leave_out_cut_pairs(Split split, Examples& examples);
+  using Records = std::shared_ptr<const EncodedRecords>;
+  Records read(const RecordEncoding& encoding, const std::vector<std::string>& paths,
+               const std::string& cache_folder, const Log& log);
+  // The examples [first, last), which are those of a split.
+  void add(Split split, const Records& records, std::int64_t first, std::int64_t last);
+  class Choice;
+  void arrange(const Choice& choice, InstructSamples& samples) const;
   struct Counts {
     std::int64_t tokens = 0, learnt = 0;  // tokens
     std::int64_t cut = 0, empty = 0;      // records

@@ -24,13 +24,25 @@ SampleFields instruct_fields(std::int64_t length, Arrangement arrangement) {
   return fields;
 }
 
+void InstructSamples::add(std::span<const std::int64_t> sequence) {
+  examples.insert(examples.end(), sequence.begin(), sequence.end());
+  ends.push_back(std::ssize(examples));
+}
+
+std::span<const std::int64_t> InstructSamples::sequence(std::int64_t number) const {
+  const auto k = static_cast<std::size_t>(number);
+  const std::int64_t begin = k == 0 ? 0 : ends[k - 1];
+  return std::span(examples).subspan(static_cast<std::size_t>(begin),
+                                     static_cast<std::size_t>(ends[k] - begin));
+}
+
 InstructDataset::InstructDataset(std::shared_ptr<const InstructSamples> samples, std::int64_t size,
                                  const Options& options)
     : samples_(std::move(samples)),
       size_(size),
       options_(options),
       fields_(instruct_fields(options.length, options.arrangement)) {
-  const auto count = static_cast<std::int64_t>(samples_->sequences.size());
+  const std::int64_t count = samples_->size();
   check(count > 0, "there are no records to train on");
   for (std::int64_t pass = 0; pass * count < size_; ++pass) {
     if (options_.shuffle) {
@@ -44,24 +56,25 @@ InstructDataset::InstructDataset(std::shared_ptr<const InstructSamples> samples,
 
 void InstructDataset::read(std::int64_t k, const Sample& out) const {
   check(k >= 0 && k < size_, "sample ", k, " of ", size_);
-  const auto count = static_cast<std::int64_t>(samples_->sequences.size());
+  const std::int64_t count = samples_->size();
   const auto& order = orders_[options_.shuffle ? static_cast<std::size_t>(k / count) : 0];
-  const auto& sequence = samples_->sequences[order[static_cast<std::size_t>(k % count)]];
+  const std::int64_t place = order[static_cast<std::size_t>(k % count)];
   const auto tokens = out.array<std::int32_t>("tokens"), labels = out.array<std::int32_t>("labels");
   const auto mask = out.array<float>("loss_mask");
   std::ranges::fill(tokens, options_.padding);
   std::ranges::fill(labels, -1);
   std::ranges::fill(mask, 0.0f);
   std::size_t begin = 0;
-  const auto place = [&](std::size_t end) {
+  const auto mark = [&](std::size_t end) {
     if (options_.arrangement != Arrangement::packed) return;
     for (std::size_t i = begin; i < end; ++i) {
       out.array<std::int32_t>("positions")[i] = static_cast<std::int32_t>(i - begin);
       out.array<std::int32_t>("key_begin")[i] = static_cast<std::int32_t>(begin);
     }
   };
-  for (const std::int64_t number : sequence) {
-    const InstructExample& example = samples_->examples[static_cast<std::size_t>(number)];
+  InstructExample example;
+  for (const std::int64_t number : samples_->sequence(place)) {
+    samples_->records->read(number, options_.length, example);
     for (std::size_t i = 0; i < example.ids.size(); ++i) {
       tokens[begin + i] = example.ids[i];
       if (i > 0 && example.learnt[i] != 0) {
@@ -69,17 +82,17 @@ void InstructDataset::read(std::int64_t k, const Sample& out) const {
         mask[begin + i - 1] = 1;
       }
     }
-    place(begin + example.ids.size());
+    mark(begin + example.ids.size());
     begin += options_.arrangement == Arrangement::pairs ? static_cast<std::size_t>(options_.length)
                                                         : example.ids.size();
   }
-  place(tokens.size());
+  mark(tokens.size());
   if (options_.arrangement == Arrangement::pairs) {
     const auto reference = out.array<float>("reference");
     const bool known = options_.reference != nullptr && !options_.reference->values().empty();
-    for (std::size_t i = 0; i < sequence.size(); ++i) {
+    for (std::size_t i = 0; i < reference.size(); ++i) {
       reference[i] =
-          known ? options_.reference->values()[static_cast<std::size_t>(sequence[i])] : 0.0f;
+          known ? options_.reference->values()[2 * static_cast<std::size_t>(place) + i] : 0.0f;
     }
   }
 }

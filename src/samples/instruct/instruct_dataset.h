@@ -4,23 +4,25 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "samples/dataset.h"
-#include "samples/instruct/instruct_options.h"
-#include "tokenizer/tokenizer.h"
+#include "samples/instruct/encoded_records.h"
 
 namespace bloomery {
 
-struct InstructExample {
-  std::vector<TokenId> ids;
-  std::vector<std::uint8_t> learnt;  // 1: the token is to be predicted
-};
-
+// Which examples make up the sequences of a split.
 struct InstructSamples {
-  std::vector<InstructExample> examples;
-  std::vector<std::vector<std::int64_t>> sequences;  // examples that share one; of pairs, two each
-  std::string name;                                  // Dataset::description
+  std::shared_ptr<const EncodedRecords> records;
+  std::vector<std::int64_t> examples;  // of all sequences, one after another; of pairs, two each
+  std::vector<std::int64_t> ends;      // of each sequence, among them
+  std::string name;                    // Dataset::description
+
+  std::int64_t size() const { return std::ssize(ends); }
+  void add(std::span<const std::int64_t> sequence);
+  std::span<const std::int64_t> sequence(std::int64_t number) const;
 };
 
 // Log-probabilities under a reference model, one of each example of pairs: given once, by whoever

@@ -7,7 +7,7 @@
 #include "samples/instruct/completion_mask.h"
 #include "samples/instruct/instruct_data.h"
 #include "samples/instruct/packing.h"
-#include "samples/instruct/record_files.h"
+#include "samples/instruct/record_source.h"
 #include "tokenizer/load.h"
 
 namespace bloomery {
@@ -57,10 +57,23 @@ std::vector<T> read(const Dataset& data, std::int64_t k, const char* field) {
   return {values.begin(), values.end()};
 }
 
-TEST(InstructDataset, PutsRecordsSideBySide) {
+// Samples of these examples, `sequences` of which say which ones share a sequence.
+std::shared_ptr<const InstructSamples> samples_of(
+    const std::vector<InstructExample>& examples,
+    const std::vector<std::vector<std::int64_t>>& sequences) {
+  const TemporaryFolder folder;
+  EncodedRecordsWriter writer(folder.path() / "records");
+  for (const InstructExample& each : examples) writer.add(each);
+  writer.commit({});
   auto samples = std::make_shared<InstructSamples>();
-  samples->examples = {example({1, 2, 3}, {0, 0, 1}), example({4, 5}, {1, 1})};
-  samples->sequences = {{0, 1}};
+  samples->records = std::make_shared<const EncodedRecords>(folder.path() / "records");
+  for (const auto& sequence : sequences) samples->add(sequence);
+  return samples;
+}
+
+TEST(InstructDataset, PutsRecordsSideBySide) {
+  const auto samples =
+      samples_of({example({1, 2, 3}, {0, 0, 1}), example({4, 5}, {1, 1})}, {{0, 1}});
   const InstructDataset data(samples, 1,
                              {.length = 7, .padding = 9, .arrangement = Arrangement::packed});
   using Numbers = std::vector<std::int32_t>;
@@ -74,11 +87,13 @@ TEST(InstructDataset, PutsRecordsSideBySide) {
 }
 
 TEST(InstructDataset, ComesInANewOrderEachTime) {
-  auto samples = std::make_shared<InstructSamples>();
+  std::vector<InstructExample> examples;
+  std::vector<std::vector<std::int64_t>> sequences;
   for (TokenId i = 0; i < 10; ++i) {
-    samples->examples.push_back(example({i, i}, {0, 1}));
-    samples->sequences.push_back({i});
+    examples.push_back(example({i, i}, {0, 1}));
+    sequences.push_back({i});
   }
+  const auto samples = samples_of(examples, sequences);
   const auto order = [&](const InstructDataset& data, std::int64_t pass) {
     Ids first;
     for (std::int64_t k = 0; k < 10; ++k)
@@ -103,16 +118,52 @@ class InstructFiles : public testing::Test {
   TemporaryFolder folder_;
 };
 
+// The records as the lines engine gets them, with their places.
+std::vector<std::string> records_of(const std::vector<std::string>& files) {
+  RecordSource source(files);
+  std::vector<std::string> found;
+  LineChunk chunk;
+  std::int64_t line = 0;
+  while (source.next(chunk)) {
+    line = chunk.first_of_file ? 0 : line;
+    const std::string_view text = chunk.bytes();
+    for (std::size_t at = 0; at < text.size(); ++line) {
+      const std::string_view record = next_line(text, at);
+      if (!is_blank(record)) {
+        found.push_back(concat(source.place(chunk.file, line), ": ", record));
+      }
+    }
+  }
+  return found;
+}
+
 TEST_F(InstructFiles, HoldArraysOrLines) {
-  const auto places = [&](const std::string& path) {
-    std::vector<std::string> found;
-    for (const RecordText& record : read_record_files({path})) found.push_back(record.json);
-    return found;
+  const std::string array = file("array.json", " [{\"a\": 1},\n {\"a\": 2}]");
+  const std::string lines = file("lines.jsonl", "\xEF\xBB\xBF{\"a\":1}\n\n{\"a\":2}");
+  EXPECT_EQ(records_of({array, lines, array}),
+            (std::vector<std::string>{"record 1: {\"a\":1}", "record 2: {\"a\":2}",
+                                      "line 1: {\"a\":1}", "line 3: {\"a\":2}",
+                                      "record 1: {\"a\":1}", "record 2: {\"a\":2}"}));
+  EXPECT_THROW(records_of({file("cut.json", "[{\"a\": 1}, ")}), Error);
+  EXPECT_TRUE(records_of({file("empty.jsonl", ""), file("none.json", "[]")}).empty());
+}
+
+TEST_F(InstructFiles, OfManyChunksKeepTheirPlaces) {
+  std::string lines, array = "[";
+  for (int i = 0; i < 40000; ++i) {
+    const std::string record =
+        concat("{\"number\":", i, ",\"text\":\"", std::string(60, 'x'), "\"}");
+    lines += record + (i % 7 == 0 ? "\n\n" : "\n");
+    array += (i == 0 ? "" : ",\n") + record;
+  }
+  const auto expect_place = [&](const std::string& path, const std::string& last) {
+    const std::vector<std::string> all = records_of({path});
+    ASSERT_EQ(all.size(), 40000U);
+    EXPECT_EQ(all.back().substr(0, all.back().find(':')), last);
+    EXPECT_NE(all.back().find("\"number\":39999"), std::string::npos);
   };
-  const std::vector<std::string> both = {R"({"a":1})", R"({"a":2})"};
-  EXPECT_EQ(places(file("array.json", " [{\"a\": 1},\n {\"a\": 2}]")), both);
-  EXPECT_EQ(places(file("lines.jsonl", "{\"a\":1}\n\n{\"a\":2}")), both);
-  EXPECT_THROW(places(file("cut.json", "[{\"a\": 1}, ")), Error);
+  expect_place(file("many.jsonl", lines), "line 45715");
+  expect_place(file("many.json", array + "]"), "record 40000");
 }
 
 TEST_F(InstructFiles, ReportWhatIsCutAndWhatIsEmpty) {
@@ -133,6 +184,11 @@ TEST_F(InstructFiles, ReportWhatIsCutAndWhatIsEmpty) {
   EXPECT_EQ(made.size(Split::train), 1);
   EXPECT_EQ(made.size(Split::valid), 1);
   EXPECT_EQ(made.size(Split::test), 0);
+  const Ids ids = {1, 7, 3};  // one example, and what is learnt of it
+  std::string bytes(reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(TokenId));
+  bytes += std::string("\0\0\1", 3);
+  EXPECT_EQ(made.description(Split::train),
+            concat("instructions ", hash_text(xxh3(bytes)), " length 4 seed 1"));
   ASSERT_EQ(made.report().size(), 4u);
   EXPECT_EQ(made.report()[0],
             "train: 1 records, 3 tokens, 1 of them learnt, in 1 sequences of 4 (75.0 % filled)");
@@ -206,8 +262,8 @@ TEST_F(InstructFiles, PairsWithoutDpoAreAnError) {
 
 TEST_F(InstructFiles, DeeplyNestedRecordsAreAnError) {
   const std::string deep = std::string(100000, '[') + std::string(100000, ']');
-  EXPECT_THROW(read_record_files({file("deep.json", "[{\"a\": " + deep + "}]")}), Error);
-  EXPECT_EQ(read_record_files({file("lines.jsonl", "{\"a\": " + deep + "}")}).size(), 1u)
+  EXPECT_THROW(records_of({file("deep.json", "[{\"a\": " + deep + "}]")}), Error);
+  EXPECT_EQ(records_of({file("lines.jsonl", "{\"a\": " + deep + "}")}).size(), 1u)
       << "a line is looked at when it is read";
 }
 
