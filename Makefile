@@ -1,5 +1,5 @@
-# The front of the build: `make` builds build/bloomery, installing what a fresh Debian or Ubuntu
-# lacks. The build itself is CMake's (CMakePresets.json).
+# The front of the build: `make` builds build/bloomery. It says which packages of Debian or Ubuntu it
+# lacks and installs them. The build itself is CMake's (CMakePresets.json).
 #
 #   make            with CUDA when nvcc is found, else for the CPU
 #   make cpu|cuda   one of the two
@@ -11,7 +11,10 @@
 #   make format     clang-format; make tidy: clang-tidy on files changed since BASE
 #
 # JOBS=n limits parallel compilation. PRESET=cpu chooses what `make` and `make test` build. Builds
-# make the program alone, but those for tests everything; TARGETS="..." says otherwise.
+# make the program alone, but those for tests everything; TARGETS="..." says otherwise. DEPS=0
+# installs and downloads nothing. UNITY=0 compiles every file alone; by default files of a component
+# are compiled together (cmake/batches.cmake), which is quicker unless one file changes often.
+# `cmake --preset cpu` by itself compiles them alone.
 
 export PATH := $(PATH):/usr/local/cuda/bin
 JOBS ?= $(shell nproc)
@@ -20,6 +23,13 @@ BASE ?= origin/main
 TARGETS ?= $(if $(filter asan asan-levels tsan,$@),all,bloomery)
 PREFIX ?= /usr/local
 BINARY ?= build/bloomery
+UNITY ?= 1
+# The demo runs the program that `make` built last; where there is none, it builds one for the CPU.
+DEMO = $(or $(patsubst %/,%,$(dir $(shell readlink build/bloomery))),cpu)
+# Minutes of one core that a first build takes without ccache.
+minutes_cpu = 10
+minutes_cuda = 24
+minutes_portable = 27
 
 .PHONY: all cpu cuda portable asan asan-levels tsan demo test check test-long bench format tidy clean packages headers install uninstall
 
@@ -27,18 +37,19 @@ all: $(PRESET)
 
 cuda portable: headers
 cpu cuda portable asan asan-levels tsan: packages
-	cmake --preset $@ $(CMAKE_FLAGS) > build/$@.configure.log || { cat build/$@.configure.log; exit 1; }
+	@$(if $(minutes_$@),test -e build/$@/bloomery || echo "make: a first build takes about $$(( ($(minutes_$@) + $(JOBS) - 1) / $(JOBS) )) minutes on $(JOBS) cores; later ones compile what changed")
+	cmake --preset $@ -DBLOOMERY_UNITY=$(UNITY) $(CMAKE_FLAGS) > build/$@.configure.log || { cat build/$@.configure.log; exit 1; }
 	cmake --build build/$@ --parallel $(JOBS) --target $(TARGETS)
 	@if [ -e build/$@/bloomery ]; then ln -sfn $@/bloomery build/bloomery; fi
 
 packages:
 	@mkdir -p build
-	@tools/install_packages build
+	@test "$(DEPS)" = 0 || tools/install_packages build
 
 headers:
-	@tools/fetch_headers || echo "make: no cuDNN headers; building with our own attention only"
+	@test "$(DEPS)" = 0 || tools/fetch_headers || echo "make: no cuDNN headers; building with our own attention only"
 
-demo: cpu
+demo: $(DEMO)
 	tools/demo
 
 check:
@@ -72,7 +83,7 @@ pages = $(share)/man/man1/bloomery.1 $(share)/bash-completion/completions/bloome
 
 install:
 	@test -x $(BINARY) || { echo "make: there is no $(BINARY) to install; run make first" >&2; exit 2; }
-	install -D -m 755 $(BINARY) $(DESTDIR)$(PREFIX)/bin/bloomery
+	install -D -m 755 -s $(BINARY) $(DESTDIR)$(PREFIX)/bin/bloomery
 	mkdir -p $(dir $(pages))
 	$(BINARY) man > $(word 1,$(pages))
 	$(BINARY) completion bash > $(word 2,$(pages))

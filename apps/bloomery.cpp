@@ -1,6 +1,6 @@
 #include "apps/bloomery.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <exception>

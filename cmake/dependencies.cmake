@@ -3,12 +3,6 @@
 find_package(Threads REQUIRED)
 find_package(GTest REQUIRED)
 
-# Header-only use of fmt and spdlog: few translation units include them, so nothing is gained by
-# linking their libraries, and a portable binary does not depend on their versions.
-add_library(logging_headers INTERFACE)
-target_compile_definitions(logging_headers INTERFACE FMT_HEADER_ONLY SPDLOG_HEADER_ONLY
-                                                     SPDLOG_FMT_EXTERNAL)
-
 # Libraries by the names of Debian's packages; a portable binary takes their static form.
 function(add_package_library target header)
   add_library(${target} INTERFACE)

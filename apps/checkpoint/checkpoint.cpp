@@ -1,7 +1,7 @@
 // `bloomery checkpoint`: its commands, and the ones that fit in a few lines: list and prune.
 #include "apps/checkpoint/checkpoint.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
 #include <stdexcept>

@@ -1,5 +1,5 @@
 // `bloomery checkpoint diff`: what two checkpoints do not have in common.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <map>
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
 // `bloomery checkpoint verify`: every byte of every checkpoint named.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <chrono>
 #include <stdexcept>

@@ -1,6 +1,6 @@
 #include "apps/evaluate/retriever.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
 

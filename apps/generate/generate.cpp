@@ -1,6 +1,6 @@
 #include "apps/generate/generate.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <chrono>
 #include <optional>

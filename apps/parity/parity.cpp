@@ -1,6 +1,6 @@
 #include "apps/parity/parity.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <sstream>

@@ -1,6 +1,6 @@
 #include "apps/pipeline/pipeline.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "apps/retrieve/index_choice.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "apps/common/command_line.h"
 #include "apps/common/progress_line.h"

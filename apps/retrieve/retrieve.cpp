@@ -1,6 +1,6 @@
 #include "apps/retrieve/retrieve.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
 

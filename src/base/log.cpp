@@ -1,64 +1,61 @@
 #include "base/log.h"
 
-#include <spdlog/sinks/stdout_color_sinks.h>
-#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <ctime>
+#include <mutex>
 
 #include "base/terminal.h"
 
 namespace bloomery {
 namespace {
 
-spdlog::level::level_enum translate(LogLevel level) {
-  switch (level) {
-    case LogLevel::debug:
-      return spdlog::level::debug;
-    case LogLevel::info:
-      return spdlog::level::info;
-    case LogLevel::warning:
-      return spdlog::level::warn;
-    case LogLevel::error:
-      return spdlog::level::err;
-  }
-  return spdlog::level::info;
+struct Letter {
+  const char *text, *colour;
+};
+// In the order of LogLevel.
+constexpr std::array<Letter, 4> kLetters{
+    {{"D", "\033[36m"}, {"I", "\033[32m"}, {"W", "\033[33m\033[1m"}, {"E", "\033[31m\033[1m"}}};
+
+std::atomic<LogLevel>& least() {
+  static std::atomic<LogLevel> level = LogLevel::info;
+  return level;
 }
 
-// One sink for the process: lines of different ranks never interleave.
-spdlog::logger& stderr_logger() {
-  static const std::shared_ptr<spdlog::logger> logger = [] {
-    const auto colours = wants_colour() ? spdlog::color_mode::automatic : spdlog::color_mode::never;
-    auto made = std::make_shared<spdlog::logger>(
-        "bloomery", std::make_shared<spdlog::sinks::stderr_color_sink_mt>(colours));
-    made->set_pattern("%^%L%$ %H:%M:%S %v");
-    made->set_level(spdlog::level::info);
-    return made;
-  }();
-  return *logger;
-}
-
-LogLevel translate(spdlog::level::level_enum level) {
-  for (const LogLevel ours : {LogLevel::debug, LogLevel::info, LogLevel::warning}) {
-    if (translate(ours) == level) return ours;
-  }
-  return LogLevel::error;
+std::string time_of_day() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  localtime_r(&now, &parts);
+  std::array<char, 16> text{};
+  return {text.data(), std::strftime(text.data(), text.size(), "%H:%M:%S", &parts)};
 }
 
 }  // namespace
 
-LogThreshold::LogThreshold(LogLevel least) : before_(least_logged()) {
-  stderr_logger().set_level(translate(least));
-}
+LogThreshold::LogThreshold(LogLevel level) : before_(least().exchange(level)) {}
 
-LogThreshold::~LogThreshold() { stderr_logger().set_level(translate(before_)); }
+LogThreshold::~LogThreshold() { least() = before_; }
 
-LogLevel least_logged() { return translate(stderr_logger().level()); }
+LogLevel least_logged() { return least(); }
 
 Log::Log(int rank, int num_ranks, LogLevel threshold)
     : tag_(num_ranks > 1 ? concat("[rank ", rank, "] ") : ""), threshold_(threshold) {}
 
 void Log::write(LogLevel level, const std::string& line) const {
-  if (level >= threshold_) {
-    stderr_logger().log(translate(level), "{}{}", tag_, line);
-  }
+  if (level < threshold_ || level < least()) return;
+  static const bool coloured = wants_colour() && is_terminal(STDERR_FILENO);
+  const Letter letter = kLetters[static_cast<std::size_t>(level)];
+  const std::string whole =
+      concat(coloured ? letter.colour : "", letter.text, coloured ? "\033[m" : "", " ",
+             time_of_day(), " ", tag_, line, "\n");
+  // Lines of different ranks never interleave.
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  std::fwrite(whole.data(), 1, whole.size(), stderr);
+  std::fflush(stderr);
 }
 
 }  // namespace bloomery

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <functional>
+#include <span>
 #include <string>
 
 namespace bloomery {
@@ -29,6 +30,16 @@ TEST(LogThreshold, DecidesWhatIsWrittenWhileItLives) {
   EXPECT_EQ(logged(detail), "");
   const LogThreshold verbose(LogLevel::debug);
   EXPECT_NE(logged(detail).find("detail"), std::string::npos);
+}
+
+TEST(Log, ALineHasLevelTimeAndRank) {
+  std::string line = logged([] { Log(1, 2).warning("3 of ", 4); });
+  ASSERT_EQ(line.size(), std::string("W 00:00:00 [rank 1] 3 of 4\n").size()) << line;
+  for (char& c : std::span(line).subspan(2, 8)) {
+    if (c >= '0' && c <= '9') c = '0';
+  }
+  EXPECT_EQ(line, "W 00:00:00 [rank 1] 3 of 4\n");
+  EXPECT_EQ(logged([] { Log().info("alone"); }).substr(10), " alone\n");
 }
 
 TEST(Terminal, NoColorInTheEnvironmentCounts) {

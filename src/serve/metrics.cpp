@@ -1,6 +1,6 @@
 #include "serve/metrics.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

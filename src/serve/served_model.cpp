@@ -1,6 +1,6 @@
 #include "serve/served_model.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "comm/watch/report.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <ctime>

@@ -1,6 +1,6 @@
 #include "train/finetune/task_epochs.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>

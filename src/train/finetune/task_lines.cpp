@@ -1,6 +1,6 @@
 #include "train/finetune/task_lines.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
 

@@ -1,6 +1,6 @@
 #include "train/profile/run_profile.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <exception>
 #include <utility>

@@ -1,8 +1,6 @@
 #include "train/report/iteration_line.h"
 
-#include <fmt/format.h>
-
-#include <iterator>
+#include <fmt/core.h>
 
 namespace bloomery {
 
@@ -14,7 +12,7 @@ std::string iteration_line(const IterationReport& r, LogFormat format) {
   const bool deepspeed = format == LogFormat::megatron_deepspeed;
   std::string line;
   const auto add = [&line](const char* pattern, const auto&... values) {
-    fmt::format_to(std::back_inserter(line), fmt::runtime(pattern), values...);
+    line += fmt::vformat(pattern, fmt::make_format_args(values...));
   };
   add(" iteration {:8d}/{:8d} |", r.iteration, r.train_iterations);
   add(" consumed samples: {:12d} |", r.consumed_samples);

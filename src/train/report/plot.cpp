@@ -1,6 +1,6 @@
 #include "train/report/plot.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

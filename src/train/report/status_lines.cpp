@@ -1,6 +1,6 @@
 #include "train/report/status_lines.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 #include "train/report/timer_lines.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

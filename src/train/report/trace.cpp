@@ -1,6 +1,6 @@
 #include "train/report/trace.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
 
