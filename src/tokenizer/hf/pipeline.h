@@ -7,7 +7,7 @@
 
 #include "tokenizer/hf/added_tokens.h"
 #include "tokenizer/hf/bpe_model.h"
-#include "tokenizer/hf/decoder.h"
+#include "tokenizer/hf/token_decoder.h"
 #include "tokenizer/hf/model.h"
 #include "tokenizer/hf/normalizer.h"
 #include "tokenizer/hf/post_processor.h"

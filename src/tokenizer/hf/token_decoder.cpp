@@ -1,4 +1,4 @@
-#include "tokenizer/hf/decoder.h"
+#include "tokenizer/hf/token_decoder.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
