@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
-#include "base/temporary_folder.h"
+#include "checkpoint/checkpoint_case.h"
 #include "checkpoint/convert.h"
 #include "checkpoint/megatron/foreign_case.h"
 
@@ -95,7 +95,7 @@ class ConvertedFiles : public ::testing::Test {
     EXPECT_FALSE(std::getline(found, more)) << more;
   }
 
-  TemporaryFolder folder_;
+  TestFolder folder_;
   Device device_{{.num_threads = 2}};
   Stream stream_{device_};
 

@@ -61,9 +61,9 @@ inline TokenizerOptions write_small_tokenizer(const std::filesystem::path& folde
 }
 
 // A model in memory.
-class LoadedModel final : public ModelSource {
+class ModelInMemory final : public ModelSource {
  public:
-  LoadedModel(Stream& stream, const ModelOptions& options, std::map<std::string, Tensor> tensors)
+  ModelInMemory(Stream& stream, const ModelOptions& options, std::map<std::string, Tensor> tensors)
       : ModelSource(stream), tensors_(std::move(tensors)) {
     record_.model = options;
     for (const auto& [name, tensor] : tensors_) {
@@ -79,7 +79,7 @@ class LoadedModel final : public ModelSource {
 inline void write_hf(Stream& stream, const std::filesystem::path& folder,
                      const ModelOptions& options, const std::map<std::string, Tensor>& tensors,
                      const HfExportOptions& extra = {}) {
-  write_hf(LoadedModel(stream, options, tensors), folder, extra);
+  write_hf(ModelInMemory(stream, options, tensors), folder, extra);
 }
 
 // SAVE/step-N with these weights and, as after training, moments.

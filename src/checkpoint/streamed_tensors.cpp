@@ -4,8 +4,7 @@
 
 namespace bloomery {
 
-void StreamedTensors::read(const std::string& name, std::uint64_t offset,
-                           std::span<std::byte> to) {
+void StreamedTensors::read(const std::string& name, std::uint64_t offset, std::span<std::byte> to) {
   Tensor tensor;
   {
     const std::scoped_lock lock(mutex_);

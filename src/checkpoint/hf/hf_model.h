@@ -64,8 +64,9 @@ struct HfExportOptions {
 
 // Writes config.json, generation_config.json, the weights (in shards when there are too many bytes
 // for one) and the tokenizer's files; makes the folder. Each file appears whole or not at all,
-// config.json last. One weight of the source at a time is in memory. An Error says why a model has no
-// form, or that the folder holds weights of a kind that transformers would prefer to the new ones.
+// config.json last. One weight of the source at a time is in memory. An Error says why a model has
+// no form, or that the folder holds weights of a kind that transformers would prefer to the new
+// ones.
 void write_hf(const ModelSource& source, const std::filesystem::path& folder,
               const HfExportOptions& extra = {});
 

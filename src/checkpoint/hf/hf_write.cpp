@@ -82,15 +82,13 @@ void write_shard(const ModelSource& source, const fs::path& path, const HuggingF
   std::vector<SafetensorsItem> items;
   for (const TensorMap& map : maps) {
     for (const TensorMap::Part& part : map.parts) {
-      items.push_back(
-          {full_name(form, part.theirs), weights.at(map.ours).dtype, part.their_shape});
+      items.push_back({full_name(form, part.theirs), weights.at(map.ours).dtype, part.their_shape});
     }
   }
   SafetensorsWriter file(path, std::move(items), {{"format", "pt"}});
   Stream& stream = source.stream();
   for (const TensorMap& map : maps) {
-    const Tensor ours =
-        as_dtype(stream, source.read(map.ours), weights.at(map.ours).dtype);
+    const Tensor ours = as_dtype(stream, source.read(map.ours), weights.at(map.ours).dtype);
     const std::vector<Tensor> parts = to_theirs(stream, map, ours);
     for (std::size_t i = 0; i < parts.size(); ++i) {
       file.write(full_name(form, map.parts[i].theirs), parts[i]);

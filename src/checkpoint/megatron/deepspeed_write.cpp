@@ -142,10 +142,10 @@ class DeepSpeedWriter {
       }
       std::vector<TorchFileToWrite> files;
       for (const auto& [place, tensors] : experts) {
-        files.push_back({folder_ / concat("layer_", counted, "_expert_", place.second, "_mp_rank_",
-                                          two_digits(model_rank(stage, place.first)),
-                                          "_model_states.pt"),
-                         tensors});
+        files.push_back(
+            {folder_ / concat("layer_", counted, "_expert_", place.second, "_mp_rank_",
+                              two_digits(model_rank(stage, place.first)), "_model_states.pt"),
+             tensors});
       }
       write_torch_files(files);
       ++counted;

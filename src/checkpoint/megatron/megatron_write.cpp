@@ -127,10 +127,9 @@ class RankWriter {
     for (const bool decays : {true, false}) {
       PyValue::List indices;
       for (const std::string& name : group(decays)) {
-        state.emplace_back(
-            index, Dict{{"step", single_number(steps)},
-                        {"exp_avg", tensor(name, Kind::exp_avg)},
-                        {"exp_avg_sq", tensor(name, Kind::exp_avg_sq)}});
+        state.emplace_back(index, Dict{{"step", single_number(steps)},
+                                       {"exp_avg", tensor(name, Kind::exp_avg)},
+                                       {"exp_avg_sq", tensor(name, Kind::exp_avg_sq)}});
         indices.emplace_back(index++);
       }
       if (!indices.empty()) {
@@ -145,10 +144,9 @@ class RankWriter {
     if (model_.record().dtype == DType::fp16) {
       const RunState::Scale& scale = model_.run()->loss_scale;
       optimizer.emplace_back(
-          "grad_scaler",
-          Dict{{"scale", single_number(static_cast<float>(scale.scale), Shape{1})},
-               {"growth_tracker", scale.clean_steps},
-               {"hysteresis_tracker", scale.tolerance_left}});
+          "grad_scaler", Dict{{"scale", single_number(static_cast<float>(scale.scale), Shape{1})},
+                              {"growth_tracker", scale.clean_steps},
+                              {"hysteresis_tracker", scale.tolerance_left}});
     }
     PyValue::List copies;
     for (const bool decays : {true, false}) {

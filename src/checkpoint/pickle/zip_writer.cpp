@@ -73,8 +73,8 @@ void ZipWriter::append(std::span<const std::byte> contents) {
     return;  // of no bytes zlib gives the checksum of a beginning
   }
   std::uint32_t& checksum = entries_.back().checksum;
-  checksum = static_cast<std::uint32_t>(crc32_z(
-      checksum, reinterpret_cast<const Bytef*>(contents.data()), contents.size()));
+  checksum = static_cast<std::uint32_t>(
+      crc32_z(checksum, reinterpret_cast<const Bytef*>(contents.data()), contents.size()));
   file_.write(contents.data(), contents.size());
   at_ += contents.size();
 }
