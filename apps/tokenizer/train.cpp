@@ -9,7 +9,7 @@
 #include "base/number_text.h"
 #include "base/stop_signals.h"
 #include "text/words/count_words.h"
-#include "tokenizer/train/tokenizer_files.h"
+#include "tokenizer/train/trained_files.h"
 
 namespace bloomery {
 namespace {

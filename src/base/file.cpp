@@ -201,6 +201,18 @@ void AtomicFile::write(const void* data, std::size_t bytes) {
   write_whole(descriptor_, data, bytes, path_);
 }
 
+void AtomicFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
+  check(descriptor_ >= 0, path_.string(), " was already committed");
+  while (!bytes.empty()) {
+    const ssize_t count =
+        pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw_failure("write", path_, bytes.size());
+    offset += static_cast<std::uint64_t>(count);
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+  }
+}
+
 void AtomicFile::sync() {
   check(descriptor_ >= 0, path_.string(), " was already committed");
   check_machine(fsync(descriptor_) == 0, "write to disk", path_);

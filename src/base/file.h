@@ -110,6 +110,8 @@ class AtomicFile {
 
   void write(const void* data, std::size_t bytes);
   void write(std::string_view text) { write(text.data(), text.size()); }
+  // At a place of the file; write() goes on where it was.
+  void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
   // Makes the contents durable under a temporary name: what can fail before several files are
   // committed one after another.
   void sync();

@@ -36,6 +36,18 @@ TEST_F(FileTest, WrittenThenRead) {
   EXPECT_THROW(file.commit(), Error);
 }
 
+TEST_F(FileTest, WritesAtAPlaceAndGoesOnBehindTheRest) {
+  const auto bytes = [](const std::string& text) { return std::as_bytes(std::span(text)); };
+  AtomicFile file(folder_ / "data");
+  file.write("....56");
+  file.write_at(1, bytes("234"));
+  file.write("78");
+  file.write_at(9, bytes("x"));
+  file.commit();
+  EXPECT_EQ(read_file(folder_ / "data"), std::string(".2345678\0x", 10));
+  EXPECT_THROW(file.write_at(0, bytes("more")), Error);
+}
+
 TEST_F(FileTest, CommitReplacesAndAbandonLeavesNothing) {
   for (const char* text : {"old", "new"}) {
     AtomicFile file(folder_ / "data");

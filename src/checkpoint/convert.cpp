@@ -8,10 +8,10 @@
 #include "checkpoint/hf/hf_origin.h"
 #include "checkpoint/megatron/foreign_source.h"
 #include "checkpoint/save.h"
+#include "checkpoint/streamed_tensors.h"
 #include "checkpoint/tokenizer_files.h"
 #include "config/json_fields.h"
 #include "nn/adapter.h"
-#include "ops/arithmetic/arithmetic.h"
 
 namespace bloomery {
 namespace {
@@ -64,14 +64,17 @@ void write_native(const StagedFolder& output, const ModelSource& source,
     set_token_ids(snapshot.state, source.token_ids());
   }
   set_hf_origin(snapshot.state, source.hf_origin());
+  StreamedTensors streamed(source);
   for (const auto* tensors : {&source.weights(), &source.others()}) {
     for (const auto& [name, entry] : *tensors) {
-      const Tensor tensor = source.read(name);
-      snapshot.pieces.push_back({.tensor = name,
-                                 .dtype = tensor.dtype(),
-                                 .box = Box::whole(tensor.shape()),
-                                 .data = tensor.data(),
-                                 .owner = tensor.storage()});
+      snapshot.pieces.push_back(
+          {.tensor = name,
+           .dtype = entry.dtype,
+           .box = Box::whole(entry.shape),
+           .owner = nullptr,
+           .read = [&streamed, name](std::uint64_t offset, std::span<std::byte> to) {
+             streamed.read(name, offset, to);
+           }});
     }
   }
   const SaveGroup alone = single_rank_group();
@@ -82,29 +85,16 @@ void write_native(const StagedFolder& output, const ModelSource& source,
   }
 }
 
-Tensor as_dtype(Stream& stream, Tensor tensor, DType dtype) {
-  if (tensor.dtype() == dtype) {
-    return tensor;
-  }
-  Tensor rounded = Tensor::empty(stream, dtype, tensor.shape());
-  launch(stream, ScaleAdd{.x = tensor, .y = rounded});
-  return rounded;
-}
-
 void write_folder(const StagedFolder& output, const ModelSource& source,
                   const std::optional<TokenizerOptions>& tokenizer, const ConvertOptions& options) {
   HfExportOptions extra{.tokens = source.token_ids(),
                         .origin = source.hf_origin(),
-                        .max_shard_bytes = options.max_shard_bytes};
+                        .max_shard_bytes = options.max_shard_bytes,
+                        .dtype = options.dtype};
   if (tokenizer) {
     extra.tokenizer = read_tokenizer(*tokenizer, find_hf_tokenizer);
   }
-  std::map<std::string, Tensor> weights;
-  for (const auto& [name, entry] : source.weights()) {
-    weights.emplace(
-        name, as_dtype(source.stream(), source.read(name), options.dtype.value_or(entry.dtype)));
-  }
-  write_hf(source.stream(), output.path(), source.record().model, weights, extra);
+  write_hf(source, output.path(), extra);
 }
 
 // The options of the run that the model comes from.

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "autograd/parameter.h"
-#include "checkpoint/model_record.h"
+#include "checkpoint/hf/hf_model.h"
 #include "checkpoint/writer.h"
 #include "models/model.h"
 
@@ -58,6 +58,28 @@ inline TokenizerOptions write_small_tokenizer(const std::filesystem::path& folde
   return {.type = "GPT2BPETokenizer",
           .vocab_file = (folder / "vocab.json").string(),
           .merge_file = (folder / "merges.txt").string()};
+}
+
+// A model in memory.
+class ModelInMemory final : public ModelSource {
+ public:
+  ModelInMemory(Stream& stream, const ModelOptions& options, std::map<std::string, Tensor> tensors)
+      : ModelSource(stream), tensors_(std::move(tensors)) {
+    record_.model = options;
+    for (const auto& [name, tensor] : tensors_) {
+      weights_.emplace(name, Entry{tensor.dtype(), tensor.shape()});
+    }
+  }
+  Tensor read(const std::string& name) const override { return tensors_.at(name); }
+
+ private:
+  std::map<std::string, Tensor> tensors_;
+};
+
+inline void write_hf(Stream& stream, const std::filesystem::path& folder,
+                     const ModelOptions& options, const std::map<std::string, Tensor>& tensors,
+                     const HfExportOptions& extra = {}) {
+  write_hf(ModelInMemory(stream, options, tensors), folder, extra);
 }
 
 // SAVE/step-N with these weights and, as after training, moments.

@@ -56,8 +56,10 @@ void PieceFile::assemble(std::uint64_t offset, std::span<std::byte> to) const {
   while (!to.empty()) {
     const std::uint64_t within = offset - segment->begin;
     const std::size_t count = std::min<std::uint64_t>(to.size(), segment->size - within);
-    if (count > 0) {
+    if (count > 0 && segment->data != nullptr) {
       std::memcpy(to.data(), segment->data + within, count);
+    } else if (count > 0) {
+      segment->piece->read(within, to.first(count));
     }
     to = to.subspan(count);
     offset += count;

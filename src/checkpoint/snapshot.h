@@ -4,8 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,13 +37,15 @@ struct RunState {
   bool operator==(const RunState&) const = default;
 };
 
-// A part of one tensor. The element at place i of the row-major `box` is at `data` + i elements.
+// A part of one tensor. The element at place i of the row-major `box` is at `data` + i elements, or
+// `read` copies bytes of it from `offset` on when they are written, each byte once, by any thread.
 struct SnapshotPiece {
   std::string tensor;  // global name
   DType dtype = DType::fp32;
   Box box;  // its `global` is the tensor's shape
   const void* data = nullptr;
   std::shared_ptr<const void> owner;  // keeps `data` until it is on disk; null: the caller does
+  std::function<void(std::uint64_t offset, std::span<std::byte> to)> read = nullptr;
 
   std::size_t bytes() const {
     return static_cast<std::size_t>(box.extent.numel()) * size_of(dtype);

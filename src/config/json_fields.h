@@ -20,9 +20,16 @@ class JsonFields {
   // The text of one object, nested at most 32 deep. `place` is a file, or whatever else says where
   // the text comes from.
   JsonFields(std::string_view text, std::string place);
+  // The same of an object that is parsed already.
+  static JsonFields of(nlohmann::ordered_json object, std::string place);
+  // The same object under another name in messages.
+  JsonFields named(std::string place) const { return JsonFields(object_, std::move(place)); }
 
   enum class Kind { absent, null, boolean, number, text, list, object };
   Kind kind(std::string_view name) const;
+  bool has(std::string_view name) const {  // neither absent nor null
+    return kind(name) != Kind::absent && kind(name) != Kind::null;
+  }
   std::vector<std::string> names() const;  // in the order of the text
   const std::string& place() const { return place_; }
   std::string json() const;                       // the whole object
@@ -35,19 +42,23 @@ class JsonFields {
     check(condition, place_, ": ", parts...);
   }
 
-  // Of bool, int, std::int64_t, double, std::string, vectors of the last three, and JsonFields and
-  // vectors of it for objects. Whole numbers must be written as such and fit their type.
+  // An Error that says what the member must be.
+  [[noreturn]] void fail(std::string_view name, std::string_view wanted) const;
+
+  // Of bool, int, std::int64_t, double, std::string, vectors of the last three and of vectors of
+  // texts, JsonFields and vectors of it for objects, and a list of a text and a whole number as a
+  // pair. Whole numbers must be written as such and fit their type.
   template <class T>
   T get(std::string_view name) const;
   std::int64_t count(std::string_view name) const;  // a whole number that is not negative
+  std::int64_t whole(std::string_view name, std::int64_t least, std::int64_t most) const;
   // All members, which are of one type, in the order of the text.
   template <class T>
   std::vector<std::pair<std::string, T>> members() const;
   // Nothing where the member is absent or null.
   template <class T>
   std::optional<T> find(std::string_view name) const {
-    const Kind own = kind(name);
-    return own == Kind::absent || own == Kind::null ? std::nullopt : std::optional(get<T>(name));
+    return has(name) ? std::optional(get<T>(name)) : std::nullopt;
   }
 
   template <class T>

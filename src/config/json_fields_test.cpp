@@ -40,17 +40,35 @@ TEST(JsonFields, ReadsByNameAndType) {
 TEST(JsonFields, MessagesNamePlaceAndMember) {
   const JsonFields fields(R"({"i":3000000000,"x":1.5,"u":18446744073709551615,"o":{"l":[1,"a"]}})",
                           "run/file.json");
-  EXPECT_EQ(message([&] { fields.get<int>("gone"); }), "run/file.json: the member gone is missing");
+  EXPECT_EQ(message([&] { fields.get<int>("gone"); }),
+            "run/file.json: gone is missing; it must be a whole number");
   EXPECT_EQ(message([&] { fields.get<int>("i"); }),
-            "run/file.json: i is no number of the possible size");
+            "run/file.json: i is wrong; it must be a whole number from -2147483648 to 2147483647");
   EXPECT_EQ(message([&] { fields.get<std::int64_t>("u"); }),
-            "run/file.json: u is no number of the possible size");
-  EXPECT_EQ(message([&] { fields.get<std::int64_t>("x"); }), "run/file.json: x is no whole number");
+            "run/file.json: u is wrong; it must be a whole number from -9223372036854775808 to "
+            "9223372036854775807");
+  EXPECT_EQ(message([&] { fields.get<std::int64_t>("x"); }),
+            "run/file.json: x is wrong; it must be a whole number");
   EXPECT_EQ(message([&] { fields.get<JsonFields>("o").get<std::vector<std::int64_t>>("l"); }),
-            "run/file.json: o: l[1] is no whole number");
+            "run/file.json: o: l[1] is wrong; it must be a whole number");
   enum class Colour { red, blue } colour = Colour::red;
   EXPECT_EQ(message([&] { JsonFields(R"({"c":2})", "here").read_enum("c", colour, Colour::blue); }),
             "here: c is 2, not 0 to 1");
+}
+
+TEST(JsonFields, ReadsWhatHasLimitsAndListsOfTwo) {
+  const JsonFields fields(R"({"n":7,"pair":["a",5],"three":["a",5,6],"texts":[["x"],[]]})", "here");
+  EXPECT_EQ(fields.whole("n", 0, 7), 7);
+  EXPECT_EQ(message([&] { fields.whole("n", 8, 9); }),
+            "here: n is wrong; it must be a whole number from 8 to 9");
+  using Pair = std::pair<std::string, std::int64_t>;
+  EXPECT_EQ(fields.get<Pair>("pair"), Pair("a", 5));
+  EXPECT_EQ(message([&] { fields.get<Pair>("three"); }),
+            "here: three is wrong; it must be a list of two");
+  EXPECT_EQ(fields.get<std::vector<std::vector<std::string>>>("texts"),
+            (std::vector<std::vector<std::string>>{{"x"}, {}}));
+  EXPECT_EQ(message([&] { fields.named("there").fail("gone", "good"); }),
+            "there: gone is missing; it must be good");
 }
 
 TEST(JsonFields, AllMembersAndTheirText) {
@@ -62,7 +80,8 @@ TEST(JsonFields, AllMembersAndTheirText) {
             (std::vector<std::pair<std::string, std::string>>{{"k", "v"}}));
   EXPECT_EQ(fields.json(), R"({"z":{"k":"v"},"a":{"n":-1}})");
   EXPECT_EQ(fields.json("a"), R"({"n":-1})");
-  EXPECT_EQ(message([&] { members[1].second.members<std::string>(); }), "here: a: n is no text");
+  EXPECT_EQ(message([&] { members[1].second.members<std::string>(); }),
+            "here: a: n is wrong; it must be a text");
   EXPECT_EQ(message([&] { members[1].second.count("n"); }), "here: a: n is -1, less than 0");
   EXPECT_EQ(message([&] {
               fields.refuse_others({"z", "b"});

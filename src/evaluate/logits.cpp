@@ -5,7 +5,7 @@
 
 #include "corpus/npy.h"
 #include "evaluate/scorer.h"
-#include "generate/decoder.h"
+#include "generate/sequence_decoder.h"
 
 namespace bloomery {
 namespace {

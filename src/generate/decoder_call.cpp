@@ -3,7 +3,7 @@
 #include <cstring>
 #include <map>
 
-#include "generate/decoder.h"
+#include "generate/sequence_decoder.h"
 
 namespace bloomery {
 namespace {

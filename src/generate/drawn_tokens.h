@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "device/overlap.h"
-#include "generate/decoder.h"
+#include "generate/sequence_decoder.h"
 #include "ops/sampling/sampling.h"
 
 namespace bloomery {

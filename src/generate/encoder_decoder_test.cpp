@@ -1,8 +1,8 @@
 // Decoders of models with an encoder: with and without a cache they give the logits of the model.
 #include <cmath>
 
-#include "generate/decoder.h"
 #include "generate/random_gpt_case.h"
+#include "generate/sequence_decoder.h"
 #include "harness/device_test.h"
 #include "models/t5.h"
 

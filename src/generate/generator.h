@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "generate/decoder.h"
+#include "generate/sequence_decoder.h"
 #include "ops/sampling/sampling.h"
 
 namespace bloomery {

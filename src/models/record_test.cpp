@@ -236,8 +236,7 @@ TEST(Record, TheFirstVersionIsStillRead) {
   EXPECT_TRUE(o.vocabulary.padded_in_softmax);
   EXPECT_EQ(o.residual.dropout, 0.2f);
   EXPECT_EQ(o.init.std, 0.1 / 3);
-  EXPECT_NE(complaint(R"({"num_layers":1})").find("the member hidden_size is missing"),
-            std::string::npos);
+  EXPECT_NE(complaint(R"({"num_layers":1})").find("hidden_size is missing"), std::string::npos);
 }
 
 // A model of the family's own defaults.

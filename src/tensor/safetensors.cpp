@@ -267,27 +267,4 @@ std::string safetensors_header(const std::vector<SafetensorsItem>& items,
   return std::string(reinterpret_cast<const char*>(&length), kLengthBytes) + text;
 }
 
-void write_safetensors(const std::filesystem::path& path, Stream& stream,
-                       const std::vector<std::pair<std::string, Tensor>>& tensors,
-                       const Metadata& metadata) {
-  auto ordered = tensors;
-  std::ranges::sort(ordered, {}, [](const auto& item) {
-    return std::pair(-static_cast<int>(size_of(item.second.dtype())), item.first);
-  });
-  std::vector<SafetensorsItem> items;
-  for (const auto& [name, tensor] : ordered) {
-    items.push_back({name, tensor.dtype(), tensor.shape()});
-  }
-  AtomicFile file(path);
-  file.write(safetensors_header(items, metadata));
-  std::vector<std::byte> host;
-  for (const auto& [name, tensor] : ordered) {
-    host.resize(tensor.bytes());
-    stream.copy(host.data(), tensor.data(), host.size());
-    stream.synchronize();
-    file.write(host.data(), host.size());
-  }
-  file.commit();
-}
-
 }  // namespace bloomery

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "tensor/safetensors_writer.h"
 
 namespace bloomery {
 namespace {
@@ -84,6 +85,26 @@ TEST_F(SafetensorsTest, NamesMustBeUniqueAndFree) {
   EXPECT_THROW(write_safetensors(path_, stream_, {{"a", tensor}, {"a", tensor}}), Error);
   EXPECT_THROW(write_safetensors(path_, stream_, {{"__metadata__", tensor}}), Error);
   EXPECT_FALSE(std::filesystem::exists(path_));
+}
+
+TEST_F(SafetensorsTest, TensorsComeInAnyOrderAndEachOnce) {
+  const Tensor wide = Tensor::from_host<float>(stream_, {1, 2, 3}, {3});
+  const Tensor narrow = Tensor::zeros(stream_, DType::bf16, {2, 2});
+  write_safetensors(path_, stream_, {{"b", wide}, {"a", narrow}, {"c", wide}});
+  const std::string expected = read_file(path_);
+  std::filesystem::remove(path_);
+  SafetensorsWriter file(path_, {{"a", narrow.dtype(), narrow.shape()},
+                                 {"b", wide.dtype(), wide.shape()},
+                                 {"c", wide.dtype(), wide.shape()}});
+  file.write("c", wide);
+  file.write("a", narrow);
+  EXPECT_THROW(file.write("a", narrow), Error);
+  EXPECT_THROW(file.write("b", narrow), Error);  // of another size
+  EXPECT_THROW(file.commit(), Error);
+  file.write("b", wide);
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  file.commit();
+  EXPECT_EQ(read_file(path_), expected);
 }
 
 TEST_F(SafetensorsTest, ForeignTypesAreListedButNotRead) {

@@ -122,7 +122,7 @@ int main(int count, char** arguments) {
     Device device({.num_threads = 1});
     Stream stream(device);
     const HfModel model = read_hf(stream, input);
-    write_hf(stream, output, model.options, model.tensors,
+    write_hf(*open_model(stream, input, Log()), output,
              {.tokens = model.tokens, .max_shard_bytes = std::stoull(arguments[3])});
     const SafetensorsFile tokens(input / "tokens.safetensors");
     write_safetensors(output / "computed.safetensors", stream, compute(stream, model, tokens));

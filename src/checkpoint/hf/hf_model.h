@@ -12,6 +12,7 @@
 #include "checkpoint/hf/hf_tokenizer_files.h"
 #include "checkpoint/hf/tensor_map.h"
 #include "checkpoint/hf/weight_files.h"
+#include "checkpoint/model_source.h"
 
 namespace bloomery {
 
@@ -58,14 +59,15 @@ struct HfExportOptions {
   HfTokenizer tokenizer;
   std::string origin = {};  // checkpoint/hf/hf_origin.h
   std::size_t max_shard_bytes = 5'000'000'000;
+  std::optional<DType> dtype = {};  // none: each weight keeps its own
 };
 
 // Writes config.json, generation_config.json, the weights (in shards when there are too many bytes
 // for one) and the tokenizer's files; makes the folder. Each file appears whole or not at all,
-// config.json last. The tensors are all parameters of the model by our names, vocabulary unpadded,
-// on the CPU. An Error says why a model has no form, or that the folder holds weights of a kind
-// that transformers would prefer to the new ones.
-void write_hf(Stream& stream, const std::filesystem::path& folder, const ModelOptions& options,
-              const std::map<std::string, Tensor>& tensors, const HfExportOptions& extra = {});
+// config.json last. One weight of the source at a time is in memory. An Error says why a model has
+// no form, or that the folder holds weights of a kind that transformers would prefer to the new
+// ones.
+void write_hf(const ModelSource& source, const std::filesystem::path& folder,
+              const HfExportOptions& extra = {});
 
 }  // namespace bloomery

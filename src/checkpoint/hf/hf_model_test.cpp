@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "build_config.h"
+#include "checkpoint/model_source_case.h"
 #include "harness/shared_data.h"
 #include "tensor/safetensors.h"
 

@@ -1,32 +1,43 @@
-#include <algorithm>
-#include <iomanip>
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "checkpoint/hf/hf_model.h"
 #include "checkpoint/hf/hf_origin.h"
-#include "tensor/safetensors.h"
+#include "ops/arithmetic/arithmetic.h"
+#include "tensor/safetensors_writer.h"
 
 namespace bloomery {
 namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-using Tensors = std::map<std::string, Tensor>;
+using Weights = std::map<std::string, ModelSource::Entry>;
 
 std::string full_name(const HuggingFace& form, const std::string& theirs) {
   return theirs == form.output ? theirs : concat(form.prefix, theirs);
 }
 
-void require_tensors(const std::vector<TensorMap>& maps, const Tensors& tensors) {
+// What is written of a model: every weight in its shape, and its dtype in the files.
+Weights weights_to_write(const std::vector<TensorMap>& maps, const ModelSource& source,
+                         const std::optional<DType>& dtype) {
+  Weights weights = source.weights();
   for (const TensorMap& map : maps) {
-    const auto found = tensors.find(map.ours);
-    check(found != tensors.end(), "to export the model, its parameter ", map.ours, " is missing");
-    check(found->second.shape() == map.shape, "parameter ", map.ours, " is ", found->second.shape(),
+    const auto found = weights.find(map.ours);
+    check(found != weights.end(), "to export the model, its parameter ", map.ours, " is missing");
+    check(found->second.shape == map.shape, "parameter ", map.ours, " is ", found->second.shape,
           ", but the model's options ask for ", map.shape);
   }
-  check(tensors.size() == maps.size(), "there are ", tensors.size(),
+  check(weights.size() == maps.size(), "there are ", weights.size(),
         " parameters to export, but this model has ", maps.size());
+  for (auto& [name, entry] : weights) {
+    check(is_floating(entry.dtype), "parameter ", name, " is ", entry.dtype);
+    entry.dtype = dtype.value_or(entry.dtype);
+  }
+  return weights;
+}
+
+std::size_t bytes_of(const ModelSource::Entry& entry) {
+  return static_cast<std::size_t>(entry.shape.numel()) * size_of(entry.dtype);
 }
 
 // The files of an earlier export with the same names are replaced; others would be read first.
@@ -41,12 +52,12 @@ void require_no_rival(const fs::path& folder, const std::string& written) {
 }
 
 // Consecutive rows of at most `limit` bytes; at least one each.
-std::vector<std::vector<TensorMap>> cut(const std::vector<TensorMap>& maps, const Tensors& tensors,
+std::vector<std::vector<TensorMap>> cut(const std::vector<TensorMap>& maps, const Weights& weights,
                                         std::size_t limit) {
   std::vector<std::vector<TensorMap>> shards(1);
   std::size_t bytes = 0;
   for (const TensorMap& map : maps) {
-    const std::size_t more = tensors.at(map.ours).bytes();
+    const std::size_t more = bytes_of(weights.at(map.ours));
     if (!shards.back().empty() && bytes + more > limit) {
       shards.emplace_back();
       bytes = 0;
@@ -57,30 +68,47 @@ std::vector<std::vector<TensorMap>> cut(const std::vector<TensorMap>& maps, cons
   return shards;
 }
 
-void write_shard(Stream& stream, const fs::path& path, const HuggingFace& form,
-                 const std::vector<TensorMap>& maps, const Tensors& tensors) {
-  std::vector<std::pair<std::string, Tensor>> theirs;
-  for (const TensorMap& map : maps) {
-    const std::vector<Tensor> parts = to_theirs(stream, map, tensors.at(map.ours));
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      theirs.emplace_back(full_name(form, map.parts[i].theirs), parts[i]);
-    }
+Tensor as_dtype(Stream& stream, Tensor tensor, DType dtype) {
+  if (tensor.dtype() == dtype) {
+    return tensor;
   }
-  write_safetensors(path, stream, theirs, {{"format", "pt"}});
+  Tensor rounded = Tensor::empty(stream, dtype, tensor.shape());
+  launch(stream, ScaleAdd{.x = tensor, .y = rounded});
+  return rounded;
 }
 
-void write_shards(Stream& stream, const fs::path& folder, const HuggingFace& form,
-                  const Tensors& tensors, const std::vector<std::vector<TensorMap>>& shards) {
+void write_shard(const ModelSource& source, const fs::path& path, const HuggingFace& form,
+                 const std::vector<TensorMap>& maps, const Weights& weights) {
+  std::vector<SafetensorsItem> items;
+  for (const TensorMap& map : maps) {
+    for (const TensorMap::Part& part : map.parts) {
+      items.push_back({full_name(form, part.theirs), weights.at(map.ours).dtype, part.their_shape});
+    }
+  }
+  SafetensorsWriter file(path, std::move(items), {{"format", "pt"}});
+  Stream& stream = source.stream();
+  for (const TensorMap& map : maps) {
+    const Tensor ours = as_dtype(stream, source.read(map.ours), weights.at(map.ours).dtype);
+    const std::vector<Tensor> parts = to_theirs(stream, map, ours);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      file.write(full_name(form, map.parts[i].theirs), parts[i]);
+    }
+  }
+  file.commit();
+}
+
+void write_shards(const ModelSource& source, const fs::path& folder, const HuggingFace& form,
+                  const Weights& weights, const std::vector<std::vector<TensorMap>>& shards) {
   Json places = Json::object();
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < shards.size(); ++i) {
     const std::string name = shard_name("model", i + 1, shards.size(), ".safetensors");
-    write_shard(stream, folder / name, form, shards[i], tensors);
+    write_shard(source, folder / name, form, shards[i], weights);
     for (const TensorMap& map : shards[i]) {
       for (const TensorMap::Part& part : map.parts) {
         places[full_name(form, part.theirs)] = name;
       }
-      bytes += tensors.at(map.ours).bytes();
+      bytes += bytes_of(weights.at(map.ours));
     }
   }
   const Json index{{"metadata", {{"total_size", bytes}}}, {"weight_map", places}};
@@ -89,15 +117,14 @@ void write_shards(Stream& stream, const fs::path& folder, const HuggingFace& for
 
 // What the configuration calls the model's dtype: transformers converts all weights to it, so the
 // one that holds every other without rounding.
-DType common_dtype(const Tensors& tensors) {
-  DType widest = tensors.begin()->second.dtype();
-  for (const auto& [name, tensor] : tensors) {
-    check(is_floating(tensor.dtype()), "parameter ", name, " is ", tensor.dtype());
-    const bool halves = size_of(tensor.dtype()) == 2 && size_of(widest) == 2;
-    if (halves && tensor.dtype() != widest) {
+DType common_dtype(const Weights& weights) {
+  DType widest = weights.begin()->second.dtype;
+  for (const auto& [name, entry] : weights) {
+    const bool halves = size_of(entry.dtype) == 2 && size_of(widest) == 2;
+    if (halves && entry.dtype != widest) {
       widest = DType::fp32;
-    } else if (size_of(tensor.dtype()) > size_of(widest)) {
-      widest = tensor.dtype();
+    } else if (size_of(entry.dtype) > size_of(widest)) {
+      widest = entry.dtype;
     }
   }
   return widest;
@@ -105,20 +132,20 @@ DType common_dtype(const Tensors& tensors) {
 
 }  // namespace
 
-void write_hf(Stream& stream, const fs::path& folder, const ModelOptions& options,
-              const Tensors& tensors, const HfExportOptions& extra) {
+void write_hf(const ModelSource& source, const fs::path& folder, const HfExportOptions& extra) {
+  const ModelOptions& options = source.record().model;
   const HuggingFace& form = hf_form(options);
   const std::vector<TensorMap> maps = expand(form.tensors, options);
-  require_tensors(maps, tensors);
-  const DType dtype = common_dtype(tensors);
-  const auto shards = cut(maps, tensors, extra.max_shard_bytes);
+  const Weights weights = weights_to_write(maps, source, extra.dtype);
+  const DType dtype = common_dtype(weights);
+  const auto shards = cut(maps, weights, extra.max_shard_bytes);
   require_no_rival(folder, kWeightNames[shards.size() == 1 ? 0 : 1]);
 
   fs::create_directories(folder);
   if (shards.size() == 1) {
-    write_shard(stream, folder / kWeightNames[0], form, shards[0], tensors);
+    write_shard(source, folder / kWeightNames[0], form, shards[0], weights);
   } else {
-    write_shards(stream, folder, form, tensors, shards);
+    write_shards(source, folder, form, weights, shards);
   }
   write_tokenizer_files(folder, extra.tokenizer, options.positions.max_length);
   HfTokenIds tokens = extra.tokens;

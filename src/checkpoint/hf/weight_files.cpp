@@ -1,15 +1,13 @@
 #include "checkpoint/hf/weight_files.h"
 
-#include <nlohmann/json.hpp>
-
 #include "base/file.h"
 #include "checkpoint/pickle/torch_file.h"
+#include "config/json_fields.h"
 #include "tensor/safetensors.h"
 
 namespace bloomery {
 namespace {
 
-using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
 class SafetensorsWeights final : public WeightFile {
@@ -60,18 +58,10 @@ std::shared_ptr<const WeightFile> open_weights(const fs::path& path) {
 
 // Tensor to file, as the index says.
 std::map<std::string, std::string> read_index(const fs::path& path) {
-  Json index;
-  try {
-    index = Json::parse(read_file(path));
-  } catch (const Json::exception& error) {
-    throw Error(concat(path.string(), ": not valid JSON: ", error.what()));
-  }
-  check(index.is_object() && index.contains("weight_map") && index["weight_map"].is_object(),
-        path.string(), ": lacks the object weight_map");
+  const JsonFields index(read_file(path), path.string());
   std::map<std::string, std::string> files;
-  for (const auto& [name, file] : index["weight_map"].items()) {
-    check(file.is_string(), path.string(), ": weight_map gives no file for ", name);
-    const fs::path shard = file.get<std::string>();
+  for (const auto& [name, file] : index.get<JsonFields>("weight_map").members<std::string>()) {
+    const fs::path shard = file;
     check(shard.has_filename() && shard == shard.filename() && shard != ".." && shard != ".",
           path.string(), ": ", name, " should be in ", shard,
           ", which is no file of the same folder");

@@ -13,13 +13,6 @@ using Kind = ForeignModel::Kind;
 constexpr std::string_view kEmbedding = "language_model.embedding.",
                            kEncoder = "language_model.encoder.", kFinal = "final_layernorm.";
 
-PyValue scalar(float value) {
-  return PyValue::Tensor{DType::fp32, Shape{}, [value] {
-                           const auto bytes = std::as_bytes(std::span(&value, 1));
-                           return std::vector(bytes.begin(), bytes.end());
-                         }};
-}
-
 // Where the pipeline keeps a tensor: its layer's number and its name there.
 struct PipelinePlace {
   std::int64_t layer;
@@ -42,7 +35,7 @@ class DeepSpeedWriter {
               std::pair("exp_avg_sq.pt", Kind::exp_avg_sq)}) {
           write_torch_file(place / file, state_of(name, kind));
         }
-        write_torch_file(place / "step.pt", scalar(static_cast<float>(model_.optimizer_steps())));
+        write_torch_file(place / "step.pt", optimizer_steps());
       }
     }
     Dict common;
@@ -59,21 +52,19 @@ class DeepSpeedWriter {
 
   void write_models() const {
     fs::create_directories(folder_);
-    for (int place = 0; place < model_.layout().tensor * model_.layout().pipeline; ++place) {
-      write_model(place / model_.layout().tensor, place % model_.layout().tensor);
+    for (int stage = 0; stage < model_.layout().pipeline; ++stage) {
+      write_of_all_ranks([&](int rank) { return model_file(stage, rank); });
     }
   }
 
   void write() const {
-    fs::create_directories(folder_);
-    const ForeignLayout& layout = model_.layout();
-    for (int rank = 0; rank < layout.tensor; ++rank) {
-      for (int stage = 0; stage < layout.pipeline; ++stage) {
-        model_.has_experts() ? write_experts(stage, rank) : write_layers(stage, rank);
-        write_model(stage, rank);
-        for (int data = 0; model_.has_states() && data < layout.data(); ++data) {
-          write_optimizer({.stage = stage, .tensor = rank, .data = data});
-        }
+    write_models();
+    for (int stage = 0; stage < model_.layout().pipeline; ++stage) {
+      model_.has_experts() ? write_experts(stage) : write_layers(stage);
+      for (int data = 0; model_.has_states() && data < model_.layout().data(); ++data) {
+        write_of_all_ranks([&](int rank) {
+          return optimizer_file({.stage = stage, .tensor = rank, .data = data});
+        });
       }
     }
   }
@@ -103,36 +94,61 @@ class DeepSpeedWriter {
                                              : concat(where.layer, ".", where.key);
   }
 
-  void write_layers(int stage, int rank) const {
-    std::map<std::int64_t, Dict> layers;
-    for (const std::string& name : model_.names(stage)) {
-      const PipelinePlace where = place(name);
-      layers[where.layer].emplace_back(where.key, model_.tensor(name, rank, Kind::computed));
+  // Side by side: they hold parts of the same tensors.
+  template <class File>
+  void write_of_all_ranks(const File& file) const {
+    std::vector<TorchFileToWrite> files;
+    for (int rank = 0; rank < model_.layout().tensor; ++rank) {
+      files.push_back(file(rank));
     }
-    for (const auto& [layer, tensors] : layers) {
-      write_torch_file(folder_ / layer_file(layer, rank), PyValue::Ordered{tensors});
+    write_torch_files(files);
+  }
+
+  void write_layers(int stage) const {
+    std::map<std::int64_t, std::vector<std::string>> layers;
+    for (const std::string& name : model_.names(stage)) {
+      layers[place(name).layer].push_back(name);
+    }
+    for (const auto& [layer, names] : layers) {
+      write_of_all_ranks([&](int rank) -> TorchFileToWrite {
+        Dict tensors;
+        for (const std::string& name : names) {
+          tensors.emplace_back(place(name).key, model_.tensor(name, rank, Kind::computed));
+        }
+        return {folder_ / layer_file(layer, rank), PyValue::Ordered{tensors}};
+      });
     }
   }
 
   // One file for each expert, under all tensor ranks that have it on some data-parallel rank.
-  // Layers with experts are counted within the stage.
-  void write_experts(int stage, int rank) const {
-    std::map<std::pair<std::int64_t, std::int64_t>, Dict> experts;
-    std::map<std::int64_t, std::int64_t> counted;
+  // Layers with experts are counted within the stage; those of a layer are parts of one tensor.
+  void write_experts(int stage) const {
+    std::map<std::int64_t, std::vector<std::string>> layers;
     for (const std::string& name : model_.names(stage)) {
-      if (const auto expert = expert_of_name(name); expert && held_somewhere(name, rank)) {
-        experts[{*layer_of_name(name), *expert}].emplace_back(
-            parameter(name), model_.tensor(name, rank, Kind::computed));
-      }
       if (expert_of_name(name)) {
-        counted.try_emplace(*layer_of_name(name), std::ssize(counted));
+        layers[*layer_of_name(name)].push_back(name);
       }
     }
-    for (const auto& [place, tensors] : experts) {
-      write_torch_file(
-          folder_ / concat("layer_", counted.at(place.first), "_expert_", place.second, "_mp_rank_",
-                           two_digits(model_rank(stage, rank)), "_model_states.pt"),
-          tensors);
+    std::int64_t counted = 0;
+    for (const auto& [layer, names] : layers) {
+      std::map<std::pair<int, std::int64_t>, Dict> experts;  // by tensor rank and number
+      for (int rank = 0; rank < model_.layout().tensor; ++rank) {
+        for (const std::string& name : names) {
+          if (held_somewhere(name, rank)) {
+            experts[{rank, *expert_of_name(name)}].emplace_back(
+                parameter(name), model_.tensor(name, rank, Kind::computed));
+          }
+        }
+      }
+      std::vector<TorchFileToWrite> files;
+      for (const auto& [place, tensors] : experts) {
+        files.push_back(
+            {folder_ / concat("layer_", counted, "_expert_", place.second, "_mp_rank_",
+                              two_digits(model_rank(stage, place.first)), "_model_states.pt"),
+             tensors});
+      }
+      write_torch_files(files);
+      ++counted;
     }
   }
 
@@ -158,6 +174,10 @@ class DeepSpeedWriter {
     }
     const std::int64_t all = model_.record().model.moe.experts_of(*layer_of_name(name));
     return with_expert(parameter(name), *expert % (all / model_.layout().expert));
+  }
+
+  PyValue optimizer_steps() const {
+    return single_number(static_cast<float>(model_.optimizer_steps()));
   }
 
   PyValue state_of(const std::string& name, Kind kind) const {
@@ -187,7 +207,7 @@ class DeepSpeedWriter {
       const auto flat = [&](Kind kind, bool padded) {
         return flat_share(model_, share, rank.tensor, kind, padded);
       };
-      state.emplace_back(index, Dict{{"step", scalar(static_cast<float>(model_.optimizer_steps()))},
+      state.emplace_back(index, Dict{{"step", optimizer_steps()},
                                      {"exp_avg", flat(Kind::exp_avg, true)},
                                      {"exp_avg_sq", flat(Kind::exp_avg_sq, true)}});
       groups.emplace_back(model_.parameter_group(share.decays, share.experts, {index++}));
@@ -282,7 +302,7 @@ class DeepSpeedWriter {
     return counts;
   }
 
-  void write_model(int stage, int rank) const {
+  TorchFileToWrite model_file(int stage, int rank) const {
     const std::string mp = concat("mp_rank_", two_digits(model_rank(stage, rank)));
     const std::int64_t consumed = model_.run() != nullptr ? model_.run()->consumed_samples : 0;
     Dict file{{"module", module(stage, rank)},
@@ -307,17 +327,16 @@ class DeepSpeedWriter {
       file.emplace_back("num_experts", experts_of_layers(stage));
     }
     model_.add_client_state(file, true);
-    write_torch_file(folder_ / concat(mp, "_model_states.pt"), file);
+    return {folder_ / concat(mp, "_model_states.pt"), file};
   }
 
-  void write_optimizer(const ZeroRank& rank) const {
+  TorchFileToWrite optimizer_file(const ZeroRank& rank) const {
     const std::string prefix = model_.record().dtype == DType::bf16 ? "bf16_" : "";
-    write_torch_file(
-        folder_ / concat(prefix, "zero_pp_rank_", rank.data, "_mp_rank_",
-                         two_digits(model_rank(rank.stage, rank.tensor)), "_optim_states.pt"),
-        Dict{{"optimizer_state_dict", optimizer_state(rank)},
-             {"ds_config", Dict{}},
-             {"ds_version", "0.19.8"}});
+    return {folder_ / concat(prefix, "zero_pp_rank_", rank.data, "_mp_rank_",
+                             two_digits(model_rank(rank.stage, rank.tensor)), "_optim_states.pt"),
+            Dict{{"optimizer_state_dict", optimizer_state(rank)},
+                 {"ds_config", Dict{}},
+                 {"ds_version", "0.19.8"}}};
   }
 
   const ForeignModel& model_;

@@ -1,10 +1,9 @@
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "checkpoint/hf/weight_files.h"
 #include "checkpoint/megatron/foreign_write.h"
-#include "tensor/safetensors.h"
+#include "tensor/safetensors_writer.h"
 
 namespace bloomery {
 namespace {
@@ -32,16 +31,17 @@ std::vector<std::vector<Named>> cut(const ForeignModel& model, std::size_t limit
   return shards;
 }
 
-void write_shard(Stream& stream, const fs::path& path, const std::vector<Named>& weights) {
+void write_shard(const fs::path& path, const std::vector<Named>& weights) {
   if (path.extension() == ".safetensors") {
-    std::vector<std::pair<std::string, Tensor>> tensors;
+    std::vector<SafetensorsItem> items;
     for (const auto& [name, weight] : weights) {
-      Tensor tensor = Tensor::empty(stream, weight.dtype, weight.shape);
-      const std::vector<std::byte> bytes = weight.bytes();
-      std::memcpy(tensor.data(), bytes.data(), bytes.size());
-      tensors.emplace_back(name, std::move(tensor));
+      items.push_back({name, weight.dtype, weight.shape});
     }
-    return write_safetensors(path, stream, tensors, {{"format", "pt"}});
+    SafetensorsWriter file(path, items, {{"format", "pt"}});
+    for (const auto& [name, weight] : weights) {
+      file.write(name, weight.pieces.front()());
+    }
+    return file.commit();
   }
   PyValue::Dict dict;
   for (const auto& [name, weight] : weights) {
@@ -63,7 +63,7 @@ void write_exact_weights(const ModelSource& source, const fs::path& folder,
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < shards.size(); ++i) {
     const std::string file = shard_name(stem, i + 1, shards.size(), ending);
-    write_shard(source.stream(), folder / file, shards[i]);
+    write_shard(folder / file, shards[i]);
     for (const Named& weight : shards[i]) {
       places[weight.first] = file;
       bytes += bytes_of(weight);

@@ -140,8 +140,7 @@ std::int64_t ForeignModel::size(const std::string& name) const {
   return names_.local_shape(*names_.find(name), name).numel();
 }
 
-PyValue::Tensor ForeignModel::tensor(const std::string& name, int rank, Kind kind,
-                                     bool flat) const {
+PyValue::Tensor ForeignModel::tensor(const std::string& name, int rank, Kind kind) const {
   const MegatronNames::Entry& entry = *names_.find(name);
   const DType stored = source_.weights().at(entry.ours).dtype;
   const DType dtype = kind == Kind::computed && has_states_ ? record().dtype
@@ -150,9 +149,18 @@ PyValue::Tensor ForeignModel::tensor(const std::string& name, int rank, Kind kin
   const char* const suffix = kind == Kind::exp_avg      ? "/exp_avg"
                              : kind == Kind::exp_avg_sq ? "/exp_avg_sq"
                                                         : "";
-  const Shape shape = names_.local_shape(entry, name);
-  return {dtype, flat ? Shape{shape.numel()} : shape,
-          [this, &entry, rank, suffix, dtype] { return bytes(entry, rank, suffix, dtype); }};
+  return {dtype, names_.local_shape(entry, name), {[this, &entry, rank, suffix, dtype] {
+            return bytes(entry, rank, suffix, dtype);
+          }}};
+}
+
+const Tensor& ForeignModel::whole(const std::string& name) const {
+  if (last_name_ != name) {
+    last_ = {};  // before there is another one
+    last_ = source_.read(name);
+    last_name_ = name;
+  }
+  return last_;
 }
 
 std::vector<std::byte> ForeignModel::bytes(const MegatronNames::Entry& entry, int rank,
@@ -168,7 +176,7 @@ std::vector<std::byte> ForeignModel::bytes(const MegatronNames::Entry& entry, in
     if (padding &&
         !(source_.others().contains(name) && source_.others().at(name).shape == part.box.global)) {
       if (*suffix == '\0') {
-        const std::vector<float> row = mean_row(source_.read(entry.ours));
+        const std::vector<float> row = mean_row(whole(entry.ours));
         const auto width = static_cast<std::int64_t>(row.size());
         for (std::int64_t i = 0; i < part.box.extent[0]; ++i) {
           convert(reinterpret_cast<const std::byte*>(row.data()), DType::fp32,
@@ -178,12 +186,12 @@ std::vector<std::byte> ForeignModel::bytes(const MegatronNames::Entry& entry, in
       }
       continue;
     }
-    const Tensor whole = source_.read(name);
-    const auto* from = static_cast<const std::byte*>(whole.data());
+    const Tensor& stored = whole(name);
+    const auto* from = static_cast<const std::byte*>(stored.data());
     for_each_run(
-        part.box, Box::whole(whole.shape()), part.box,
+        part.box, Box::whole(stored.shape()), part.box,
         [&](std::int64_t begin, std::int64_t to, std::int64_t length) {
-          convert(from + static_cast<std::size_t>(begin) * size_of(whole.dtype()), whole.dtype(),
+          convert(from + static_cast<std::size_t>(begin) * size_of(stored.dtype()), stored.dtype(),
                   all.data() + at + static_cast<std::size_t>(to) * size_of(dtype), dtype, length);
         });
   }

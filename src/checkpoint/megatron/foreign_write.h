@@ -52,7 +52,7 @@ class ForeignModel {
   std::vector<std::string> names(int stage) const;
   // Under a name of names(): the values that the model computes with, the exact ones, the moments.
   enum class Kind : std::uint8_t { computed, exact, exp_avg, exp_avg_sq };
-  PyValue::Tensor tensor(const std::string& name, int rank, Kind kind, bool flat = false) const;
+  PyValue::Tensor tensor(const std::string& name, int rank, Kind kind) const;
   std::int64_t size(const std::string& name) const;  // elements on a rank
   static bool decays(const std::string& name);
 
@@ -88,6 +88,7 @@ class ForeignModel {
   void add_run_arguments(PyValue::Dict& arguments) const;
   std::vector<std::byte> bytes(const MegatronNames::Entry& entry, int rank, const char* suffix,
                                DType dtype) const;
+  const Tensor& whole(const std::string& name) const;
   PyValue info(bool pipeline_names) const;
   std::pair<double, double> next_rates() const;
 
@@ -96,6 +97,9 @@ class ForeignModel {
   std::int64_t padded_vocabulary_;
   MegatronNames names_;
   bool release_, has_states_;
+  // The last tensor that was read: ranks ask for their parts of it one after another.
+  mutable std::string last_name_;
+  mutable Tensor last_;
 };
 
 }  // namespace bloomery

@@ -246,7 +246,7 @@ TEST_F(Malicious, ExpertsOutOfReach) {
             {"iteration", 1},
             {"module", PyValue::Dict{}},
             {"ds_config", PyValue::Dict{{"use_data_before_expert_parallelism", data_first}}}});
-    const PyValue::Tensor few{DType::fp32, Shape{8}, [] { return std::vector<std::byte>(32); }};
+    const PyValue::Tensor few{DType::fp32, Shape{8}, {[] { return std::vector<std::byte>(32); }}};
     for (const char* name : {"layer_0_expert_0_mp_rank_00", "layer_0_expert_1_mp_rank_00"}) {
       write_torch_file(step / concat(name, "_model_states.pt"), PyValue::Dict{{key, few}});
     }
@@ -278,7 +278,7 @@ TEST_F(Malicious, ExpertsOutOfReach) {
 
 // Tensors that say more than their storages hold.
 TEST_F(Malicious, TensorsBeyondTheirStorages) {
-  const PyValue::Tensor few{DType::fp32, Shape{4}, [] { return std::vector<std::byte>(16); }};
+  const PyValue::Tensor few{DType::fp32, Shape{4}, {[] { return std::vector<std::byte>(16); }}};
   const auto model = [&](PyValue value) {
     return PyValue::Dict{
         {"language_model",

@@ -127,15 +127,9 @@ class RankWriter {
     for (const bool decays : {true, false}) {
       PyValue::List indices;
       for (const std::string& name : group(decays)) {
-        state.emplace_back(
-            index, Dict{{"step", PyValue::Tensor{DType::fp32, Shape{},
-                                                 [steps] {
-                                                   const auto bytes =
-                                                       std::as_bytes(std::span(&steps, 1));
-                                                   return std::vector(bytes.begin(), bytes.end());
-                                                 }}},
-                        {"exp_avg", tensor(name, Kind::exp_avg)},
-                        {"exp_avg_sq", tensor(name, Kind::exp_avg_sq)}});
+        state.emplace_back(index, Dict{{"step", single_number(steps)},
+                                       {"exp_avg", tensor(name, Kind::exp_avg)},
+                                       {"exp_avg_sq", tensor(name, Kind::exp_avg_sq)}});
         indices.emplace_back(index++);
       }
       if (!indices.empty()) {
@@ -149,16 +143,10 @@ class RankWriter {
     Dict optimizer{{"optimizer", inner_optimizer()}};
     if (model_.record().dtype == DType::fp16) {
       const RunState::Scale& scale = model_.run()->loss_scale;
-      const auto value = static_cast<float>(scale.scale);
       optimizer.emplace_back(
-          "grad_scaler",
-          Dict{{"scale", PyValue::Tensor{DType::fp32, Shape{1},
-                                         [value] {
-                                           const auto bytes = std::as_bytes(std::span(&value, 1));
-                                           return std::vector(bytes.begin(), bytes.end());
-                                         }}},
-               {"growth_tracker", scale.clean_steps},
-               {"hysteresis_tracker", scale.tolerance_left}});
+          "grad_scaler", Dict{{"scale", single_number(static_cast<float>(scale.scale), Shape{1})},
+                              {"growth_tracker", scale.clean_steps},
+                              {"hysteresis_tracker", scale.tolerance_left}});
     }
     PyValue::List copies;
     for (const bool decays : {true, false}) {
@@ -188,13 +176,15 @@ void write_megatron(const ModelSource& source, const fs::path& folder, const For
   release = release || model.iteration() == 0;
   const std::string name = release ? "release" : "iter_" + digits(model.iteration(), 7);
   for (int stage = 0; stage < layout.pipeline; ++stage) {
+    std::vector<TorchFileToWrite> files;
     for (int rank = 0; rank < layout.tensor; ++rank) {
       const fs::path place =
           folder / name /
           concat("mp_rank_", digits(rank, 2), layout.pipeline > 1 ? "_" + digits(stage, 3) : "");
       fs::create_directories(place);
-      write_torch_file(place / "model_optim_rng.pt", RankWriter(model, stage, rank).contents());
+      files.push_back({place / "model_optim_rng.pt", RankWriter(model, stage, rank).contents()});
     }
+    write_torch_files(files);
   }
   write_file(folder / "latest_checkpointed_iteration.txt",
              release ? name : std::to_string(model.iteration()));

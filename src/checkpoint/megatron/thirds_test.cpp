@@ -27,12 +27,12 @@ ModelOptions model(std::int64_t groups) {
 
 // Element i of each tensor is i.
 PyValue::Tensor counting(const Shape& shape) {
-  return {DType::fp32, shape, [shape] {
+  return {DType::fp32, shape, {[shape] {
             std::vector<float> numbers(static_cast<std::size_t>(shape.numel()));
             std::iota(numbers.begin(), numbers.end(), 0.0f);
             const auto bytes = std::as_bytes(std::span(numbers));
             return std::vector(bytes.begin(), bytes.end());
-          }};
+          }}};
 }
 
 PyValue arguments(std::int64_t groups, int tensor, bool knows_fpdt) {

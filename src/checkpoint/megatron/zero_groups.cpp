@@ -66,17 +66,20 @@ std::vector<ZeroShare> zero_shares(const ForeignModel& model, const ZeroRank& ra
 PyValue flat_share(const ForeignModel& model, const ZeroShare& share, int tensor_rank,
                    ForeignModel::Kind kind, bool padded) {
   const std::int64_t count = share.end - share.begin - (padded ? 0 : share.padding());
-  return PyValue::Tensor{DType::fp32, Shape{count}, [&model, share, tensor_rank, kind, count] {
-                           std::vector<std::byte> all;
-                           for (const ShareFragment& part : fragments(model, share)) {
-                             const auto whole =
-                                 model.tensor(part.name, tensor_rank, kind, true).bytes();
-                             const auto from = whole.begin() + part.first * kBytes;
-                             all.insert(all.end(), from, from + part.count * kBytes);
-                           }
-                           all.resize(static_cast<std::size_t>(count * kBytes));
-                           return all;
-                         }};
+  PyValue::Tensor flat{DType::fp32, Shape{count}, {}};
+  std::int64_t end = 0;
+  for (const ShareFragment& part : fragments(model, share)) {
+    flat.pieces.emplace_back([part, whole = model.tensor(part.name, tensor_rank, kind)] {
+      const std::vector<std::byte> bytes = whole.pieces.front()();
+      const auto from = bytes.begin() + part.first * kBytes;
+      return std::vector(from, from + part.count * kBytes);
+    });
+    end = part.start + part.count;
+  }
+  flat.pieces.emplace_back([padding = count - end] {
+    return std::vector<std::byte>(static_cast<std::size_t>(padding * kBytes));
+  });
+  return flat;
 }
 
 std::vector<ShareFragment> fragments(const ForeignModel& model, const ZeroShare& share) {

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstring>
+#include <deque>
 #include <limits>
 
 #include "base/error.h"
@@ -151,27 +152,87 @@ class Pickler {
   std::string out_;
 };
 
+// One file on its way.
+class TorchFileWriter {
+ public:
+  explicit TorchFileWriter(const TorchFileToWrite& contents)
+      : file_(contents.path), zip_(file_), path_(contents.path) {
+    const std::string pickle = Pickler(tensors_).text(contents.value);
+    add("data.pkl", pickle);
+    add("byteorder", "little");
+  }
+
+  // Writes the next piece; false: there was none, and the file is finished.
+  bool write_piece() {
+    if (tensor_ == tensors_.size()) {
+      return false;
+    }
+    const PyValue::Tensor& tensor = *tensors_[tensor_];
+    const auto size = static_cast<std::size_t>(tensor.shape.numel()) * size_of(tensor.dtype);
+    if (piece_ == 0) {
+      zip_.begin(concat(kFolder, "data/", tensor_), size);
+    }
+    if (piece_ < tensor.pieces.size()) {
+      const std::vector<std::byte> bytes = tensor.pieces[piece_++]();
+      zip_.append(bytes);
+      written_ += bytes.size();
+    }
+    if (piece_ == tensor.pieces.size()) {
+      check(written_ == size, path_.string(), ": a tensor of ", tensor.shape, " with ", written_,
+            " bytes");
+      zip_.end();
+      ++tensor_;
+      piece_ = written_ = 0;
+    }
+    return true;
+  }
+
+  void commit() {
+    add("version", "3\n");
+    zip_.finish();
+    file_.commit();
+  }
+
+ private:
+  static constexpr std::string_view kFolder = "archive/";
+  void add(std::string_view name, const std::string& text) {
+    zip_.add(concat(kFolder, name), std::as_bytes(std::span(text)));
+  }
+
+  AtomicFile file_;
+  ZipWriter zip_;
+  std::filesystem::path path_;
+  std::vector<const PyValue::Tensor*> tensors_;
+  std::size_t tensor_ = 0, piece_ = 0, written_ = 0;  // what is next
+};
+
 }  // namespace
 
-void write_torch_file(const std::filesystem::path& path, const PyValue& value) {
-  std::vector<const PyValue::Tensor*> tensors;
-  const std::string pickle = Pickler(tensors).text(value);
-  AtomicFile file(path);
-  ZipWriter zip(file);
-  const auto text = [](const std::string& contents) { return std::as_bytes(std::span(contents)); };
-  const std::string folder = "archive/", order = "little", version = "3\n";
-  zip.add(folder + "data.pkl", text(pickle));
-  zip.add(folder + "byteorder", text(order));
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const std::vector<std::byte> bytes = tensors[i]->bytes();
-    check(bytes.size() ==
-              static_cast<std::size_t>(tensors[i]->shape.numel()) * size_of(tensors[i]->dtype),
-          path.string(), ": a tensor of ", tensors[i]->shape, " with ", bytes.size(), " bytes");
-    zip.add(concat(folder, "data/", i), bytes);
+PyValue::Tensor single_number(float number, const Shape& shape) {
+  return {DType::fp32, shape, {[number] {
+            const auto bytes = std::as_bytes(std::span(&number, 1));
+            return std::vector(bytes.begin(), bytes.end());
+          }}};
+}
+
+void write_torch_files(const std::vector<TorchFileToWrite>& files) {
+  std::deque<TorchFileWriter> writers;
+  for (const TorchFileToWrite& file : files) {
+    writers.emplace_back(file);
   }
-  zip.add(folder + "version", text(version));
-  zip.finish();
-  file.commit();
+  for (bool more = true; more;) {
+    more = false;
+    for (TorchFileWriter& writer : writers) {
+      more |= writer.write_piece();
+    }
+  }
+  for (TorchFileWriter& writer : writers) {
+    writer.commit();
+  }
+}
+
+void write_torch_file(const std::filesystem::path& path, const PyValue& value) {
+  write_torch_files({{path, value}});
 }
 
 }  // namespace bloomery

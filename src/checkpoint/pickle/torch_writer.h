@@ -39,11 +39,12 @@ class PyValue {
     Global type;
     List arguments;
   };
-  // Row-major; its bytes are asked for when the file is written.
+  // Row-major. Its bytes are pieces that follow each other, each asked for when it is written.
   struct Tensor {
+    using Piece = std::function<std::vector<std::byte>()>;
     DType dtype;
     Shape shape;
-    std::function<std::vector<std::byte>()> bytes;
+    std::vector<Piece> pieces;
   };
   using Variant = std::variant<std::monostate, bool, std::int64_t, double, std::string, List, Dict,
                                Tuple, Ordered, Global, Object, Call, Tensor>;
@@ -61,7 +62,18 @@ class PyValue {
   Variant value_;
 };
 
-// The file appears whole or not at all.
+// A tensor with one number.
+PyValue::Tensor single_number(float number, const Shape& shape = Shape{});
+
+// The file appears whole or not at all. Of the tensors' bytes one piece at a time is in memory.
 void write_torch_file(const std::filesystem::path& path, const PyValue& value);
+
+// Several files side by side: the first piece of each, then the second. So the files of ranks that
+// hold parts of the same tensors ask for these parts one after another.
+struct TorchFileToWrite {
+  std::filesystem::path path;
+  PyValue value;
+};
+void write_torch_files(const std::vector<TorchFileToWrite>& files);
 
 }  // namespace bloomery

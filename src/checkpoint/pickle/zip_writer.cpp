@@ -49,22 +49,40 @@ void ZipWriter::put(const std::string& bytes) {
 }
 
 void ZipWriter::add(const std::string& name, std::span<const std::byte> contents) {
-  const auto checksum = static_cast<std::uint32_t>(
-      crc32_z(0, reinterpret_cast<const Bytef*>(contents.data()), contents.size()));
-  entries_.push_back({name, contents.size(), at_, checksum});
+  begin(name, contents.size());
+  append(contents);
+  end();
+}
+
+// The checksum is not known yet: end() puts it in its place.
+void ZipWriter::begin(const std::string& name, std::uint64_t size) {
+  entries_.push_back({name, size, at_});
   // A header of its own carries both sizes, or none.
-  std::string extra = contents.size() >= kIn64Bits ? zip64_extra({contents.size(), contents.size()})
-                                                   : std::string();
+  std::string extra = size >= kIn64Bits ? zip64_extra({size, size}) : std::string();
   constexpr std::uint64_t kHeader = 30, kExtraHead = 4;
   const std::uint64_t begin = at_ + kHeader + name.size() + extra.size() + kExtraHead;
   const std::uint64_t padding = (kAlignment - begin % kAlignment) % kAlignment;
   extra += bytes_of(kPaddingExtra, static_cast<std::uint16_t>(padding)) + std::string(padding, 'Z');
   put(bytes_of(std::uint32_t{0x04034b50}, kVersion, std::uint16_t{0}, std::uint16_t{0},
                std::uint16_t{0}, kJanuary1980) +
-      sizes(checksum, contents.size(), name) + bytes_of(static_cast<std::uint16_t>(extra.size())) +
-      name + extra);
+      sizes(0, size, name) + bytes_of(static_cast<std::uint16_t>(extra.size())) + name + extra);
+}
+
+void ZipWriter::append(std::span<const std::byte> contents) {
+  if (contents.empty()) {
+    return;  // of no bytes zlib gives the checksum of a beginning
+  }
+  std::uint32_t& checksum = entries_.back().checksum;
+  checksum = static_cast<std::uint32_t>(
+      crc32_z(checksum, reinterpret_cast<const Bytef*>(contents.data()), contents.size()));
   file_.write(contents.data(), contents.size());
   at_ += contents.size();
+}
+
+void ZipWriter::end() {
+  constexpr std::uint64_t kChecksumAt = 14;  // in the entry's header
+  const Entry& entry = entries_.back();
+  file_.write_at(entry.offset + kChecksumAt, std::as_bytes(std::span(&entry.checksum, 1)));
 }
 
 void ZipWriter::finish() {

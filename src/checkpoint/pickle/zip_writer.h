@@ -17,6 +17,10 @@ class ZipWriter {
   explicit ZipWriter(AtomicFile& file) : file_(file) {}
 
   void add(const std::string& name, std::span<const std::byte> contents);
+  // An entry of known size whose contents come in pieces.
+  void begin(const std::string& name, std::uint64_t size);
+  void append(std::span<const std::byte> contents);
+  void end();
   // Writes the directory.
   void finish();
 
@@ -24,7 +28,7 @@ class ZipWriter {
   struct Entry {
     std::string name;
     std::uint64_t size, offset;
-    std::uint32_t checksum;
+    std::uint32_t checksum = 0;  // of what was appended
   };
   void put(const std::string& bytes);
 

@@ -7,12 +7,13 @@
 
 #include "base/error.h"
 #include "base/json_scan.h"
+#include "config/json_fields.h"
 #include "text/input/byte_source.h"
 
 namespace bloomery {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 // Such files are larger than what is kept of them: they are never whole in memory.
 class SourceBuffer : public std::streambuf {
@@ -32,42 +33,24 @@ class SourceBuffer : public std::streambuf {
   std::array<char, 1 << 16> bytes_;
 };
 
-const Json& field(const Json& record, const char* key, bool (Json::*is_kind)() const,
-                  const char* kind, const std::string& place) {
-  const auto found = record.find(key);
-  check(found != record.end() && ((*found).*is_kind)(), place, ": there is no ", kind, " '", key,
-        "'");
-  return *found;
-}
-
-std::string text_field(const Json& record, const char* key, const std::string& place) {
-  return field(record, key, &Json::is_string, "text", place).get<std::string>();
-}
-
-TitledPassage passage_of(const Json& passage, const std::string& place) {
-  check(passage.is_object(), place, ": a passage is no JSON object");
-  const auto title = passage.find("title");
-  const bool untitled = title != passage.end() && title->is_null();
-  return {untitled ? "" : text_field(passage, "title", place), text_field(passage, "text", place)};
-}
-
-std::vector<TitledPassage> passages(const Json& record, const char* key, const std::string& place) {
+std::vector<TitledPassage> passages(const JsonFields& record, const char* key) {
   std::vector<TitledPassage> all;
-  for (const Json& each : field(record, key, &Json::is_array, "list", place)) {
-    all.push_back(passage_of(each, concat(place, ", ", key)));
+  for (const JsonFields& each : record.get<std::vector<JsonFields>>(key)) {
+    const bool untitled = each.kind("title") == JsonFields::Kind::null;
+    all.push_back({untitled ? "" : each.get<std::string>("title"), each.get<std::string>("text")});
   }
   return all;
 }
 
-NaturalQuestion question_of(const Json& record, const std::string& place) {
-  NaturalQuestion result{.question = text_field(record, "question", place)};
-  check(!result.question.empty(), place, ": the question is empty");
+NaturalQuestion question_of(const JsonFields& record) {
+  NaturalQuestion result{.question = record.get<std::string>("question")};
+  record.require(!result.question.empty(), "the question is empty");
   if (result.question.back() == '?') {
     result.question.pop_back();
   }
-  result.positive = passages(record, "positive_ctxs", place).front();
-  result.hard = passages(record, "hard_negative_ctxs", place);
-  result.other = passages(record, "negative_ctxs", place);
+  result.positive = passages(record, "positive_ctxs").front();
+  result.hard = passages(record, "hard_negative_ctxs");
+  result.other = passages(record, "negative_ctxs");
   return result;
 }
 
@@ -90,12 +73,11 @@ std::int64_t read_natural_questions(const std::string& path,
     if (depth != 1 || !ends) {
       return true;
     }
-    const std::string place = concat(path, ", record ", ++number);
-    check(value.is_object(), place, ": is no JSON object");
-    if (field(value, "positive_ctxs", &Json::is_array, "list", place).empty()) {
+    const JsonFields record = JsonFields::of(value, concat(path, ", record ", ++number));
+    if (record.get<std::vector<JsonFields>>("positive_ctxs").empty()) {
       ++left_out;
     } else {
-      take(question_of(value, place));
+      take(question_of(record));
     }
     return false;  // and the record is forgotten
   };

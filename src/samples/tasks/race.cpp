@@ -1,10 +1,9 @@
 // The files of RACE: a passage in each line, with questions of four choices.
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/json_scan.h"
+#include "config/json_fields.h"
 #include "samples/tasks/task_text.h"
 #include "text/input/byte_source.h"
 #include "text/input/python_text.h"
@@ -14,7 +13,6 @@ namespace bloomery {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 std::vector<std::string> text_files(const std::string& folder) {
   check(fs::is_directory(folder), folder,
@@ -32,27 +30,15 @@ std::vector<std::string> text_files(const std::string& folder) {
   return files;
 }
 
-const Json& list_of(const Json& record, const char* key, const std::string& place) {
-  const auto found = record.find(key);
-  check(found != record.end() && found->is_array(), place, ": there is no list '", key, "'");
-  return *found;
-}
-
-std::string text_of(const Json& value, const char* what, const std::string& place) {
-  check(value.is_string(), place, ": ", what, " is no text");
-  return value.get<std::string>();
-}
-
-RaceQuestion question_of(const std::string& question, const Json& options,
+RaceQuestion question_of(const std::string& question, const std::vector<std::string>& options,
                          const std::string& answer, const std::string& place) {
-  check(options.is_array() && options.size() == TaskKind::kChoices, place, ": a question has ",
-        options.is_array() ? options.size() : 0, " choices in place of ", TaskKind::kChoices);
+  check(options.size() == TaskKind::kChoices, place, ": a question has ", options.size(),
+        " choices in place of ", TaskKind::kChoices);
   RaceQuestion result;
   check(answer.size() == 1 && answer[0] >= 'A' && answer[0] < 'A' + TaskKind::kChoices, place,
         ": the answer '", answer, "' is none of A, B, C and D");
   result.right = answer[0] - 'A';
-  for (const Json& option : options) {
-    const std::string choice = text_of(option, "a choice", place);
+  for (const std::string& choice : options) {
     const bool has_blank = question.find('_') != question.npos;
     result.choices.push_back(
         clean_text(has_blank ? replace_all(question, "_", choice) : question + " " + choice));
@@ -62,20 +48,16 @@ RaceQuestion question_of(const std::string& question, const Json& options,
 
 RacePassage passage_of(std::string_view line, const std::string& place) {
   check(valid_utf8_prefix(line) == line.size(), place, ": is no valid UTF-8");
-  check_json_depth(line);
-  const Json record = Json::parse(line, nullptr, false);
-  check(record.is_object(), place, ": is no JSON object");
-  check(record.contains("article"), place, ": there is no 'article'");
-  const Json &questions = list_of(record, "questions", place),
-             &options = list_of(record, "options", place),
-             &answers = list_of(record, "answers", place);
-  check(questions.size() == answers.size() && questions.size() == options.size(), place, ": ",
-        questions.size(), " questions with ", options.size(), " options and ", answers.size(),
-        " answers");
-  RacePassage passage{.article = clean_text(text_of(record["article"], "the article", place))};
+  const JsonFields record(line, place);
+  RacePassage passage{.article = clean_text(record.get<std::string>("article"))};
+  using Texts = std::vector<std::string>;
+  const auto questions = record.get<Texts>("questions"), answers = record.get<Texts>("answers");
+  const auto options = record.get<std::vector<Texts>>("options");
+  record.require(questions.size() == answers.size() && questions.size() == options.size(),
+                 questions.size(), " questions with ", options.size(), " options and ",
+                 answers.size(), " answers");
   for (std::size_t i = 0; i < questions.size(); ++i) {
-    passage.questions.push_back(question_of(text_of(questions[i], "a question", place), options[i],
-                                            text_of(answers[i], "an answer", place), place));
+    passage.questions.push_back(question_of(questions[i], options[i], answers[i], place));
   }
   return passage;
 }

@@ -138,8 +138,8 @@ TEST_F(Tasks, WhatIsWrongIsNamedWithItsLine) {
     write("race/1.txt", line);
     return message([&] { read_race(at("race")); });
   };
-  expect(race("{}"), "1.txt, line 1: there is no 'article'");
-  expect(race("{\n"), "is no JSON object");
+  expect(race("{}"), "1.txt, line 1: article is missing; it must be a text");
+  expect(race("{\n"), "1.txt, line 1: not valid JSON");
   expect(
       race(R"({"article": "a", "questions": ["q"], "options": [["a","b","c"]], "answers": ["A"]})"),
       "a question has 3 choices");

@@ -45,13 +45,13 @@ std::shared_ptr<const Tokenizer> parse_gpt2(std::string vocabulary, const std::s
   const std::size_t first = merges.find('\n');
   if (first != merges.npos) merges.replace(0, first, "#version");
   read_merges_txt(tables.keep(std::move(merges)), merge_name, tables);
-  nlohmann::json settings = {
+  nlohmann::ordered_json settings = {
       {"model", {{"type", "BPE"}}},
       {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}}},
       {"decoder", {{"type", "ByteLevel"}}}};
   constexpr char kEnd[] = "<|endoftext|>";
   hf::add_known({kEnd}, tables, settings["added_tokens"]);
-  return make_hf_tokenizer(settings, tables, vocab_name,
+  return make_hf_tokenizer(JsonFields::of(std::move(settings), vocab_name), tables, vocab_name,
                            {.bos = kEnd, .eos = kEnd, .unk = kEnd, .usual = false});
 }
 

@@ -105,12 +105,12 @@ std::shared_ptr<const Tokenizer> parse_tiktoken(std::string_view text, const std
   tables.ranks = parse_ranks(text, name);
   tables.added_ids = true;
   const std::size_t count = tables.ranks->size();
-  nlohmann::json settings = {{"model", {{"type", "BPE"}, {"ignore_merges", true}}},
-                             {"pre_tokenizer",
-                              {{"type", "ByteLevel"},
-                               {"add_prefix_space", false},
-                               {"pattern", chosen_pattern(name, pattern, count)}}},
-                             {"decoder", {{"type", "ByteLevel"}}}};
+  nlohmann::ordered_json settings = {{"model", {{"type", "BPE"}, {"ignore_merges", true}}},
+                                     {"pre_tokenizer",
+                                      {{"type", "ByteLevel"},
+                                       {"add_prefix_space", false},
+                                       {"pattern", chosen_pattern(name, pattern, count)}}},
+                                     {"decoder", {{"type", "ByteLevel"}}}};
   SpecialTokenNames names{.usual = false};
   if (const Known* known = known_by_count(count)) {
     for (const auto& [content, id] : known->special) {
@@ -118,7 +118,7 @@ std::shared_ptr<const Tokenizer> parse_tiktoken(std::string_view text, const std
     }
     names.eos = known->special[0].first;
   }
-  return make_hf_tokenizer(settings, tables, name, names);
+  return make_hf_tokenizer(JsonFields::of(std::move(settings), name), tables, name, names);
 }
 
 bool looks_like_tiktoken(std::string_view beginning) {

@@ -1,12 +1,11 @@
 #include "tokenizer/hf/added_tokens.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "config/json_fields.h"
 #include "tokenizer/hf/char_classes.h"
 #include "tokenizer/hf/filter.h"
-#include "tokenizer/hf/json_fields.h"
 
 namespace bloomery::hf {
 namespace {
@@ -26,26 +25,23 @@ bool starts_with_word(std::string_view text) {
   return !text.empty() && is_word(utf8_at(text, 0).code);
 }
 
-AddedToken read_token(const nlohmann::json& object) {
-  const Fields fields(object, "added_tokens");
+AddedToken read_token(const JsonFields& fields) {
   AddedToken token;
-  token.content = fields.text("content");
-  token.single_word = fields.flag_or("single_word", false);
-  token.lstrip = fields.flag_or("lstrip", false);
-  token.rstrip = fields.flag_or("rstrip", false);
-  token.special = fields.flag_or("special", false);
-  token.normalized = fields.flag_or("normalized", !token.special);
+  token.content = fields.get<std::string>("content");
+  token.single_word = fields.find<bool>("single_word").value_or(false);
+  token.lstrip = fields.find<bool>("lstrip").value_or(false);
+  token.rstrip = fields.find<bool>("rstrip").value_or(false);
+  token.special = fields.find<bool>("special").value_or(false);
+  token.normalized = fields.find<bool>("normalized").value_or(!token.special);
   return token;
 }
 
 }  // namespace
 
-AddedTokens::AddedTokens(const nlohmann::json* array, const Model& model,
+AddedTokens::AddedTokens(const std::vector<JsonFields>& objects, const Model& model,
                          const Normalizer* normalizer, bool has_ids) {
-  if (array == nullptr) return;
-  check(array->is_array(), "added_tokens is not an array");
   auto next_id = static_cast<TokenId>(model.size());
-  for (const nlohmann::json& object : *array) {
+  for (const JsonFields& object : objects) {
     AddedToken token = read_token(object);
     if (token.content.empty()) continue;
     const auto known = by_content_.find(token.content);
@@ -53,7 +49,7 @@ AddedTokens::AddedTokens(const nlohmann::json* array, const Model& model,
       token.id = tokens_[known->second].id;
     } else {
       const std::optional<TokenId> of_model = model.find(token.content);
-      token.id = of_model ? *of_model : has_ids ? object.at("id").get<TokenId>() : next_id++;
+      token.id = of_model ? *of_model : has_ids ? object.get<TokenId>("id") : next_id++;
     }
     token.pattern = token.content;
     if (token.normalized && normalizer != nullptr) {

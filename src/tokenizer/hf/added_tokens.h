@@ -4,12 +4,12 @@
 
 #include <array>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "config/json_fields.h"
 #include "tokenizer/hf/model.h"
 #include "tokenizer/hf/normalizer.h"
 #include "tokenizer/token_matcher.h"
@@ -30,11 +30,11 @@ struct AddedToken {
 
 class AddedTokens {
  public:
-  // From the array under "added_tokens". Ids are the model's for spellings that it has, and
+  // Of the objects under "added_tokens". Ids are the model's for spellings that it has, and
   // follow its vocabulary in the order of the array otherwise, whatever the file says, unless it
   // `has_ids`.
-  AddedTokens(const nlohmann::json* array, const Model& model, const Normalizer* normalizer,
-              bool has_ids);
+  AddedTokens(const std::vector<JsonFields>& objects, const Model& model,
+              const Normalizer* normalizer, bool has_ids);
 
   // A stretch of text that is one added token, or lies between two.
   struct Part {

@@ -25,16 +25,16 @@ class BertNormalizer : public Normalizer {
 
 }  // namespace
 
-BertTextOptions read_bert_options(const Fields& fields) {
+BertTextOptions read_bert_options(const JsonFields& fields) {
   BertTextOptions options;
-  options.clean_text = fields.flag("clean_text");
-  options.set_ideographs_apart = fields.flag("handle_chinese_chars");
-  options.lowercase = fields.flag("lowercase");
-  options.strip_accents = fields.flag_or("strip_accents", options.lowercase);
+  options.clean_text = fields.get<bool>("clean_text");
+  options.set_ideographs_apart = fields.get<bool>("handle_chinese_chars");
+  options.lowercase = fields.get<bool>("lowercase");
+  options.strip_accents = fields.find<bool>("strip_accents").value_or(options.lowercase);
   return options;
 }
 
-std::unique_ptr<Normalizer> read_bert_normalizer(const Fields& fields) {
+std::unique_ptr<Normalizer> read_bert_normalizer(const JsonFields& fields) {
   return std::make_unique<BertNormalizer>(read_bert_options(fields));
 }
 

@@ -4,13 +4,13 @@
 
 #include <memory>
 
-#include "tokenizer/hf/json_fields.h"
+#include "config/json_fields.h"
 #include "tokenizer/hf/normalizer.h"
 #include "tokenizer/wordpiece/bert_text.h"
 
 namespace bloomery::hf {
 
-BertTextOptions read_bert_options(const Fields& fields);
-std::unique_ptr<Normalizer> read_bert_normalizer(const Fields& fields);
+BertTextOptions read_bert_options(const JsonFields& fields);
+std::unique_ptr<Normalizer> read_bert_normalizer(const JsonFields& fields);
 
 }  // namespace bloomery::hf

@@ -1,7 +1,5 @@
 #include "tokenizer/hf/bpe_model.h"
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
 #include "tokenizer/bpe/byte_alphabet.h"
 #include "tokenizer/hf/character_bpe.h"
@@ -168,10 +166,9 @@ std::optional<std::string> ByteBpeModel::spelling(TokenId id) const {
   return other ? std::optional<std::string>(*other) : std::nullopt;
 }
 
-std::unique_ptr<Model> read_bpe(const Fields& fields, ModelTables& tables, bool of_bytes) {
+std::unique_ptr<Model> read_bpe(const JsonFields& fields, ModelTables& tables, bool of_bytes) {
   CharacterBpeOptions options(fields);
-  const nlohmann::json* dropout = fields.find("dropout");
-  check(dropout == nullptr || *dropout == 0,
+  check(fields.find<double>("dropout").value_or(0) == 0,
         "model.dropout is set: encoding would be random, which is not supported");
   const ByteBpeOptions bytes{.whole_piece_first = options.whole_piece_first,
                              .unknown = tables.unknown_byte};
@@ -186,7 +183,7 @@ std::unique_ptr<Model> read_bpe(const Fields& fields, ModelTables& tables, bool 
     return std::make_unique<ByteBpeModel>(*std::move(tables.ranks), std::nullopt,
                                           TextJoins::by_id(), bytes);
   }
-  if (fields.find("vocab") == nullptr && tables.vocab_kind == ModelTables::Kind::absent) {
+  if (!fields.has("vocab") && tables.vocab_kind == ModelTables::Kind::absent) {
     fields.fail("vocab", "an object of tokens and ids");
   }
   const auto check_merges = [&] {

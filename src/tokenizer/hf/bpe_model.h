@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "config/json_fields.h"
 #include "tokenizer/bpe/byte_bpe.h"
-#include "tokenizer/hf/json_fields.h"
 #include "tokenizer/hf/model.h"
 
 namespace bloomery::hf {
@@ -35,6 +35,6 @@ class ByteBpeModel : public Model {
 // A ByteBpeModel where pre-tokenizers leave bytes and the model has nothing that asks for
 // characters: a character that spells no byte, marks, a rule for unknown characters. Else a
 // CharacterBpe.
-std::unique_ptr<Model> read_bpe(const Fields& fields, ModelTables& tables, bool of_bytes);
+std::unique_ptr<Model> read_bpe(const JsonFields& fields, ModelTables& tables, bool of_bytes);
 
 }  // namespace bloomery::hf

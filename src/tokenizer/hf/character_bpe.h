@@ -8,21 +8,21 @@
 #include <unordered_map>
 #include <vector>
 
+#include "config/json_fields.h"
 #include "tokenizer/bpe/marked_words.h"
 #include "tokenizer/bpe/merge_rules.h"
-#include "tokenizer/hf/json_fields.h"
 #include "tokenizer/hf/model.h"
 
 namespace bloomery::hf {
 
 struct CharacterBpeOptions {
-  explicit CharacterBpeOptions(const Fields& fields)
-      : unknown_name(fields.text_or("unk_token", "")),
-        continuation(fields.text_or("continuing_subword_prefix", "")),
-        ending(fields.text_or("end_of_word_suffix", "")),
-        fuse_unknown(fields.flag_or("fuse_unk", false)),
-        byte_fallback(fields.flag_or("byte_fallback", false)),
-        whole_piece_first(fields.flag_or("ignore_merges", false)) {}
+  explicit CharacterBpeOptions(const JsonFields& fields)
+      : unknown_name(fields.find<std::string>("unk_token").value_or("")),
+        continuation(fields.find<std::string>("continuing_subword_prefix").value_or("")),
+        ending(fields.find<std::string>("end_of_word_suffix").value_or("")),
+        fuse_unknown(fields.find<bool>("fuse_unk").value_or(false)),
+        byte_fallback(fields.find<bool>("byte_fallback").value_or(false)),
+        whole_piece_first(fields.find<bool>("ignore_merges").value_or(false)) {}
 
   std::string unknown_name, continuation, ending;
   bool fuse_unknown, byte_fallback, whole_piece_first;

@@ -11,17 +11,18 @@
 namespace bloomery::hf {
 namespace {
 
-nlohmann::json read_object(const std::filesystem::path& path) {
-  if (!std::filesystem::exists(path)) return nlohmann::json::object();
+nlohmann::ordered_json read_object(const std::filesystem::path& path) {
+  if (!std::filesystem::exists(path)) return nlohmann::ordered_json::object();
   const std::string text = read_file(path);
   check_json_depth(text);
-  nlohmann::json root = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  nlohmann::ordered_json root =
+      nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
   check(root.is_object(), path.string(), " is not a JSON object");
   return root;
 }
 
 // "</s>" or {"content": "</s>", ...}; empty for anything else.
-std::string content_of(const nlohmann::json& value) {
+std::string content_of(const nlohmann::ordered_json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_object() && value.contains("content") && value["content"].is_string()) {
     return value["content"].get<std::string>();
@@ -29,8 +30,8 @@ std::string content_of(const nlohmann::json& value) {
   return {};
 }
 
-nlohmann::json as_added(const nlohmann::json& value, bool special) {
-  nlohmann::json token = value.is_object() ? value : nlohmann::json::object();
+nlohmann::ordered_json as_added(const nlohmann::ordered_json& value, bool special) {
+  nlohmann::ordered_json token = value.is_object() ? value : nlohmann::ordered_json::object();
   token["content"] = content_of(value);
   if (!token.contains("special")) token["special"] = special;
   if (!token.contains("normalized")) token["normalized"] = !special;
@@ -42,7 +43,7 @@ class NotesReader {
  public:
   SpecialTokenNames names;
 
-  void read_special(const nlohmann::json& file) {
+  void read_special(const nlohmann::ordered_json& file) {
     const std::pair<const char*, std::string*> fields[] = {
         {"bos_token", &names.bos},  {"eos_token", &names.eos}, {"unk_token", &names.unk},
         {"sep_token", &names.sep},  {"pad_token", &names.pad}, {"cls_token", &names.cls},
@@ -54,13 +55,13 @@ class NotesReader {
     }
     for (const char* field : {"additional_special_tokens", "extra_special_tokens"}) {
       if (!file.contains(field) || !file[field].is_array()) continue;
-      for (const nlohmann::json& token : file[field]) keep(token);
+      for (const nlohmann::ordered_json& token : file[field]) keep(token);
     }
   }
 
-  void read_added(const nlohmann::json& decoder, const nlohmann::json& by_content,
-                  nlohmann::json& added) {
-    std::map<std::int64_t, nlohmann::json> by_id;
+  void read_added(const nlohmann::ordered_json& decoder, const nlohmann::ordered_json& by_content,
+                  nlohmann::ordered_json& added) {
+    std::map<std::int64_t, nlohmann::ordered_json> by_id;
     for (const auto& [content, id] : by_content.items()) {
       check(id.is_number_integer(), "added_tokens.json: the id of '", content, "' is no number");
       by_id[id.get<std::int64_t>()] = as_added(content, contents_.contains(content));
@@ -74,45 +75,45 @@ class NotesReader {
       by_id[std::stoll(id)] = as_added(token, false);
     }
     for (auto& [id, token] : by_id) added.push_back(std::move(token));
-    for (nlohmann::json& token : special_) added.push_back(std::move(token));
+    for (nlohmann::ordered_json& token : special_) added.push_back(std::move(token));
   }
 
  private:
-  void keep(const nlohmann::json& value) {
+  void keep(const nlohmann::ordered_json& value) {
     const std::string content = content_of(value);
     if (content.empty() || !contents_.insert(content).second) return;
     special_.push_back(as_added(value, true));
     special_.back()["special"] = true;
   }
 
-  std::vector<nlohmann::json> special_;
+  std::vector<nlohmann::ordered_json> special_;
   std::set<std::string> contents_;
 };
 
 }  // namespace
 
-SpecialTokenNames read_folder_notes(const std::filesystem::path& folder, nlohmann::json& config,
-                                    nlohmann::json& added) {
+SpecialTokenNames read_folder_notes(const std::filesystem::path& folder,
+                                    nlohmann::ordered_json& config, nlohmann::ordered_json& added) {
   config = read_object(folder / "tokenizer_config.json");
-  added = nlohmann::json::array();
+  added = nlohmann::ordered_json::array();
   NotesReader reader;
   reader.read_special(config);
   reader.read_special(read_object(folder / "special_tokens_map.json"));
   const auto decoder = config.find("added_tokens_decoder");
   const bool has_decoder = decoder != config.end() && decoder->is_object();
-  reader.read_added(has_decoder ? *decoder : nlohmann::json::object(),
+  reader.read_added(has_decoder ? *decoder : nlohmann::ordered_json::object(),
                     read_object(folder / "added_tokens.json"), added);
   return reader.names;
 }
 
-void add_tokens(const nlohmann::json& added, nlohmann::json& root) {
+void add_tokens(const nlohmann::ordered_json& added, nlohmann::ordered_json& root) {
   if (!root.is_object()) return;  // an error that is found later
-  nlohmann::json& list = root["added_tokens"];
-  if (list.is_null()) list = nlohmann::json::array();
+  nlohmann::ordered_json& list = root["added_tokens"];
+  if (list.is_null()) list = nlohmann::ordered_json::array();
   check(list.is_array(), "added_tokens is not an array");
   std::set<std::string> known;
-  for (const nlohmann::json& token : list) known.insert(content_of(token));
-  for (const nlohmann::json& token : added) {
+  for (const nlohmann::ordered_json& token : list) known.insert(content_of(token));
+  for (const nlohmann::ordered_json& token : added) {
     if (known.insert(content_of(token)).second) list.push_back(token);
   }
 }

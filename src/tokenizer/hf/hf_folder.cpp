@@ -16,7 +16,7 @@ namespace bloomery {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 struct Notes {  // NOLINT(bugprone-exception-escape): JSON's move, which throws nothing
   json config, added;
@@ -105,7 +105,8 @@ std::shared_ptr<const Tokenizer> load_json(const fs::path& folder) {
     settings = read_word_piece(folder, notes, tables);
   }
   hf::add_tokens(notes.added, settings);
-  return make_hf_tokenizer(settings, tables, folder.string(), notes.names);
+  return make_hf_tokenizer(JsonFields::of(std::move(settings), folder.string()), tables,
+                           folder.string(), notes.names);
 }
 
 std::shared_ptr<const Tokenizer> load_model(const fs::path& folder, const fs::path& file) {

@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "config/json_fields.h"
 #include "tokenizer/byte_piece.h"
 #include "tokenizer/hf/bert_normalizer.h"
-#include "tokenizer/hf/json_fields.h"
 #include "tokenizer/hf/model_tables.h"
 #include "tokenizer/hf/pipeline.h"
 #include "tokenizer/utf8.h"
@@ -124,51 +124,52 @@ class HfTokenizer : public Tokenizer {
 };
 
 // BERT's options when normalizer and pre-tokenizer are both BERT's.
-std::optional<BertTextOptions> find_bert(const hf::Fields& fields) {
-  const nlohmann::json* normalizer = fields.find("normalizer");
-  const nlohmann::json* pre_tokenizer = fields.find("pre_tokenizer");
-  if (normalizer == nullptr || pre_tokenizer == nullptr) return std::nullopt;
-  const hf::Fields cleaning(*normalizer, "normalizer");
-  if (cleaning.type() != "BertNormalizer" ||
-      hf::Fields(*pre_tokenizer, "pre_tokenizer").type() != "BertPreTokenizer") {
-    return std::nullopt;
-  }
-  return hf::read_bert_options(cleaning);
+std::optional<BertTextOptions> find_bert(const JsonFields& fields) {
+  const auto normalizer = fields.find<JsonFields>("normalizer");
+  const auto pre_tokenizer = fields.find<JsonFields>("pre_tokenizer");
+  const auto is = [](const std::optional<JsonFields>& object, const char* type) {
+    return object && object->get<std::string>("type") == type;
+  };
+  return is(normalizer, "BertNormalizer") && is(pre_tokenizer, "BertPreTokenizer")
+             ? std::optional(hf::read_bert_options(*normalizer))
+             : std::nullopt;
 }
 
-hf::Pipeline read_pipeline(const nlohmann::json& root, hf::ModelTables& tables) {
-  const hf::Fields fields(root, "tokenizer.json");
+hf::Pipeline read_pipeline(const JsonFields& fields, hf::ModelTables& tables) {
   hf::Pipeline pipeline;
-  const nlohmann::json* model = fields.find("model");
-  check(model != nullptr && model->is_object(),
+  check(fields.kind("model") == JsonFields::Kind::object,
         "not a tokenizer.json: it has no object 'model'. A vocab.json needs its merges too: "
         "--tokenizer-type GPT2BPETokenizer --vocab-file vocab.json --merge-file merges.txt");
-  if (const nlohmann::json* object = fields.find("normalizer")) {
+  if (const auto object = fields.find<JsonFields>("normalizer")) {
     pipeline.normalizer = hf::read_normalizer(*object);
   }
-  if (const nlohmann::json* object = fields.find("pre_tokenizer")) {
+  if (const auto object = fields.find<JsonFields>("pre_tokenizer")) {
     pipeline.pre_tokenizers = hf::read_pre_tokenizers(*object);
   }
-  pipeline.model = hf::read_model(*model, tables, pipeline.pre_tokenizers.leave_bytes);
+  pipeline.model =
+      hf::read_model(fields.get<JsonFields>("model"), tables, pipeline.pre_tokenizers.leave_bytes);
   pipeline.bert = find_bert(fields);
-  if (const nlohmann::json* object = fields.find("post_processor")) {
+  if (const auto object = fields.find<JsonFields>("post_processor")) {
     pipeline.post_processor = hf::read_post_processor(*object);
   }
-  if (const nlohmann::json* object = fields.find("decoder")) {
+  if (const auto object = fields.find<JsonFields>("decoder")) {
     pipeline.decoder = hf::read_decoder(*object);
   }
-  pipeline.added = std::make_unique<hf::AddedTokens>(fields.find("added_tokens"), *pipeline.model,
-                                                     pipeline.normalizer.get(), tables.added_ids);
+  using Objects = std::vector<JsonFields>;
+  pipeline.added = std::make_unique<hf::AddedTokens>(
+      fields.find<Objects>("added_tokens").value_or(Objects()), *pipeline.model,
+      pipeline.normalizer.get(), tables.added_ids);
   return pipeline;
 }
 
 }  // namespace
 
-std::shared_ptr<const Tokenizer> make_hf_tokenizer(const nlohmann::json& settings,
+std::shared_ptr<const Tokenizer> make_hf_tokenizer(const JsonFields& settings,
                                                    hf::ModelTables& tables, const std::string& name,
                                                    const SpecialTokenNames& special) {
   try {
-    return std::make_shared<HfTokenizer>(read_pipeline(settings, tables), special);
+    return std::make_shared<HfTokenizer>(read_pipeline(settings.named("tokenizer.json"), tables),
+                                         special);
   } catch (const Error& error) {
     throw Error(concat(name, ": ", error.what()));
   }
@@ -177,7 +178,7 @@ std::shared_ptr<const Tokenizer> make_hf_tokenizer(const nlohmann::json& setting
 std::shared_ptr<const Tokenizer> read_hf_tokenizer(std::string_view text, const std::string& name,
                                                    const SpecialTokenNames& special) {
   hf::ModelTables tables;
-  const nlohmann::json settings = hf::read_tokenizer_json(text, name, tables);
+  const JsonFields settings = JsonFields::of(hf::read_tokenizer_json(text, name, tables), name);
   return make_hf_tokenizer(settings, tables, name, special);
 }
 

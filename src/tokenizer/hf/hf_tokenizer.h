@@ -4,10 +4,10 @@
 #pragma once
 
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
+#include "config/json_fields.h"
 #include "tokenizer/tokenizer.h"
 
 namespace bloomery {
@@ -29,7 +29,7 @@ std::shared_ptr<const Tokenizer> read_hf_tokenizer(std::string_view text, const 
 
 // The pipeline of every kind of file: `settings` are a tokenizer.json without the tables of its
 // model.
-std::shared_ptr<const Tokenizer> make_hf_tokenizer(const nlohmann::json& settings,
+std::shared_ptr<const Tokenizer> make_hf_tokenizer(const JsonFields& settings,
                                                    hf::ModelTables& tables, const std::string& name,
                                                    const SpecialTokenNames& special = {});
 

@@ -108,7 +108,7 @@ TEST(HfTokenizer, AWrongFileIsNamedWithWhatIsWrong) {
     EXPECT_NE(problem.find(part), std::string::npos) << problem;
   };
   expect("{\"model\": ", "not valid JSON");
-  expect("[]", "is not a JSON object");
+  expect("[]", "not a JSON object");
   expect("{}", "it has no object 'model'");
   expect(std::string(1000000, '['), "nests its objects more than 100 deep");
   const auto changed = [](const char* path, json value) {

@@ -9,9 +9,9 @@ namespace {
 
 class Metaspace : public PreTokenizer {
  public:
-  explicit Metaspace(const Fields& fields)
-      : scheme_(read_prepend_scheme(fields)), split_(fields.flag_or("split", true)) {
-    append_utf8(mark_, fields.character("replacement"));
+  explicit Metaspace(const JsonFields& fields)
+      : scheme_(read_prepend_scheme(fields)), split_(fields.find<bool>("split").value_or(true)) {
+    append_utf8(mark_, read_character(fields, "replacement"));
   }
 
   void apply(Pieces& pieces) const override {
@@ -47,19 +47,19 @@ class Metaspace : public PreTokenizer {
 
 }  // namespace
 
-PrependScheme read_prepend_scheme(const Fields& fields) {
-  const std::string name = fields.text_or("prepend_scheme", "always");
-  const bool prefix = fields.flag_or("add_prefix_space", true);
-  if (name == "never" || (!prefix && fields.find("prepend_scheme") == nullptr)) {
+PrependScheme read_prepend_scheme(const JsonFields& fields) {
+  const std::string name = fields.find<std::string>("prepend_scheme").value_or("always");
+  const bool prefix = fields.find<bool>("add_prefix_space").value_or(true);
+  if (name == "never" || (!prefix && !fields.has("prepend_scheme"))) {
     return PrependScheme::never;
   }
-  check(prefix, fields.where(), ": add_prefix_space is false but prepend_scheme is '", name, "'");
+  check(prefix, fields.place(), ": add_prefix_space is false but prepend_scheme is '", name, "'");
   if (name == "first") return PrependScheme::first;
   if (name != "always") fields.fail("prepend_scheme", "always, first or never");
   return PrependScheme::always;
 }
 
-std::unique_ptr<PreTokenizer> read_metaspace(const Fields& fields) {
+std::unique_ptr<PreTokenizer> read_metaspace(const JsonFields& fields) {
   return std::make_unique<Metaspace>(fields);
 }
 

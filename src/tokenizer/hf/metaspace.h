@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "tokenizer/hf/json_fields.h"
+#include "config/json_fields.h"
 #include "tokenizer/hf/pre_tokenizer.h"
 
 namespace bloomery::hf {
@@ -11,8 +11,8 @@ namespace bloomery::hf {
 enum class PrependScheme { always, first, never };
 
 // The field "prepend_scheme", or what the older "add_prefix_space" says.
-PrependScheme read_prepend_scheme(const Fields& fields);
+PrependScheme read_prepend_scheme(const JsonFields& fields);
 
-std::unique_ptr<PreTokenizer> read_metaspace(const Fields& fields);
+std::unique_ptr<PreTokenizer> read_metaspace(const JsonFields& fields);
 
 }  // namespace bloomery::hf

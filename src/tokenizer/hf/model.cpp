@@ -1,11 +1,9 @@
 #include "tokenizer/hf/model.h"
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
+#include "config/json_fields.h"
 #include "tokenizer/bpe/byte_alphabet.h"
 #include "tokenizer/hf/bpe_model.h"
-#include "tokenizer/hf/json_fields.h"
 #include "tokenizer/hf/word_models.h"
 
 namespace bloomery::hf {
@@ -14,16 +12,14 @@ void ModelEncoder::encode_bytes(std::string_view piece, std::vector<TokenId>& id
   encode(spell_bytes(piece), ids);
 }
 
-std::unique_ptr<Model> read_model(const nlohmann::json& object, ModelTables& tables,
-                                  bool of_bytes) {
-  const Fields fields(object, "model");
-  std::string type = fields.text_or("type", "");
+std::unique_ptr<Model> read_model(const JsonFields& fields, ModelTables& tables, bool of_bytes) {
+  std::string type = fields.find<std::string>("type").value_or("");
   if (type.empty()) {
-    type = fields.find("merges") != nullptr                      ? "BPE"
-           : tables.vocab_kind == ModelTables::Kind::array       ? "Unigram"
-           : fields.find("max_input_chars_per_word") != nullptr  ? "WordPiece"
-           : fields.find("continuing_subword_prefix") != nullptr ? "WordPiece"
-                                                                 : "WordLevel";
+    type = fields.has("merges")                            ? "BPE"
+           : tables.vocab_kind == ModelTables::Kind::array ? "Unigram"
+           : fields.has("max_input_chars_per_word")        ? "WordPiece"
+           : fields.has("continuing_subword_prefix")       ? "WordPiece"
+                                                           : "WordLevel";
   }
   if (type == "BPE") return read_bpe(fields, tables, of_bytes);
   if (type == "WordLevel") return read_word_level(fields, tables);

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "config/json_fields.h"
 #include "tokenizer/hf/model_tables.h"
 #include "tokenizer/tokenizer.h"
 
@@ -60,6 +60,6 @@ class VocabularyModel : public Model {
 
 // From the object under "model" and its tables; a type that is not known is an Error. Files of an
 // old layout have no type: then the fields tell. `of_bytes`: pre-tokenizers leave bytes.
-std::unique_ptr<Model> read_model(const nlohmann::json& object, ModelTables& tables, bool of_bytes);
+std::unique_ptr<Model> read_model(const JsonFields& fields, ModelTables& tables, bool of_bytes);
 
 }  // namespace bloomery::hf

@@ -248,12 +248,12 @@ ModelTables::Merge ModelTables::Merges::operator[](std::size_t i) const {
   return {piece.substr(0, left), piece.substr(left), first_line_ + static_cast<std::int64_t>(i)};
 }
 
-nlohmann::json read_tokenizer_json(std::string_view text, const std::string& name,
-                                   ModelTables& tables) {
+nlohmann::ordered_json read_tokenizer_json(std::string_view text, const std::string& name,
+                                           ModelTables& tables) {
   const std::string rest = TableReader(text, name, tables).read_tokenizer();
   try {
-    return nlohmann::json::parse(rest);
-  } catch (const nlohmann::json::parse_error& error) {
+    return nlohmann::ordered_json::parse(rest);
+  } catch (const nlohmann::ordered_json::parse_error& error) {
     throw Error(concat(name, " is not valid JSON: ", error.what()));
   }
 }
@@ -273,7 +273,7 @@ bool has_token(const ModelTables& tables, std::string_view piece) {
 }
 
 void add_known(std::initializer_list<const char*> names, const ModelTables& tables,
-               nlohmann::json& added) {
+               nlohmann::ordered_json& added) {
   for (const char* name : names) {
     if (has_token(tables, name)) added.push_back({{"content", name}, {"special", true}});
   }

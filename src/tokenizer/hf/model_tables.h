@@ -77,8 +77,8 @@ struct ModelTables {
 
 // Parses a tokenizer.json, which must outlive the tables; what lies under model.vocab and
 // model.merges goes to the tables, and is empty in what is returned. `name` is for messages.
-nlohmann::json read_tokenizer_json(std::string_view text, const std::string& name,
-                                   ModelTables& tables);
+nlohmann::ordered_json read_tokenizer_json(std::string_view text, const std::string& name,
+                                           ModelTables& tables);
 
 // Reads a vocab.json: {"token": id, ...}.
 void read_vocab_json(std::string text, const std::string& name, ModelTables& tables);
@@ -97,7 +97,7 @@ void each_line(std::string_view text, const Visit& visit) {
 bool has_token(const ModelTables& tables, std::string_view piece);
 // Adds the special tokens of a list that the vocabulary has to an array of added tokens.
 void add_known(std::initializer_list<const char*> names, const ModelTables& tables,
-               nlohmann::json& added);
+               nlohmann::ordered_json& added);
 
 // Calls visit(piece, id) for each token of the tables; ids are checked to be whole numbers that are
 // not sparse.

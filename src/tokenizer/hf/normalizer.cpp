@@ -1,15 +1,14 @@
 #include "tokenizer/hf/normalizer.h"
 
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "base/error.h"
+#include "config/json_fields.h"
 #include "tokenizer/bpe/byte_alphabet.h"
 #include "tokenizer/hf/bert_normalizer.h"
 #include "tokenizer/hf/char_classes.h"
 #include "tokenizer/hf/filter.h"
-#include "tokenizer/hf/json_fields.h"
 #include "tokenizer/hf/precompiled.h"
 #include "tokenizer/hf/text_pattern.h"
 #include "tokenizer/unicode/normalize.h"
@@ -19,8 +18,8 @@ namespace {
 
 class Sequence : public Normalizer {
  public:
-  explicit Sequence(const Fields& fields) {
-    for (const nlohmann::json& object : fields.array("normalizers")) {
+  explicit Sequence(const JsonFields& fields) {
+    for (const JsonFields& object : fields.get<std::vector<JsonFields>>("normalizers")) {
       parts_.push_back(read_normalizer(object));
     }
   }
@@ -64,8 +63,8 @@ class StripAccents : public Normalizer {
 
 class Strip : public Normalizer {
  public:
-  explicit Strip(const Fields& fields)
-      : left_(fields.flag("strip_left")), right_(fields.flag("strip_right")) {}
+  explicit Strip(const JsonFields& fields)
+      : left_(fields.get<bool>("strip_left")), right_(fields.get<bool>("strip_right")) {}
 
   void apply(Stretch& stretch) const override {
     std::string& text = stretch.text;
@@ -83,10 +82,8 @@ class Strip : public Normalizer {
 
 class Replace : public Normalizer {
  public:
-  explicit Replace(const Fields& fields) : content_(fields.text("content")) {
-    const nlohmann::json* pattern = fields.find("pattern");
-    if (pattern == nullptr) fields.fail("pattern", "an object");
-    pattern_ = read_text_pattern(*pattern, fields.where());
+  explicit Replace(const JsonFields& fields) : content_(fields.get<std::string>("content")) {
+    pattern_ = read_text_pattern(fields);
   }
 
   void apply(Stretch& stretch) const override {
@@ -122,7 +119,7 @@ class Replace : public Normalizer {
 
 class Prepend : public Normalizer {
  public:
-  explicit Prepend(const Fields& fields) : prepend_(fields.text("prepend")) {}
+  explicit Prepend(const JsonFields& fields) : prepend_(fields.get<std::string>("prepend")) {}
   void apply(Stretch& stretch) const override {
     if (!stretch.text.empty()) stretch.text.insert(0, prepend_);
   }
@@ -156,10 +153,9 @@ class ByteLevel : public Normalizer {
 
 }  // namespace
 
-std::unique_ptr<Normalizer> read_normalizer(const nlohmann::json& object) {
-  const Fields fields(object, "normalizer");
-  const std::string type = fields.type();
-  const Fields named(object, "normalizer " + type);
+std::unique_ptr<Normalizer> read_normalizer(const JsonFields& object) {
+  const std::string type = object.get<std::string>("type");
+  const JsonFields named = object.named("normalizer " + type);
   if (type == "Sequence") return std::make_unique<Sequence>(named);
   if (type == "NFC") return std::make_unique<Form>(NormalForm::nfc);
   if (type == "NFD") return std::make_unique<Form>(NormalForm::nfd);

@@ -2,9 +2,10 @@
 #pragma once
 
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+
+#include "config/json_fields.h"
 
 namespace bloomery::hf {
 
@@ -25,6 +26,6 @@ class Normalizer {
 };
 
 // From the object under "normalizer"; an unknown type is an Error that names it.
-std::unique_ptr<Normalizer> read_normalizer(const nlohmann::json& object);
+std::unique_ptr<Normalizer> read_normalizer(const JsonFields& object);
 
 }  // namespace bloomery::hf

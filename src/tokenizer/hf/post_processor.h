@@ -1,9 +1,9 @@
 // The post-processor of a tokenizer.json: the tokens that it puts around a text.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <vector>
 
+#include "config/json_fields.h"
 #include "tokenizer/tokenizer.h"
 
 namespace bloomery::hf {
@@ -13,6 +13,6 @@ struct PostProcessor {
 };
 
 // From the object under "post_processor"; an unknown type is an Error that names it.
-PostProcessor read_post_processor(const nlohmann::json& object);
+PostProcessor read_post_processor(const JsonFields& object);
 
 }  // namespace bloomery::hf

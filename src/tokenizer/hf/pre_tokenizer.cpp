@@ -1,11 +1,10 @@
 #include "tokenizer/hf/pre_tokenizer.h"
 
 #include <array>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "config/json_fields.h"
 #include "tokenizer/hf/char_classes.h"
-#include "tokenizer/hf/json_fields.h"
 #include "tokenizer/hf/metaspace.h"
 #include "tokenizer/hf/splitting.h"
 #include "tokenizer/hf/text_pattern.h"
@@ -190,31 +189,31 @@ class ByteLevel : public PreTokenizer {
 };
 
 // GPT-2's, none, or the one that a tiktoken file is split by: those are read with its name here.
-SplitPattern byte_level_pattern(const Fields& fields) {
-  if (!fields.flag_or("use_regex", true)) return SplitPattern::none;
-  const std::optional<SplitPattern> pattern = pattern_named(fields.text_or("pattern", "gpt2"));
+SplitPattern byte_level_pattern(const JsonFields& fields) {
+  if (!fields.find<bool>("use_regex").value_or(true)) return SplitPattern::none;
+  const std::optional<SplitPattern> pattern =
+      pattern_named(fields.find<std::string>("pattern").value_or("gpt2"));
   if (!pattern) fields.fail("pattern", "the name of a pattern");
   return *pattern;
 }
 
-std::unique_ptr<PreTokenizer> read_split(const Fields& fields) {
-  const nlohmann::json* pattern = fields.find("pattern");
-  if (pattern == nullptr) fields.fail("pattern", "an object");
-  return std::make_unique<PatternSplit>(read_text_pattern(*pattern, fields.where()),
+std::unique_ptr<PreTokenizer> read_split(const JsonFields& fields) {
+  return std::make_unique<PatternSplit>(read_text_pattern(fields),
                                         read_behavior(fields, Behavior::isolated),
-                                        fields.flag_or("invert", false));
+                                        fields.find<bool>("invert").value_or(false));
 }
 
 // The steps of one object, a Sequence flattened.
-void read_steps(const nlohmann::json& object, PreTokenizers& result) {
-  const std::string type = Fields(object, "pre_tokenizer").type();
-  const Fields fields(object, "pre_tokenizer " + type);
+void read_steps(const JsonFields& object, PreTokenizers& result) {
+  const std::string type = object.get<std::string>("type");
+  const JsonFields fields = object.named("pre_tokenizer " + type);
   auto& steps = result.steps;
   if (type == "Sequence") {
-    for (const nlohmann::json& part : fields.array("pretokenizers")) read_steps(part, result);
+    for (const JsonFields& part : fields.get<std::vector<JsonFields>>("pretokenizers"))
+      read_steps(part, result);
   } else if (type == "ByteLevel") {
-    steps.push_back(std::make_unique<ByteLevel>(fields.flag_or("add_prefix_space", true),
-                                                byte_level_pattern(fields)));
+    steps.push_back(std::make_unique<ByteLevel>(
+        fields.find<bool>("add_prefix_space").value_or(true), byte_level_pattern(fields)));
     result.leave_bytes = true;
   } else if (type == "Split") {
     steps.push_back(read_split(fields));
@@ -233,58 +232,66 @@ void read_steps(const nlohmann::json& object, PreTokenizers& result) {
     steps.push_back(
         std::make_unique<ClassSplit>(is_punctuation, read_behavior(fields, Behavior::isolated)));
   } else if (type == "Digits") {
-    const bool each = fields.flag_or("individual_digits", false);
+    const bool each = fields.find<bool>("individual_digits").value_or(false);
     steps.push_back(
         std::make_unique<ClassSplit>(is_numeric, each ? Behavior::isolated : Behavior::contiguous));
   } else if (type == "CharDelimiterSplit") {
-    steps.push_back(std::make_unique<CharacterSplit>(fields.character("delimiter")));
+    steps.push_back(std::make_unique<CharacterSplit>(read_character(fields, "delimiter")));
   } else if (type == "FixedLength") {
     steps.push_back(std::make_unique<FixedLength>(
-        fields.find("length") == nullptr ? 5 : fields.number("length", 1, INT32_MAX)));
+        !fields.has("length") ? 5 : fields.whole("length", 1, INT32_MAX)));
   } else {
     throw Error(concat("pre_tokenizer of type '", type, "' is not known"));
   }
 }
 
 // Whether a Split leaves exactly the pieces that a pattern which matches everything finds.
-std::optional<SplitPattern> whole_text_split(const Fields& fields) {
-  const nlohmann::json* pattern = fields.find("pattern");
-  if (pattern == nullptr || !pattern->is_object() || !pattern->contains("Regex")) {
+std::optional<SplitPattern> whole_text_split(const JsonFields& fields) {
+  const auto pattern = fields.find<JsonFields>("pattern");
+  if (!pattern || !pattern->has("Regex")) {
     return std::nullopt;
   }
   const Behavior behavior = read_behavior(fields, Behavior::isolated);
-  const bool invert = fields.flag_or("invert", false);
+  const bool invert = fields.find<bool>("invert").value_or(false);
   if (behavior != Behavior::isolated && !(behavior == Behavior::removed && invert)) {
     return std::nullopt;
   }
-  return known_pattern(Fields(*pattern, "pattern").text("Regex"));
+  return known_pattern(pattern->get<std::string>("Regex"));
 }
 
-std::optional<PreTokenizers::ByteLevelSplit> find_byte_level(const nlohmann::json& object) {
-  const Fields fields(object, "pre_tokenizer");
-  if (fields.type() == "ByteLevel") {
-    return {{byte_level_pattern(fields), fields.flag_or("add_prefix_space", true)}};
+// The two steps of a Sequence of two.
+std::vector<JsonFields> two_steps(const JsonFields& fields) {
+  if (fields.get<std::string>("type") != "Sequence") return {};
+  auto steps = fields.get<std::vector<JsonFields>>("pretokenizers");
+  return steps.size() == 2 ? std::move(steps) : std::vector<JsonFields>();
+}
+
+bool is_of_type(const JsonFields& fields, std::string_view type) {
+  return fields.get<std::string>("type") == type;
+}
+
+std::optional<PreTokenizers::ByteLevelSplit> find_byte_level(const JsonFields& fields) {
+  if (is_of_type(fields, "ByteLevel")) {
+    return {{byte_level_pattern(fields), fields.find<bool>("add_prefix_space").value_or(true)}};
   }
-  if (fields.type() != "Sequence" || fields.array("pretokenizers").size() != 2) return std::nullopt;
-  const Fields split(fields.array("pretokenizers")[0], "pre_tokenizer");
-  const Fields bytes(fields.array("pretokenizers")[1], "pre_tokenizer");
-  if (split.type() != "Split" || bytes.type() != "ByteLevel" || bytes.flag_or("use_regex", true) ||
-      bytes.flag_or("add_prefix_space", true)) {
+  const std::vector<JsonFields> steps = two_steps(fields);
+  if (steps.empty() || !is_of_type(steps[0], "Split") || !is_of_type(steps[1], "ByteLevel") ||
+      steps[1].find<bool>("use_regex").value_or(true) ||
+      steps[1].find<bool>("add_prefix_space").value_or(true)) {
     return std::nullopt;
   }
-  const std::optional<SplitPattern> pattern = whole_text_split(split);
+  const std::optional<SplitPattern> pattern = whole_text_split(steps[0]);
   if (!pattern) return std::nullopt;
   return {{*pattern, false}};
 }
 
-bool are_marked_words(const nlohmann::json& object) {
-  const Fields fields(object, "pre_tokenizer");
-  if (fields.type() != "Sequence" || fields.array("pretokenizers").size() != 2) return false;
-  const Fields spaces(fields.array("pretokenizers")[0], "pre_tokenizer");
-  const Fields marks(fields.array("pretokenizers")[1], "pre_tokenizer");
-  return spaces.type() == "WhitespaceSplit" && marks.type() == "Metaspace" &&
-         marks.text("replacement") == kWordMark && marks.flag_or("split", true) &&
-         read_prepend_scheme(marks) == PrependScheme::always;
+bool are_marked_words(const JsonFields& fields) {
+  const std::vector<JsonFields> steps = two_steps(fields);
+  return !steps.empty() && is_of_type(steps[0], "WhitespaceSplit") &&
+         is_of_type(steps[1], "Metaspace") &&
+         steps[1].get<std::string>("replacement") == kWordMark &&
+         steps[1].find<bool>("split").value_or(true) &&
+         read_prepend_scheme(steps[1]) == PrependScheme::always;
 }
 
 }  // namespace
@@ -296,7 +303,7 @@ void Pieces::spell_out() {
   byte_level = false;
 }
 
-PreTokenizers read_pre_tokenizers(const nlohmann::json& object) {
+PreTokenizers read_pre_tokenizers(const JsonFields& object) {
   PreTokenizers result;
   read_steps(object, result);
   result.byte_level = find_byte_level(object);

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <vector>
 
+#include "config/json_fields.h"
 #include "tokenizer/bpe/split_pattern.h"
 #include "tokenizer/hf/pieces.h"
 
@@ -32,6 +32,6 @@ struct PreTokenizers {
 };
 
 // From the object under "pre_tokenizer"; an unknown type or pattern is an Error that names it.
-PreTokenizers read_pre_tokenizers(const nlohmann::json& object);
+PreTokenizers read_pre_tokenizers(const JsonFields& object);
 
 }  // namespace bloomery::hf

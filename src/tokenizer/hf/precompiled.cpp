@@ -13,9 +13,9 @@ namespace {
 // Bytes of the longest cluster that is looked up as a whole.
 constexpr std::size_t kLongestCluster = 5;
 
-std::string charsmap_blob(const Fields& fields) {
+std::string charsmap_blob(const JsonFields& fields) {
   std::string blob;
-  if (!append_base64(fields.text("precompiled_charsmap"), blob)) {
+  if (!append_base64(fields.get<std::string>("precompiled_charsmap"), blob)) {
     fields.fail("precompiled_charsmap", "base64");
   }
   return blob;
@@ -23,7 +23,8 @@ std::string charsmap_blob(const Fields& fields) {
 
 class Precompiled : public Normalizer {
  public:
-  explicit Precompiled(const Fields& fields) : charsmap_(charsmap_blob(fields), fields.where()) {
+  explicit Precompiled(const JsonFields& fields)
+      : charsmap_(charsmap_blob(fields), fields.place()) {
     for (std::size_t i = 0; i < ascii_kept_.size(); ++i) {
       const char c = static_cast<char>(i);
       ascii_kept_[i] = charsmap_.shortest(std::string_view(&c, 1)).length == 0;
@@ -82,7 +83,7 @@ class Precompiled : public Normalizer {
 
 }  // namespace
 
-std::unique_ptr<Normalizer> read_precompiled(const Fields& fields) {
+std::unique_ptr<Normalizer> read_precompiled(const JsonFields& fields) {
   return std::make_unique<Precompiled>(fields);
 }
 

@@ -4,11 +4,11 @@
 
 #include <memory>
 
-#include "tokenizer/hf/json_fields.h"
+#include "config/json_fields.h"
 #include "tokenizer/hf/normalizer.h"
 
 namespace bloomery::hf {
 
-std::unique_ptr<Normalizer> read_precompiled(const Fields& fields);
+std::unique_ptr<Normalizer> read_precompiled(const JsonFields& fields);
 
 }  // namespace bloomery::hf

@@ -2,12 +2,22 @@
 
 #include <algorithm>
 
+#include "tokenizer/utf8.h"
+
 namespace bloomery::hf {
 
-Behavior read_behavior(const Fields& fields, Behavior otherwise) {
-  if (fields.find("behavior") == nullptr) return otherwise;
+char32_t read_character(const JsonFields& fields, const char* name) {
+  const auto found = fields.get<std::string>(name);
+  if (found.empty() || static_cast<std::size_t>(utf8_at(found, 0).length) != found.size()) {
+    fields.fail(name, "one character");
+  }
+  return utf8_at(found, 0).code;
+}
+
+Behavior read_behavior(const JsonFields& fields, Behavior otherwise) {
+  if (!fields.has("behavior")) return otherwise;
   std::string name;
-  for (const char c : fields.text("behavior")) {
+  for (const char c : fields.get<std::string>("behavior")) {
     if (c != '_') name += static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
   }
   if (name == "removed") return Behavior::removed;

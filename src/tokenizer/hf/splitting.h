@@ -4,15 +4,18 @@
 #include <string>
 #include <vector>
 
-#include "tokenizer/hf/json_fields.h"
+#include "config/json_fields.h"
 #include "tokenizer/hf/pieces.h"
 
 namespace bloomery::hf {
 
 enum class Behavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
 
+// A text of one character.
+char32_t read_character(const JsonFields& fields, const char* name);
+
 // From the field "behavior", in either spelling; `otherwise` when it is absent.
-Behavior read_behavior(const Fields& fields, Behavior otherwise);
+Behavior read_behavior(const JsonFields& fields, Behavior otherwise);
 
 // A stretch of a piece that matches, or that lies between matches. Together they cover the piece.
 struct Part {

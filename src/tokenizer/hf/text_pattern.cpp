@@ -1,10 +1,8 @@
 #include "tokenizer/hf/text_pattern.h"
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
+#include "config/json_fields.h"
 #include "tokenizer/bpe/split_pattern.h"
-#include "tokenizer/hf/json_fields.h"
 #include "tokenizer/word_mark.h"
 
 namespace bloomery::hf {
@@ -83,20 +81,19 @@ std::optional<std::string> TextPattern::replaced(std::string_view text,
   return result.append(text, done);
 }
 
-std::unique_ptr<TextPattern> read_text_pattern(const nlohmann::json& object,
-                                               const std::string& where) {
-  const Fields fields(object, where + ".pattern");
-  if (std::optional<std::string> text = fields.optional_text("String")) {
+std::unique_ptr<TextPattern> read_text_pattern(const JsonFields& component) {
+  const auto fields = component.get<JsonFields>("pattern");
+  if (std::optional<std::string> text = fields.find<std::string>("String")) {
     return std::make_unique<PlainText>(*std::move(text));
   }
-  const std::string expression = fields.text("Regex");
+  const std::string expression = fields.get<std::string>("Regex");
   if (const std::optional<SplitPattern> known = known_pattern(expression)) {
     return std::make_unique<WholeTextPattern>(*known);
   }
   try {
     return std::make_unique<RegexPattern>(expression);
   } catch (const Error& error) {
-    throw Error(concat(where, ".pattern: ", error.what()));
+    throw Error(concat(fields.place(), ": ", error.what()));
   }
 }
 

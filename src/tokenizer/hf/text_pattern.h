@@ -3,12 +3,12 @@
 #pragma once
 
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "config/json_fields.h"
 #include "tokenizer/regex/regex.h"
 
 namespace bloomery::hf {
@@ -24,8 +24,7 @@ class TextPattern {
                                               std::string_view content) const;
 };
 
-// From {"String": ...} or {"Regex": ...}; `where` names the component in messages.
-std::unique_ptr<TextPattern> read_text_pattern(const nlohmann::json& object,
-                                               const std::string& where);
+// From the component's "pattern": {"String": ...} or {"Regex": ...}.
+std::unique_ptr<TextPattern> read_text_pattern(const JsonFields& component);
 
 }  // namespace bloomery::hf

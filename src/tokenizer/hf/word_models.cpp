@@ -12,8 +12,9 @@ namespace {
 
 class WordLevel : public VocabularyModel {
  public:
-  WordLevel(const Fields& fields, const ModelTables& tables)
-      : VocabularyModel(read_vocabulary(tables)), unknown_name_(fields.text("unk_token")) {
+  WordLevel(const JsonFields& fields, const ModelTables& tables)
+      : VocabularyModel(read_vocabulary(tables)),
+        unknown_name_(fields.get<std::string>("unk_token")) {
     unknown_ = vocabulary_.find(unknown_name_);
   }
 
@@ -43,9 +44,9 @@ class WordLevel : public VocabularyModel {
 
 class WordPiece : public VocabularyModel {
  public:
-  WordPiece(const Fields& fields, const ModelTables& tables)
+  WordPiece(const JsonFields& fields, const ModelTables& tables)
       : VocabularyModel(read_vocabulary(tables)) {
-    const std::string unknown = fields.text_or("unk_token", "[UNK]");
+    const std::string unknown = fields.find<std::string>("unk_token").value_or("[UNK]");
     const std::optional<TokenId> id = vocabulary_.find(unknown);
     check(id.has_value(), "model.unk_token '", unknown, "' is not in model.vocab");
     std::vector<ByteTrie::Entry> entries;
@@ -54,10 +55,13 @@ class WordPiece : public VocabularyModel {
     }
     model_ = std::make_unique<WordPieceModel>(
         entries,
-        WordPieceModel::Options{.continuation = fields.text_or("continuing_subword_prefix", "##"),
-                                .unknown = *id,
-                                .longest_word = static_cast<std::size_t>(
-                                    fields.number_or("max_input_chars_per_word", 100, INT32_MAX))});
+        WordPieceModel::Options{
+            .continuation = fields.find<std::string>("continuing_subword_prefix").value_or("##"),
+            .unknown = *id,
+            .longest_word = static_cast<std::size_t>(
+                fields.has("max_input_chars_per_word")
+                    ? fields.whole("max_input_chars_per_word", 0, INT32_MAX)
+                    : 100)});
   }
 
   std::unique_ptr<ModelEncoder> make_encoder() const override {
@@ -81,7 +85,7 @@ class WordPiece : public VocabularyModel {
 
 class Unigram : public VocabularyModel {
  public:
-  Unigram(const Fields& fields, const ModelTables& tables) : VocabularyModel({}) {
+  Unigram(const JsonFields& fields, const ModelTables& tables) : VocabularyModel({}) {
     check(tables.vocab_kind == ModelTables::Kind::array && tables.vocab.size() < INT32_MAX,
           "model.vocab is not an array of pieces");
     std::vector<UnigramPiece> pieces;
@@ -101,12 +105,12 @@ class Unigram : public VocabularyModel {
     spaced_borders_ = borders_;
     spaced_borders_.take_spaces_for_marks();
     std::optional<TokenId> unknown;
-    if (fields.find("unk_id") != nullptr) {
+    if (fields.has("unk_id")) {
       unknown = static_cast<TokenId>(
-          fields.number("unk_id", 0, static_cast<std::int64_t>(pieces.size()) - 1));
+          fields.whole("unk_id", 0, static_cast<std::int64_t>(pieces.size()) - 1));
     }
-    model_ =
-        std::make_unique<UnigramModel>(pieces, unknown, fields.flag_or("byte_fallback", false));
+    model_ = std::make_unique<UnigramModel>(pieces, unknown,
+                                            fields.find<bool>("byte_fallback").value_or(false));
   }
 
   std::unique_ptr<ModelEncoder> make_encoder() const override {
@@ -175,15 +179,15 @@ class Unigram : public VocabularyModel {
 
 }  // namespace
 
-std::unique_ptr<Model> read_word_piece(const Fields& fields, const ModelTables& tables) {
+std::unique_ptr<Model> read_word_piece(const JsonFields& fields, const ModelTables& tables) {
   return std::make_unique<WordPiece>(fields, tables);
 }
 
-std::unique_ptr<Model> read_unigram(const Fields& fields, const ModelTables& tables) {
+std::unique_ptr<Model> read_unigram(const JsonFields& fields, const ModelTables& tables) {
   return std::make_unique<Unigram>(fields, tables);
 }
 
-std::unique_ptr<Model> read_word_level(const Fields& fields, const ModelTables& tables) {
+std::unique_ptr<Model> read_word_level(const JsonFields& fields, const ModelTables& tables) {
   return std::make_unique<WordLevel>(fields, tables);
 }
 

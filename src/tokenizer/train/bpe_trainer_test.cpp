@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "tokenizer/train/tokenizer_files.h"
+#include "tokenizer/train/trained_files.h"
 
 namespace bloomery {
 namespace {

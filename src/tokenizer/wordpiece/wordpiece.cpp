@@ -22,19 +22,20 @@ std::uint64_t place_of(const hf::ModelTables& tables, std::string_view piece) {
 
 }  // namespace
 
-nlohmann::json word_piece_settings(hf::ModelTables& tables) {
+nlohmann::ordered_json word_piece_settings(hf::ModelTables& tables) {
   tables.vocab_kind = hf::ModelTables::Kind::object;
-  nlohmann::json settings = {{"model", {{"type", "WordPiece"}}},
-                             {"normalizer",
-                              {{"type", "BertNormalizer"},
-                               {"clean_text", true},
-                               {"handle_chinese_chars", true},
-                               {"strip_accents", nullptr},
-                               {"lowercase", !hf::has_token(tables, "A")}}},
-                             {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
-                             {"decoder", {{"type", "WordPiece"}}}};
+  nlohmann::ordered_json settings = {{"model", {{"type", "WordPiece"}}},
+                                     {"normalizer",
+                                      {{"type", "BertNormalizer"},
+                                       {"clean_text", true},
+                                       {"handle_chinese_chars", true},
+                                       {"strip_accents", nullptr},
+                                       {"lowercase", !hf::has_token(tables, "A")}}},
+                                     {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
+                                     {"decoder", {{"type", "WordPiece"}}}};
   hf::add_known({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}, tables, settings["added_tokens"]);
-  nlohmann::json around = {{"type", "TemplateProcessing"}, {"single", nlohmann::json::array()}};
+  nlohmann::ordered_json around = {{"type", "TemplateProcessing"},
+                                   {"single", nlohmann::ordered_json::array()}};
   const auto add = [&](const char* name) {
     if (!hf::has_token(tables, name)) return;
     around["single"].push_back({{"SpecialToken", {{"id", name}}}});
@@ -58,7 +59,7 @@ std::shared_ptr<const Tokenizer> parse_wordpiece(std::string contents, const std
   });
   check(hf::has_token(tables, "[UNK]"), name, ": no line [UNK] among ", tables.vocab.size(),
         "; a WordPiece vocabulary has one piece on each line");
-  nlohmann::json settings = word_piece_settings(tables);
+  nlohmann::ordered_json settings = word_piece_settings(tables);
   settings["model"]["max_input_chars_per_word"] = options.longest_word;
   if (options.lowercase) settings["normalizer"]["lowercase"] = *options.lowercase;
   SpecialTokenNames names{.has_end = false};
@@ -70,7 +71,7 @@ std::shared_ptr<const Tokenizer> parse_wordpiece(std::string contents, const std
     add(names.eos = "[EOS]");
     for (std::int64_t i = 0; i < options.extra_ids; ++i) add(concat("<extra_id_", i, ">"));
   }
-  return make_hf_tokenizer(settings, tables, name, names);
+  return make_hf_tokenizer(JsonFields::of(std::move(settings), name), tables, name, names);
 }
 
 std::shared_ptr<const Tokenizer> load_wordpiece(const std::filesystem::path& vocab_txt,

@@ -41,6 +41,6 @@ std::shared_ptr<const Tokenizer> parse_wordpiece(std::string contents, const std
                                                  const WordPieceOptions& options = {});
 
 // What a tokenizer.json would say of such a vocabulary, whose lines are in the tables.
-nlohmann::json word_piece_settings(hf::ModelTables& tables);
+nlohmann::ordered_json word_piece_settings(hf::ModelTables& tables);
 
 }  // namespace bloomery

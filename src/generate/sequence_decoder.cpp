@@ -1,4 +1,4 @@
-#include "generate/decoder.h"
+#include "generate/sequence_decoder.h"
 
 #include <algorithm>
 #include <numeric>

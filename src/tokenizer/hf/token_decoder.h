@@ -2,9 +2,10 @@
 #pragma once
 
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
+
+#include "config/json_fields.h"
 
 namespace bloomery::hf {
 
@@ -18,7 +19,7 @@ class Decoder {
 };
 
 // From the object under "decoder"; an unknown type is an Error that names it.
-std::unique_ptr<Decoder> read_decoder(const nlohmann::json& object);
+std::unique_ptr<Decoder> read_decoder(const JsonFields& object);
 
 // The bytes that a token stands for in a byte-level vocabulary: those that it spells, or its own
 // when one of its characters spells none.

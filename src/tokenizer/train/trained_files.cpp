@@ -1,4 +1,4 @@
-#include "tokenizer/train/tokenizer_files.h"
+#include "tokenizer/train/trained_files.h"
 
 #include <unistd.h>
 

@@ -1,12 +1,12 @@
-#include "tokenizer/hf/decoder.h"
+#include "tokenizer/hf/token_decoder.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "config/json_fields.h"
 #include "tokenizer/bpe/byte_alphabet.h"
-#include "tokenizer/hf/json_fields.h"
 #include "tokenizer/hf/metaspace.h"
+#include "tokenizer/hf/splitting.h"
 #include "tokenizer/hf/text_pattern.h"
 #include "tokenizer/utf8.h"
 
@@ -45,8 +45,8 @@ void clean_up(std::string& text) {
 
 class Sequence : public Decoder {
  public:
-  explicit Sequence(const Fields& fields) {
-    for (const nlohmann::json& part : fields.array("decoders")) {
+  explicit Sequence(const JsonFields& fields) {
+    for (const JsonFields& part : fields.get<std::vector<JsonFields>>("decoders")) {
       parts_.push_back(read_decoder(part));
     }
   }
@@ -71,9 +71,9 @@ class ByteLevel : public Decoder {
 
 class Metaspace : public Decoder {
  public:
-  explicit Metaspace(const Fields& fields)
+  explicit Metaspace(const JsonFields& fields)
       : keeps_first_(read_prepend_scheme(fields) == PrependScheme::never) {
-    append_utf8(mark_, fields.character("replacement"));
+    append_utf8(mark_, read_character(fields, "replacement"));
   }
   void apply(Tokens& tokens) const override {
     for (std::size_t i = 0; i < tokens.size(); ++i) {
@@ -88,8 +88,9 @@ class Metaspace : public Decoder {
 
 class WordPiece : public Decoder {
  public:
-  explicit WordPiece(const Fields& fields)
-      : prefix_(fields.text_or("prefix", "##")), cleanup_(fields.flag_or("cleanup", true)) {}
+  explicit WordPiece(const JsonFields& fields)
+      : prefix_(fields.find<std::string>("prefix").value_or("##")),
+        cleanup_(fields.find<bool>("cleanup").value_or(true)) {}
   void apply(Tokens& tokens) const override {
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       std::string& token = tokens[i];
@@ -160,9 +161,9 @@ class Fuse : public Decoder {
 
 class Strip : public Decoder {
  public:
-  explicit Strip(const Fields& fields)
-      : start_(fields.number("start", 0, INT32_MAX)), stop_(fields.number("stop", 0, INT32_MAX)) {
-    append_utf8(content_, fields.character("content"));
+  explicit Strip(const JsonFields& fields)
+      : start_(fields.whole("start", 0, INT32_MAX)), stop_(fields.whole("stop", 0, INT32_MAX)) {
+    append_utf8(content_, read_character(fields, "content"));
   }
   void apply(Tokens& tokens) const override {
     for (std::string& token : tokens) {
@@ -186,10 +187,8 @@ class Strip : public Decoder {
 
 class Replace : public Decoder {
  public:
-  explicit Replace(const Fields& fields) : content_(fields.text("content")) {
-    const nlohmann::json* pattern = fields.find("pattern");
-    if (pattern == nullptr) fields.fail("pattern", "an object");
-    pattern_ = read_text_pattern(*pattern, fields.where());
+  explicit Replace(const JsonFields& fields) : content_(fields.get<std::string>("content")) {
+    pattern_ = read_text_pattern(fields);
   }
   void apply(Tokens& tokens) const override {
     for (std::string& token : tokens) {
@@ -207,7 +206,8 @@ class Replace : public Decoder {
 // Marks at the ends of words become spaces, except the last.
 class WordEnds : public Decoder {
  public:
-  explicit WordEnds(const Fields& fields) : suffix_(fields.text_or("suffix", "</w>")) {}
+  explicit WordEnds(const JsonFields& fields)
+      : suffix_(fields.find<std::string>("suffix").value_or("</w>")) {}
   void apply(Tokens& tokens) const override {
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       replace_all(tokens[i], suffix_, i + 1 == tokens.size() ? "" : " ");
@@ -220,10 +220,10 @@ class WordEnds : public Decoder {
 
 class Ctc : public Decoder {
  public:
-  explicit Ctc(const Fields& fields)
-      : pad_(fields.text_or("pad_token", "<pad>")),
-        delimiter_(fields.text_or("word_delimiter_token", "|")),
-        cleanup_(fields.flag_or("cleanup", true)) {}
+  explicit Ctc(const JsonFields& fields)
+      : pad_(fields.find<std::string>("pad_token").value_or("<pad>")),
+        delimiter_(fields.find<std::string>("word_delimiter_token").value_or("|")),
+        cleanup_(fields.find<bool>("cleanup").value_or(true)) {}
   void apply(Tokens& tokens) const override {
     tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
     for (std::string& token : tokens) {
@@ -247,9 +247,9 @@ std::string byte_level_bytes(const std::string& token) {
   return unspell_bytes(token).value_or(token);
 }
 
-std::unique_ptr<Decoder> read_decoder(const nlohmann::json& object) {
-  const std::string type = Fields(object, "decoder").type();
-  const Fields fields(object, "decoder " + type);
+std::unique_ptr<Decoder> read_decoder(const JsonFields& object) {
+  const std::string type = object.get<std::string>("type");
+  const JsonFields fields = object.named("decoder " + type);
   if (type == "Sequence") return std::make_unique<Sequence>(fields);
   if (type == "ByteLevel") return std::make_unique<ByteLevel>();
   if (type == "Metaspace") return std::make_unique<Metaspace>(fields);
