@@ -182,7 +182,7 @@ void check_remake(DeviceKind device) {
       size += std::pow(plain.values[i], 2);
     }
     EXPECT_LE(std::sqrt(difference / size), dtype == DType::fp32 ? 1e-6 : 1e-2);
-    // On a GPU activations are not kept anyway (KeepPolicy).
+    // On a GPU activations are not kept anyway (remake_input in ops/linear).
     EXPECT_LT(static_cast<double>(remade.saved_bytes),
               (device == DeviceKind::cpu ? 0.75 : 0.9) * static_cast<double>(plain.saved_bytes));
   }

@@ -12,6 +12,11 @@
 #include "train/run/trainer.h"
 
 namespace bloomery {
+namespace {
+
+ModelMemory memory_of(Rank& rank) { return {rank.stream(), rank.store(), rank.quantized()}; }
+
+}  // namespace
 
 void Trainer::load() {
   const CheckpointReader& reader = *inputs_.checkpoint;
@@ -106,10 +111,10 @@ void Trainer::begin_anew() {
     const bool whole = inputs_.task != nullptr && !model.task.any() &&
                        stored_model(start).value().model.family == model.family;
     if (whole) {  // a retriever that goes on with questions
-      load_model(rank_->stream(), rank_->store(), model, start);
+      load_model(memory_of(*rank_), model, start);
     } else {
       for (const std::string& note :
-           load_start(rank_->stream(), rank_->store(), model, rank_->options().seed, start)) {
+           load_start(memory_of(*rank_), model, rank_->options().seed, start)) {
         log_.warning(note);
       }
     }
@@ -120,7 +125,7 @@ void Trainer::begin_anew() {
 // Another program's weights: the run starts at iteration 0.
 void Trainer::load_foreign() {
   const Clock::time_point start = Clock::now();
-  load_model(rank_->stream(), rank_->store(), rank_->options().model, inputs_.foreign_model);
+  load_model(memory_of(*rank_), rank_->options().model, inputs_.foreign_model);
   start_adapter(inputs_.foreign_model);
   log_.line(concat(" the weights are those of the Hugging Face model ", inputs_.foreign_model));
   timers_->add("load-checkpoint", seconds_since(start));
@@ -154,7 +159,7 @@ void Trainer::prepare_reference() {
 // From PEFT's files, where the run starts from the weights in `base` and names such files.
 void Trainer::start_adapter(const std::filesystem::path& base) {
   if (const std::string& folder = options_.checkpoint.adapter; !folder.empty()) {
-    load_adapter(rank_->stream(), rank_->store(), base, folder);
+    load_adapter(memory_of(*rank_), base, folder);
     log_.line(concat(" the adapter starts as that of ", folder));
   }
 }

@@ -79,7 +79,8 @@ Executor::InFlight& Executor::in_flight(const Instruction& instruction, const Ex
     Loaded& loaded = loaded_[instruction.micro_batch];
     if (!loaded.batch) {
       loaded = {std::make_unique<Batch>(part_of_sequences(work.batch(instruction.micro_batch),
-                                                          parts_.mesh, parts_.stream)),
+                                                          parts_.mesh, parts_.sequence_chunk,
+                                                          parts_.stream)),
                 parts_.chunks.size()};
       loaded.batch->grad_scale = work.grad_scale;
     }

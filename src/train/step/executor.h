@@ -27,6 +27,7 @@ struct ExecutorParts {
   Reducer& reducer;
   std::vector<const Model*> chunks;  // of this stage
   RecomputeOptions recompute;
+  std::int64_t sequence_chunk;  // RankOptions
   std::function<Context(const Batch& batch, Tape* tape)> context;
 };
 

@@ -7,7 +7,6 @@
 #include "comm/watch/recorded.h"
 #include "device/op_clock.h"
 #include "device/recorded.h"
-#include "nn/token_dropping.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "train/run/timers.h"
 #include "train/step/frozen_model.h"
@@ -84,7 +83,7 @@ Rank::Rank(const RankOptions& options, std::unique_ptr<Communicator> world)
     teacher_ = std::make_unique<Teacher>(*options.teacher, *chunks.front(), *stream_, *mesh_,
                                          store_options(nullptr));
   }
-  tell_layers();
+  switch_features_on();
   executor_ = std::make_unique<Executor>(ExecutorParts{
       .stream = *stream_,
       .mesh = *mesh_,
@@ -92,6 +91,7 @@ Rank::Rank(const RankOptions& options, std::unique_ptr<Communicator> world)
       .reducer = *reducer_,
       .chunks = std::move(chunks),
       .recompute = options.recompute,
+      .sequence_chunk = options.sequence_chunk,
       .context = [this](const Batch& batch, Tape* tape) { return context(batch, tape); }});
   graphs_ = make_step_graphs(options, mesh_->world().size(), *stream_);
   const DType dtype = accumulation_dtype(options.dtype);
@@ -182,6 +182,7 @@ Context Rank::context(const Batch& batch, Tape* tape) {
   return Context{.stream = *stream_,
                  .mesh = *mesh_,
                  .batch = batch,
+                 .features = features_,
                  .tape = tape,
                  .seed = options_.seed,
                  .training = options_.training,
@@ -224,6 +225,7 @@ void Rank::add_losses(const std::string& prefix, const Metrics& metrics, double 
 void Rank::report(const Batch& batch, const Metrics& metrics, double factor) {
   if (teacher_) {
     teacher_->dismiss();
+    features_.distillation = nullptr;
   }
   add_losses("", metrics, factor);
   for (const auto& frozen : frozen_) {
@@ -266,16 +268,15 @@ void Rank::begin_passes(std::int64_t num_micro_batches) {
   if (grid_layers_) {
     grid_layers_->begin_pass(completed_steps_, true);
   }
-  device_->service<TokenDropping>().begin_step();
+  token_dropping_.begin_step();
   if (options_.layer_drop) {
-    LayerDropping& dropping = device_->service<LayerDropping>();
-    dropping.theta = options_.layer_drop->theta_after(completed_steps_);
-    dropping.step = completed_steps_;
-    dropping.num_layers = options_.model.num_layers;
+    layer_dropping_ = {.theta = options_.layer_drop->theta_after(completed_steps_),
+                       .step = completed_steps_,
+                       .num_layers = options_.model.num_layers};
   }
 }
 
-void Rank::set_kept_tokens(std::int64_t kept) { device_->service<TokenDropping>().kept = kept; }
+void Rank::set_kept_tokens(std::int64_t kept) { token_dropping_.kept = kept; }
 
 ExecutorWork Rank::training_work(const BatchSource& batch, const Tensor& grad_scale,
                                  std::int64_t parts) {
@@ -286,7 +287,9 @@ ExecutorWork Rank::training_work(const BatchSource& batch, const Tensor& grad_sc
                       report(of, metrics, 1 / static_cast<double>(parts));
                     }};
   if (teacher_ && taught_) {
-    work.prepare = [this](const Batch& of) { teacher_->teach(context(of, nullptr)); };
+    work.prepare = [this](const Batch& of) {
+      features_.distillation = &teacher_->teach(context(of, nullptr));
+    };
   }
   return work;
 }

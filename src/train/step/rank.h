@@ -12,12 +12,16 @@
 #include <string>
 #include <vector>
 
+#include "autograd/features.h"
+#include "autograd/inputs_on_host.h"
 #include "device/host_side.h"
 #include "nn/layer_dropping.h"
+#include "nn/token_dropping.h"
 #include "ops/fp8/fp8_layers.h"
 #include "ops/loss/preference.h"
 #include "ops/quantized/quantized_weights.h"
 #include "parallel/grid_layers.h"
+#include "parallel/sequence_chunks.h"
 #include "tensor/readback.h"
 #include "train/report/iteration_line.h"
 #include "train/step/batch_upload.h"
@@ -179,7 +183,7 @@ class Rank {
   void make_streams();
   void initialize_values();
   void quantize_base(std::vector<ParameterList>& blocks);
-  void tell_layers();
+  void switch_features_on();
   void prepare_offload();
   void prepare_fp8();
   void prepare_grids();
@@ -213,8 +217,11 @@ class Rank {
   std::unique_ptr<Stream> stream_;
   // What streams beside the computation use: the layers', and that of gradients.
   KeptMemory kept_, kept_gradients_;
-  std::unique_ptr<HostSide> host_;                            // null: everything is on the device
-  std::unique_ptr<StateFiles> files_;                         // null: none
+  std::unique_ptr<HostSide> host_;     // null: everything is on the device
+  std::unique_ptr<StateFiles> files_;  // null: none
+  // Of recomputed segments and of chunks, where the copies below take them to the host.
+  std::unique_ptr<InputsOnHost> inputs_on_host_;
+  SequenceChunks sequence_chunks_;
   std::unique_ptr<Stream> state_copies_, activation_copies_;  // to it and back; null: none
   std::unique_ptr<Mesh> mesh_;
   FlightRecorder* recorder_;  // of where this rank is; null: nobody asks
@@ -233,6 +240,9 @@ class Rank {
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Fp8Layers> fp8_;
   std::unique_ptr<GridLayers> grid_layers_;
+  TokenDropping token_dropping_;
+  LayerDropping layer_dropping_;
+  Features features_;  // of the passes
   std::int64_t completed_steps_ = 0;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<StepGraphs> graphs_;  // null: passes are always launched

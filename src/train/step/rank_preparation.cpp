@@ -2,12 +2,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "autograd/inputs_on_host.h"
-#include "autograd/remake.h"
 #include "models/linear_weights.h"
-#include "nn/token_dropping.h"
-#include "parallel/preference.h"
-#include "parallel/sequence_chunks.h"
 #include "train/step/rank.h"
 
 namespace bloomery {
@@ -49,18 +44,24 @@ void Rank::quantize_base(std::vector<ParameterList>& blocks) {
   }
   quantized_ = std::make_unique<QuantizedWeights>(*stream_, options_.quantized_base, options_.dtype,
                                                   weights);
-  device_->service<QuantizedWeightsInUse>().weights = quantized_.get();
   for (ParameterList& block : blocks) {
     std::erase_if(block, [&](const Parameter* each) { return quantized_->find(*each) != nullptr; });
   }
 }
 
-// What layers find by themselves.
-void Rank::tell_layers() {
-  device_->service<KeepPolicy>().remake_cheap_values = options_.recompute.cheap_values;
-  device_->service<PreferenceInUse>().options = options_.preference;
-  device_->service<TokenDropping>().layers = options_.token_dropping_layers;
-  device_->service<SequenceChunks>().length = options_.sequence_chunk;
+void Rank::switch_features_on() {
+  token_dropping_.layers = options_.token_dropping_layers;
+  sequence_chunks_.length = options_.sequence_chunk;
+  features_ = {
+      .activations = {.remake_cheap_values = options_.recompute.cheap_values},
+      .fp8 = fp8_.get(),
+      .fake_quantization = grid_layers_.get(),
+      .token_dropping = token_dropping_.layers.empty() ? nullptr : &token_dropping_,
+      .layer_dropping = options_.layer_drop ? &layer_dropping_ : nullptr,
+      .sequence_chunks = sequence_chunks_.length > 0 ? &sequence_chunks_ : nullptr,
+      .inputs_on_host = inputs_on_host_.get(),
+      .preference = options_.preference ? &*options_.preference : nullptr,
+  };
 }
 
 void Rank::prepare_offload() {
@@ -71,10 +72,11 @@ void Rank::prepare_offload() {
     };
   }
   if (options_.offload.activations) {
-    device_->service<InputsOnHost>().begin(*stream_, host_->stream(), *activation_copies_);
+    inputs_on_host_ =
+        std::make_unique<InputsOnHost>(*stream_, host_->stream(), *activation_copies_);
   }
   if (options_.offload.keys) {
-    device_->service<SequenceChunks>().shelf =
+    sequence_chunks_.shelf =
         std::make_unique<HostShelf>(*stream_, host_->stream(), *activation_copies_);
   }
 }
@@ -86,7 +88,6 @@ void Rank::prepare_fp8() {
   check(options_.dtype == DType::bf16, "fp8 goes with bf16, not with ", options_.dtype);
   fp8_ = std::make_unique<Fp8Layers>(*stream_, *options_.fp8, weights_in_layers(),
                                      !store_->sharded().values);
-  device_->service<Fp8LayersInUse>().layers = fp8_.get();
 }
 
 void Rank::prepare_grids() {
@@ -95,7 +96,6 @@ void Rank::prepare_grids() {
   }
   grid_layers_ = std::make_unique<GridLayers>(*stream_, *mesh_, options_.grids, weights_in_layers(),
                                               !store_->sharded().values);
-  device_->service<GridLayersInUse>().layers = grid_layers_.get();
 }
 
 // Of the parameters in blocks, the matrices that decay.
