@@ -14,7 +14,9 @@
 namespace bloomery {
 namespace {
 
-ModelMemory memory_of(Rank& rank) { return {rank.stream(), rank.store(), rank.quantized()}; }
+ModelMemory memory_of(Rank& rank) {
+  return {rank.stream(), rank.store(), rank.stage().quantized()};
+}
 
 }  // namespace
 
@@ -35,7 +37,6 @@ void Trainer::load() {
     rank_->optimizer().set_state(state);
   } else {
     progress_ = loaded.counted(plan_.seq_length);
-    rank_->set_completed_steps(progress_.iteration);
   }
   for (const std::string& note : loaded.notes) log_.warning(note);
   check(inputs_.schedule_refusal.empty(), inputs_.schedule_refusal);

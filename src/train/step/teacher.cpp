@@ -60,9 +60,6 @@ const Distillation& Teacher::teach(const Context& student) {
 }
 
 void Teacher::dismiss() {
-  if (distillation_.teacher.weight == nullptr) {
-    return;  // it did not teach
-  }
   distillation_.teacher = {};
   if (ParameterAccess* access = frozen_.store->access()) {
     access->release(head_parameters_);
