@@ -97,7 +97,7 @@ void check_against_torch(const std::string& model, DeviceKind device, DType dtyp
 
   const std::vector<double> losses = stored<double>(golden.file, "losses");
   const Rank::Losses reported =
-      rank->evaluate(1, [&](std::int64_t) { return upload(host, rank->stream()); });
+      rank->evaluate({1, [&](std::int64_t) { return upload(host, rank->stream()); }});
   ASSERT_EQ(reported.size(), losses.size());
   for (std::size_t i = 0; i < losses.size(); ++i) {
     EXPECT_EQ(reported[i].name, i == 0 ? "lm loss" : "sop loss");
@@ -202,7 +202,7 @@ TEST(Bert, PaddingIsNotSeen) {
   const auto rank = golden.rank(DeviceKind::cpu, DType::fp32);
   HostBatch host = golden.batch();
   const auto losses = [&] {
-    return rank->evaluate(1, [&](std::int64_t) { return upload(host, rank->stream()); });
+    return rank->evaluate({1, [&](std::int64_t) { return upload(host, rank->stream()); }});
   };
   const Rank::Losses before = losses();
   const auto tokens = host.array<std::int32_t>("tokens");

@@ -89,9 +89,13 @@ TEST(Distillation, EveryLayoutTrainsLikeOneRank) {
   }
 }
 
-Rank::Losses losses_of_a_step(Rank& rank) {
-  const std::vector<HostBatch> batches = {random_batch(2, 16, kVocabulary, 7, 0)};
-  rank.step(batches);
+Rank::Losses losses_of_a_step(Rank& rank, bool taught = true) {
+  const HostBatch host = random_batch(2, 16, kVocabulary, 7, 0);
+  rank.enqueue_gradients({.num_micro_batches = 1,
+                          .batch = [&](std::int64_t) { return upload(host, rank.stream()); },
+                          .taught = taught});
+  rank.enqueue_reduction();
+  rank.enqueue_update(2);
   return rank.outcome(0).losses;
 }
 
@@ -119,11 +123,10 @@ TEST(Distillation, LossesAreToldAsMegatronDoes) {
   EXPECT_NEAR(losses[0].value, losses[1].value + losses[2].value + losses.back().value, 1e-6);
   const HostBatch batch = random_batch(2, 16, kVocabulary, 7, 1);
   const Rank::Losses evaluated =
-      rank.evaluate(1, [&](std::int64_t) { return upload(batch, rank.stream()); });
+      rank.evaluate({1, [&](std::int64_t) { return upload(batch, rank.stream()); }});
   EXPECT_EQ(evaluated.front().name, "lm loss");
   EXPECT_NE(evaluated.back().name, "mos loss") << "teachers have no part in evaluations";
-  rank.set_taught(false);
-  EXPECT_EQ(value(losses_of_a_step(rank), "mos loss"), 0);
+  EXPECT_EQ(value(losses_of_a_step(rank, false), "mos loss"), 0);
 }
 
 TEST(Distillation, AStudentThatIsItsTeacherHasNothingToLearn) {
@@ -139,7 +142,7 @@ TEST(Distillation, AStudentThatIsItsTeacherHasNothingToLearn) {
 TEST(Distillation, TeachersHaveValuesOnlyAndMustFit) {
   RankOptions options = options_of(pairs()[0]);
   Rank rank(options);
-  for (const Parameter* parameter : rank.teacher()->model().parameters()) {
+  for (const Parameter* parameter : rank.stage().teacher()->model().parameters()) {
     EXPECT_FALSE(parameter->grad) << parameter->name;
   }
   options.teacher->model.vocabulary.size = kVocabulary + 1;

@@ -135,10 +135,10 @@ TEST(Fp8Training, EvaluatesInEightBitsToo) {
     rank.step(step_batches(0, 0, 1));
     const std::vector<HostBatch> batches = step_batches(3, 0, 1);
     return rank
-        .evaluate(kMicroBatches,
-                  [&](std::int64_t m) {
-                    return upload(batches[static_cast<std::size_t>(m)], rank.stream());
-                  })
+        .evaluate({kMicroBatches,
+                   [&](std::int64_t m) {
+                     return upload(batches[static_cast<std::size_t>(m)], rank.stream());
+                   }})
         .front()
         .value;
   };
@@ -160,11 +160,12 @@ struct Cost {
 Cost cost_of(RankOptions options, DeviceKind kind) {
   options.device = {.kind = kind, .num_threads = 1};
   Rank rank(options);
-  rank.report_tape();
+  rank.runner().executor().tape_report.emplace();
   const HostBatch host = random_batch(8, kLength, kVocabulary, 7, 0);
-  rank.enqueue_gradients(1, [&](std::int64_t) { return upload(host, rank.stream()); });
+  rank.enqueue_gradients({1, [&](std::int64_t) { return upload(host, rank.stream()); }});
   return {rank.stream().device().service<FlopCount>().total,
-          rank.stream().memory()->statistics().used_bytes, rank.saved_bytes()};
+          rank.stream().memory()->statistics().used_bytes,
+          rank.runner().executor().tape_report->saved_bytes};
 }
 
 TEST(Fp8Training, IsPlannedOnTheAbstractDevice) {

@@ -83,7 +83,7 @@ class Runner {
   Stream& stream() { return rank_.stream(); }
 
   void step() {
-    rank_.enqueue_gradients(kMicroBatches, [&](std::int64_t m) { return batches_[m]; });
+    rank_.enqueue_gradients({kMicroBatches, [&](std::int64_t m) { return batches_[m]; }});
     rank_.enqueue_reduction();
     rank_.optimizer().squared_norm();
     rank_.optimizer().update(kMicroBatches * kSequences);
@@ -205,7 +205,7 @@ std::vector<Bytes> take_steps(Rank& rank) {
     }
     if (step == 8) {
       const Rank::Losses losses =
-          rank.evaluate(1, [&](std::int64_t) { return upload(batches[0], rank.stream()); });
+          rank.evaluate({1, [&](std::int64_t) { return upload(batches[0], rank.stream()); }});
       add_numbers({losses.front().value});
       held.push_back(Tensor::zeros(rank.stream(), DType::fp32, {1 << 16}));
     }
@@ -230,8 +230,8 @@ void check_rank(RankOptions options) {
   options.graphs = GraphChoice::on;
   Rank replayed(options);
   EXPECT_TRUE(take_steps(launched) == take_steps(replayed));
-  EXPECT_TRUE(replayed.replays_graphs()) << replayed.graph_verdict();
-  EXPECT_FALSE(launched.replays_graphs());
+  EXPECT_TRUE(replayed.runner().replays_graphs()) << replayed.runner().graph_verdict();
+  EXPECT_FALSE(launched.runner().replays_graphs());
   const auto reserved = [](Rank& rank) {
     return static_cast<double>(rank.stream().memory()->statistics().peak_reserved_bytes);
   };

@@ -126,9 +126,10 @@ struct Gradients {
 };
 Gradients gradients(const RankOptions& options) {
   Rank rank(options);
-  rank.report_tape();
+  rank.runner().executor().tape_report.emplace();
   rank.accumulate(step_batches(0, 2, 2));
-  return {rank.optimizer().shards()[0].grad.to_host<float>(rank.stream()), rank.saved_bytes()};
+  return {rank.optimizer().shards()[0].grad.to_host<float>(rank.stream()),
+          rank.runner().executor().tape_report->saved_bytes};
 }
 
 void check_recompute(DeviceKind device) {
@@ -160,7 +161,7 @@ TEST(Rank, TimeOfAStepIsThatOfTheDevice) {
   rank.step(step_batches(1, 2, 2));
   EXPECT_GE(rank.outcome(0).seconds, kPauseSeconds);
   const Clock::time_point start = Clock::now();
-  rank.restart_clock();
+  rank.runner().clock().restart();
   std::this_thread::sleep_for(kPause);
   rank.step(step_batches(2, 2, 2));
   const double whole = std::chrono::duration<double>(Clock::now() - start).count();
@@ -182,7 +183,7 @@ void check_remake(DeviceKind device) {
       size += std::pow(plain.values[i], 2);
     }
     EXPECT_LE(std::sqrt(difference / size), dtype == DType::fp32 ? 1e-6 : 1e-2);
-    // On a GPU activations are not kept anyway (KeepPolicy).
+    // On a GPU activations are not kept anyway (remake_input in ops/linear).
     EXPECT_LT(static_cast<double>(remade.saved_bytes),
               (device == DeviceKind::cpu ? 0.75 : 0.9) * static_cast<double>(plain.saved_bytes));
   }

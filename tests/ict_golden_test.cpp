@@ -79,7 +79,7 @@ void check_against_torch(const std::string& model, DeviceKind device, DType dtyp
   check_gradients(file, rank, tolerance, element, 1e-7);
 
   const Rank::Losses told =
-      rank.evaluate(1, [&](std::int64_t) { return upload(host, rank.stream()); });
+      rank.evaluate({1, [&](std::int64_t) { return upload(host, rank.stream()); }});
   const std::vector<double> accuracies = stored<double>(file, "accuracies");
   ASSERT_EQ(told.size(), accuracies.size() + 1);
   EXPECT_EQ(told[0].name, contexts > 1 ? "lm loss" : "loss");
@@ -91,7 +91,7 @@ void check_against_torch(const std::string& model, DeviceKind device, DType dtyp
   }
   if (contexts > 1) {
     const std::vector<std::int32_t> ranks = stored<std::int32_t>(file, "ranks");
-    EXPECT_EQ(rank.answers(1, [&](std::int64_t) { return upload(host, rank.stream()); }),
+    EXPECT_EQ(rank.answers({1, [&](std::int64_t) { return upload(host, rank.stream()); }}),
               std::vector<float>(ranks.begin(), ranks.end()));
   }
   check_vectors(file, rank, host, tolerance);

@@ -59,9 +59,9 @@ Training train(const RankOptions& options) {
     }
     const auto batches = step_batches(99, data, ranks);
     const Rank::Losses losses =
-        rank.evaluate(static_cast<std::int64_t>(batches.size()), [&](std::int64_t m) {
-          return upload(batches[static_cast<std::size_t>(m)], rank.stream());
-        });
+        rank.evaluate({static_cast<std::int64_t>(batches.size()), [&](std::int64_t m) {
+                         return upload(batches[static_cast<std::size_t>(m)], rank.stream());
+                       }});
     ASSERT_EQ(losses.size(), 1u);
     EXPECT_EQ(losses[0].name, "lm loss");
     mine.evaluation = losses[0].value;
@@ -113,7 +113,7 @@ TEST(Stop, IsHeardOnEveryRankWhoeverWantsIt) {
       Rank rank(options, std::move(world));
       const HostBatch host = random_batch(kSequences, kLength, kVocabulary, 7, 0);
       for (int step = 0; step < 2; ++step) {
-        rank.enqueue_gradients(1, [&](std::int64_t) { return upload(host, rank.stream()); });
+        rank.enqueue_gradients({1, [&](std::int64_t) { return upload(host, rank.stream()); }});
         rank.enqueue_reduction();
         rank.enqueue_update(kSequences, step == 1 && number == asking);
       }
@@ -121,41 +121,6 @@ TEST(Stop, IsHeardOnEveryRankWhoeverWantsIt) {
       EXPECT_TRUE(rank.outcome(0).stop);
       EXPECT_EQ(rank.outcome(0).losses.front().name, "lm loss");
     });
-  }
-}
-
-// A second model of other size on the same batches: it reports and stays as it is.
-TEST(FrozenModel, RunsOnTheSameBatchAndIsNotTrained) {
-  RankOptions options = tiny();
-  options.model.attention.dropout = options.model.residual.dropout = 0;
-  ModelOptions teacher = options.model;
-  teacher.num_layers = 2;
-  const std::vector<HostBatch> batches = step_batches(0, 0, 4);
-  const std::vector<Rank::Result> alone = [&] {
-    Rank rank(options);
-    return std::vector{rank.step(batches), rank.step(batches)};
-  }();
-  RankOptions of_teacher = options;
-  of_teacher.model = teacher;
-  of_teacher.seed = 77;
-  const double expected = Rank(of_teacher).step(batches).loss;
-
-  Rank rank(options);
-  const std::size_t before = rank.stream().memory()->statistics().used_bytes;
-  const Model& frozen = rank.add_frozen("teacher", teacher, 77);
-  std::size_t values = 0;
-  for (const Parameter* parameter : frozen.parameters()) {
-    EXPECT_FALSE(parameter->grad);
-    values += parameter->value.bytes();
-  }
-  EXPECT_LT(rank.stream().memory()->statistics().used_bytes - before, values + values / 2)
-      << "neither gradients nor moments";
-  for (int step = 0; step < 2; ++step) {
-    EXPECT_EQ(rank.step(batches).loss, alone[static_cast<std::size_t>(step)].loss);
-    const Rank::Losses losses = rank.outcome(0).losses;
-    ASSERT_EQ(losses.size(), 2u);
-    EXPECT_EQ(losses[1].name, "teacher lm loss");
-    EXPECT_NEAR(losses[1].value, expected, 1e-6);
   }
 }
 

@@ -87,10 +87,10 @@ TEST(Adapters, StartAsNothing) {
 TEST(Adapters, KeepLessThanFullTraining) {
   const auto kept = [](const RankOptions& options) {
     Rank rank(options);
-    rank.report_tape();
+    rank.runner().executor().tape_report.emplace();
     const HostBatch batch = random_batch(2, 16, 64, 7, 0);
     rank.accumulate(std::span(&batch, 1));
-    return rank.saved_bytes();
+    return rank.runner().executor().tape_report->saved_bytes;
   };
   RankOptions options = tiny("llama", {"attention.qkv.0"});
   const std::size_t adapters = kept(options);

@@ -137,8 +137,8 @@ TEST(Offload, TheDeviceHoldsLess) {
   EXPECT_GE(used(plain), used(optimizer) + 10 * elements);
   EXPECT_EQ(optimizer.store().bytes().master + optimizer.optimizer().moment_bytes(), 0u);
   EXPECT_EQ(values.store().bytes().values, 0u);
-  EXPECT_GE(optimizer.host()->used_bytes(), 12 * elements);
-  EXPECT_GE(values.host()->used_bytes(), 14 * elements);
+  EXPECT_GE(optimizer.stage().host()->used_bytes(), 12 * elements);
+  EXPECT_GE(values.stage().host()->used_bytes(), 14 * elements);
 }
 
 // Beside a GPU. What is updated on the host is updated alike, whatever else lies there; from

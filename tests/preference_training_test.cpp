@@ -71,7 +71,7 @@ TEST(PreferenceTraining, BeginsAtLogTwo) {
   Rank rank(options);
   HostBatch pairs = random_batch(instruct_fields(16, Arrangement::pairs), 3, kVocabulary, 7, 0);
   const auto batch = [&](std::int64_t) { return upload(pairs, rank.stream()); };
-  const Rank::AnswerLogps found = rank.answer_logps(1, batch);
+  const Rank::AnswerLogps found = rank.answer_logps({1, batch});
   EXPECT_EQ(found.answers, (std::vector<std::int64_t>{0, 1, 2, 3, 4, 5}));
   pairs.set("reference", found.logps);
   const std::vector<HostBatch> batches = {pairs};
@@ -84,7 +84,7 @@ TEST(PreferenceTraining, BeginsAtLogTwo) {
   EXPECT_EQ(losses[4].value, 0);
   EXPECT_EQ(losses[5].name, "logps/chosen");
   EXPECT_NEAR(losses[5].value, (found.logps[0] + found.logps[2] + found.logps[4]) / 3, 1e-4);
-  const Rank::Losses after = rank.evaluate(1, batch);
+  const Rank::Losses after = rank.evaluate({1, batch});
   EXPECT_LT(after[0].value, losses[0].value);
   EXPECT_GT(after[4].value, 0) << "the margin of what was learnt";
 }

@@ -194,7 +194,6 @@ int bench_generate(const Arguments& arguments, std::ostream& out) {
     quantized =
         std::make_unique<QuantizedWeights>(stream, o.quantized, o.dtype, linear_weights(model));
     quantize_weights(*quantized);
-    device.service<QuantizedWeightsInUse>().weights = quantized.get();
   }
   const double bandwidth = copy_bandwidth(stream);
   stream.memory()->trim();

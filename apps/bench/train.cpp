@@ -28,8 +28,8 @@ double median(std::vector<double> values) {
 
 // The device is waited for once per step, as a log line would.
 void run_step(Rank& rank, const std::vector<Batch>& batches) {
-  rank.enqueue_gradients(static_cast<std::int64_t>(batches.size()),
-                         [&](std::int64_t m) { return batches[static_cast<std::size_t>(m)]; });
+  rank.enqueue_gradients({static_cast<std::int64_t>(batches.size()),
+                          [&](std::int64_t m) { return batches[static_cast<std::size_t>(m)]; }});
   rank.enqueue_reduction();
   rank.enqueue_update(static_cast<std::int64_t>(batches.size()) * batches[0].num_sequences);
   rank.stream().synchronize();
@@ -42,7 +42,7 @@ void warm_up(Rank& rank, const std::vector<Batch>& batches) {
   run_step(rank, batches);
   run_step(rank, batches);
   rank.stream().memory()->reset_peak();
-  for (int step = 2; step < kMost && !rank.graphs_settled(); ++step) {
+  for (int step = 2; step < kMost && !rank.runner().graphs_settled(); ++step) {
     run_step(rank, batches);
   }
 }
@@ -98,7 +98,7 @@ void print_rate(Rank& rank, const BenchTrainOptions& o, double seconds, std::ost
       << " GiB used, " << static_cast<double>(memory.reserved_bytes) / kGiB
       << " GiB reserved, gradient norm " << std::setprecision(4)
       << rank.optimizer().report(0).grad_norm
-      << (rank.replays_graphs() ? ", passes replayed as graphs" : "") << std::endl;
+      << (rank.runner().replays_graphs() ? ", passes replayed as graphs" : "") << std::endl;
 }
 
 // Profiles three steps; `file`: of their trace, or null.
@@ -121,7 +121,7 @@ TimeTable profile_steps(Rank& rank, const std::vector<Batch>& batches, AtomicFil
 void print_reports(Rank& rank, const std::vector<Batch>& batches, const BenchTrainOptions& o,
                    AtomicFile* trace_file, double seconds, std::ostream& out) {
   if (o.memory_report) {
-    out << rank.tape_report();
+    out << rank.runner().executor().tape_report->entries;
   }
   TimeTable table;
   if (trace_file != nullptr || o.ceilings) {
@@ -163,7 +163,7 @@ int bench_train(const Arguments& arguments, std::ostream& out) {
                rank.stream()));
   }
   if (o.memory_report) {
-    rank.report_tape();
+    rank.runner().executor().tape_report.emplace();
   }
   warm_up(rank, batches);
   double seconds = 0;

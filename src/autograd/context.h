@@ -14,12 +14,15 @@ namespace bloomery {
 class Mesh;
 class Cache;    // keys and values of earlier positions, for generation
 class Metrics;  // named losses that layers report
+struct Features;
+extern const Features kNoFeatures;
 
 struct Context {
   Stream& stream;  // of the computation
   Mesh& mesh;
   const Batch& batch;
-  Tape* tape = nullptr;  // null: no gradients
+  const Features& features = kNoFeatures;  // what the run has switched on (features.h)
+  Tape* tape = nullptr;                    // null: no gradients
   std::uint64_t seed = 1234;
   bool training = false;     // dropout is active
   bool recomputing = false;  // second forward of a recomputed segment
@@ -32,8 +35,8 @@ struct Context {
   KeptMemory* kept = nullptr;
 
   Context with_batch(const Batch& other) const {
-    return {stream,      mesh,    other, tape,   seed,          training,
-            recomputing, metrics, cache, access, communication, kept};
+    return {stream,      mesh,    other, features, tape,          seed, training,
+            recomputing, metrics, cache, access,   communication, kept};
   }
 
   // Keeps memory that the communication stream uses.

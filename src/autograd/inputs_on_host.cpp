@@ -2,17 +2,15 @@
 
 #include <utility>
 
+#include "autograd/context.h"
+#include "autograd/features.h"
 #include "device/op_clock.h"
 #include "device/recorded.h"
 
 namespace bloomery {
 
-void InputsOnHost::begin(Stream& compute, Stream& host, Stream& copies) {
-  compute_ = &compute;
-  host_ = &host;
-  copies_ = &copies;
-  leaving_.emplace(compute);
-}
+InputsOnHost::InputsOnHost(Stream& compute, Stream& host, Stream& copies)
+    : compute_(compute), host_(host), copies_(copies), leaving_(compute) {}
 
 std::shared_ptr<InputsOnHost::Held> InputsOnHost::hold(const void* tape, const Tensor& input) {
   const std::shared_ptr<Held> before = tape == tape_ ? last_.lock() : nullptr;
@@ -24,12 +22,12 @@ std::shared_ptr<InputsOnHost::Held> InputsOnHost::hold(const void* tape, const T
 
 InputsOnHost::Held::Held(InputsOnHost& owner, const Tensor& input, std::shared_ptr<Held> before)
     : owner_(owner),
-      host_(Tensor::empty(*owner.host_, input.dtype(), input.shape())),
+      host_(Tensor::empty(owner.host_, input.dtype(), input.shape())),
       before_(before) {
-  const OpScope scope(*owner.compute_, "input_to_host");
-  owner.copies_->wait(*recorded(*owner.compute_));
-  owner.copies_->copy(host_.data(), input.data(), input.bytes());
-  owner.leaving_->keep_until(input, recorded(*owner.copies_));
+  const OpScope scope(owner.compute_, "input_to_host");
+  owner.copies_.wait(*recorded(owner.compute_));
+  owner.copies_.copy(host_.data(), input.data(), input.bytes());
+  owner.leaving_.keep_until(input, recorded(owner.copies_));
 }
 
 // The copy comes after whatever used the memory before: the computation has been given it.
@@ -37,26 +35,26 @@ void InputsOnHost::Held::fetch() {
   if (back_) {
     return;
   }
-  back_ = Tensor::empty(*owner_.compute_, host_.dtype(), host_.shape());
-  owner_.copies_->wait(*recorded(*owner_.compute_));
-  owner_.copies_->copy(back_.data(), host_.data(), back_.bytes());
-  arrived_ = recorded(*owner_.copies_);
+  back_ = Tensor::empty(owner_.compute_, host_.dtype(), host_.shape());
+  owner_.copies_.wait(*recorded(owner_.compute_));
+  owner_.copies_.copy(back_.data(), host_.data(), back_.bytes());
+  arrived_ = recorded(owner_.copies_);
 }
 
 Tensor InputsOnHost::Held::take() {
-  const OpScope scope(*owner_.compute_, "input_from_host");
-  owner_.leaving_->wait();
+  const OpScope scope(owner_.compute_, "input_from_host");
+  owner_.leaving_.wait();
   fetch();
   if (const std::shared_ptr<Held> next = before_.lock()) {
     next->fetch();
   }
-  owner_.compute_->wait(*std::exchange(arrived_, {}));
+  owner_.compute_.wait(*std::exchange(arrived_, {}));
   return std::exchange(back_, {});
 }
 
-KeptInput::KeptInput(Stream& stream, const void* tape, Tensor input) {
-  if (auto& host = stream.device().service<InputsOnHost>(); host.on()) {
-    held_ = host.hold(tape, input);
+KeptInput::KeptInput(const Context& context, Tensor input) {
+  if (InputsOnHost* const host = context.features.inputs_on_host) {
+    held_ = host->hold(context.tape, input);
   } else {
     input_ = std::move(input);
   }

@@ -4,22 +4,19 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 
 #include "device/host_side.h"
 #include "tensor/kept_memory.h"
 
 namespace bloomery {
 
-// A service of the device; off until begin() was called.
+struct Context;
+
 class InputsOnHost {
  public:
-  explicit InputsOnHost(Device&) {}
-
   // `host`'s memory takes the inputs of segments on `compute`, copied on `copies`. All must outlive
   // the last of them, and `copies` must end before this does.
-  void begin(Stream& compute, Stream& host, Stream& copies);
-  bool on() const { return compute_ != nullptr; }
+  InputsOnHost(Stream& compute, Stream& host, Stream& copies);
 
   class Held {
    public:
@@ -39,16 +36,17 @@ class InputsOnHost {
   std::shared_ptr<Held> hold(const void* tape, const Tensor& input);
 
  private:
-  Stream *compute_ = nullptr, *host_ = nullptr, *copies_ = nullptr;
-  std::optional<KeptMemory> leaving_;
+  Stream &compute_, &host_, &copies_;
+  KeptMemory leaving_;
   const void* tape_ = nullptr;  // of the one held last
   std::weak_ptr<Held> last_;
 };
 
-// The input of a segment, kept for the backward pass of `tape`: where InputsOnHost is on, there.
+// The input of a segment, kept for the backward pass of the context's tape: on the host where the
+// features say so.
 class KeptInput {
  public:
-  KeptInput(Stream& stream, const void* tape, Tensor input);
+  KeptInput(const Context& context, Tensor input);
   const Tensor& on_device() const { return input_; }  // null: it waits on the host
   Tensor take() const { return held_ ? held_->take() : input_; }
 

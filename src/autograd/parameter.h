@@ -13,6 +13,8 @@
 
 namespace bloomery {
 
+struct QuantizedTensor;  // tensor/quantized.h
+
 struct Init {
   enum class Kind : std::uint8_t { zeros, ones, normal, uniform };
   Kind kind = Kind::zeros;
@@ -29,7 +31,9 @@ struct Parameter {
   int uses = 1;         // gradient contributions per micro-batch, set when the model is built
   AxisSet grad_axes = kReplicaAxes;  // axes whose ranks hold parts of the gradient
 
-  Tensor value;               // in the compute dtype; null while only shards of it exist
+  Tensor value;  // in the compute dtype; null while only shards of it exist
+  // Of a frozen weight that is held in fewer bits, what stands for its value (QuantizedWeights).
+  const QuantizedTensor* codes = nullptr;
   Tensor grad;                // fp32 (fp64 for fp64 values); null while nobody writes to it
   bool grad_written = false;  // the store clears it when the next contribution must overwrite
 };

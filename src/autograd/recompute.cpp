@@ -32,7 +32,7 @@ State recompute(Context& context, const State& state, const Segment& segment) {
 
   Entry entry;
   entry.op = "recompute";
-  const KeptInput kept(context.stream, context.tape, state.stream.data);
+  const KeptInput kept(context, state.stream.data);
   State input = state;
   input.stream.data = {};
   entry.saved = {kept.on_device(), state.encoder.data};

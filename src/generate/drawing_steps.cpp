@@ -2,7 +2,7 @@
 #include "generate/drawn_tokens.h"
 #include "generate/resident/paired.h"
 #include "generate/resident/resident.h"
-#include "ops/quantized/quantized_weights.h"
+#include "tensor/quantized.h"
 
 namespace bloomery {
 
@@ -12,8 +12,7 @@ DrawnTokens::Work& DrawnTokens::work() {
   if constexpr (build::cuda) {
     const DType dtype = first_logits_.dtype();
     // Codes of half a byte have kernels of their own.
-    const auto* const quantized = stream().device().service<QuantizedWeightsInUse>().weights;
-    const bool halves = quantized != nullptr && quantized->format() == QuantizedFormat::nf4;
+    const bool halves = decoder_.holds_weights_in(QuantizedFormat::nf4);
     if (!fresh || !own_stream_ || !stream().on_cuda() || decoder_.is_divided()) {
       return work;
     }

@@ -110,7 +110,6 @@ LoadedModel::LoadedModel(const LoadOptions& options, const Log& log,
   if (options.quantized != QuantizedFormat::none) {
     quantized_ = std::make_unique<QuantizedWeights>(*stream_, options.quantized, dtype_,
                                                     linear_weights(*model_));
-    device_->service<QuantizedWeightsInUse>().weights = quantized_.get();
   }
   load_weights(*source);
   ranks_on_device_ = count_sharing(mesh_->host(), device_->options());

@@ -269,6 +269,12 @@ void Decoder::select_here(std::span<const std::int64_t> parents) {
   texts_ = std::move(texts);
 }
 
+bool Decoder::holds_weights_in(QuantizedFormat format) const {
+  return std::ranges::any_of(model_.parameters(), [&](const Parameter* each) {
+    return each->codes != nullptr && each->codes->format == format;
+  });
+}
+
 Tensor Decoder::in_fp32(const Tensor& logits) {
   const Batch none;
   Context context{.stream = stream_, .mesh = mesh_, .batch = none};

@@ -7,6 +7,7 @@
 
 #include "generate/decoder_call.h"
 #include "ops/cache/cache.h"
+#include "tensor/quantized.h"
 #include "tokenizer/tokenizer.h"
 
 namespace bloomery {
@@ -78,6 +79,7 @@ class Decoder {
   Cache* cache() { return cache_.get(); }  // null with `recompute`
   Stream& stream() { return stream_; }
   const ModelOptions& model_options() const { return model_.options(); }
+  bool holds_weights_in(QuantizedFormat format) const;
   bool is_divided() const { return mesh_.degree(Axis::tensor) > 1; }
 
  private:

@@ -1,5 +1,6 @@
 #include "models/decoder.h"
 
+#include "autograd/features.h"
 #include "nn/chunked_layer.h"
 #include "nn/embedding.h"
 #include "nn/head.h"
@@ -29,10 +30,11 @@ class DecoderBlock final : public Block {
         mlp_branch_(concat("mlp branch dropout/", layer)) {}
 
   State forward(Context& context, State s) const override {  // stream and pending: [tokens, hidden]
-    if (dropping(context).drops(context, layer_)) {
+    const Features& features = context.features;
+    if (features.layer_dropping != nullptr && features.layer_dropping->drops(context, layer_)) {
       return pass_by(context, *this, std::move(s));
     }
-    if (context.stream.device().service<TokenDropping>().applies(context, layer_)) {
+    if (features.token_dropping != nullptr && features.token_dropping->applies(context, layer_)) {
       return on_kept_tokens(
           context, std::move(s), random_key(context.seed, kept_tokens_),
           [this](Context& some, State kept) { return on_all(some, std::move(kept)); });
@@ -41,7 +43,7 @@ class DecoderBlock final : public Block {
   }
 
   bool recomputes_itself(const Context& context) const override {
-    return context.stream.device().service<SequenceChunks>().apply(context);
+    return in_sequence_chunks(context);
   }
 
   void collect(ParameterList& parameters) const override {
@@ -52,10 +54,6 @@ class DecoderBlock final : public Block {
   }
 
  private:
-  static const LayerDropping& dropping(const Context& context) {
-    return context.stream.device().service<LayerDropping>();
-  }
-
   State on_all(Context& context, State s) const {
     const auto before = [this](Context& inner, State& state) {
       return residual_.parallel ? norm_1_(inner, state)
@@ -101,7 +99,8 @@ class DecoderBlock final : public Block {
   }
 
   void set_pending(Context& context, State& s, Value branch, const std::string& purpose) const {
-    const double kept = dropping(context).kept_probability(context, layer_);
+    const LayerDropping* const dropping = context.features.layer_dropping;
+    const double kept = dropping != nullptr ? dropping->kept_probability(context, layer_) : 1;
     s.pending = kept < 1 ? scale(context, branch, static_cast<float>(1 / kept)) : std::move(branch);
     s.pending_dropout = context.training ? residual_.dropout : 0;
     s.pending_key = random_key(context.seed, purpose);

@@ -46,7 +46,8 @@ struct RecomputeOptions {
   enum class Method : std::uint8_t { none, uniform, block };
   Method method = Method::none;
   int num_layers = 1;
-  bool cheap_values = false;  // see KeepPolicy: beside any method, though of use with none only
+  bool cheap_values =
+      false;  // see ActivationPolicy: beside any method, though of use with none only
 };
 
 // Runs consecutive blocks.

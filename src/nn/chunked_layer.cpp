@@ -1,5 +1,6 @@
 #include "nn/chunked_layer.h"
 
+#include "autograd/features.h"
 #include "autograd/inputs_on_host.h"
 #include "device/op_clock.h"
 #include "nn/block.h"
@@ -49,7 +50,7 @@ ChunkedPass::ChunkedPass(const Context& context, const ChunkedLayer& layer)
         ": sequence parallelism of tensor ranks and rings have tokens in another order");
   const Batch& batch = context.batch;
   const std::int64_t ranks = length_ / batch.length;
-  const std::int64_t count = context.stream.device().service<SequenceChunks>().length / ranks;
+  const std::int64_t count = context.features.sequence_chunks->length / ranks;
   for (std::int64_t sequence = 0; sequence < batch.num_sequences; ++sequence) {
     Chunks& chunks = sequences_.emplace_back();
     for (const Piece& piece : chunk_pieces(batch.length, count, 0, 1)) {
@@ -70,8 +71,7 @@ KeysOfChunks ChunkedPass::keys_of(const Chunks& chunks) const {
   for (const Chunk& chunk : chunks) {
     ends.push_back((ends.empty() ? 0 : ends.back()) + chunk.batch.whole_length());
   }
-  return {context_.stream, context_.stream.device().service<SequenceChunks>().shelf.get(),
-          std::move(ends)};
+  return {context_.stream, context_.features.sequence_chunks->shelf.get(), std::move(ends)};
 }
 
 Value ChunkedPass::queries_and_keys(Context& context, State& state) const {
@@ -173,7 +173,7 @@ State in_chunks(Context& context, State state, const ChunkedLayer& layer) {
   const Value y = context.output(x.dtype(), x.shape());
   pass->forward(x.data, y.data);
   if (context.tape != nullptr) {
-    const KeptInput kept(context.stream, context.tape, x.data);
+    const KeptInput kept(context, x.data);
     context.tape->record({.op = kOp,
                           .input_gradient =
                               [pass, kept, x = x.slot, y = y.slot](Tape& tape) {

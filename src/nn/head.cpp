@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "autograd/features.h"
 #include "autograd/metrics.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/dropout/dropout.h"
@@ -53,12 +54,11 @@ Value Head::normalised(Context& context, State& state) const {
 State Head::forward(Context& context, State state) const {
   if (context.batch.labels) {
     check(context.metrics != nullptr, "a loss needs a place to be reported to");
-    if (const auto& pairs = context.stream.device().service<PreferenceInUse>().options) {
+    if (const PreferenceOptions* const pairs = context.features.preference) {
       report_preference(context, normalised(context, state), *pairs);
       return {};
     }
-    const Distillation* distillation =
-        context.stream.device().service<DistillationInUse>().distillation;
+    const Distillation* const distillation = context.features.distillation;
     HeadLoss result = head_loss(context, normalised(context, state), *weight_, options_,
                                 bias_.get(), distillation);
     context.metrics->report("lm loss", std::move(result.loss.data));

@@ -22,9 +22,9 @@ class Head final : public Block {
   Head(const ModelOptions& options, const Mesh& mesh, std::shared_ptr<Parameter> weight,
        std::int64_t first_token, const HeadExtras& extras = {});
 
-  // Reports "lm loss", and of a student what its teacher adds (DistillationInUse), or of pairs
-  // their loss (PreferenceInUse), and leaves an empty state, or leaves the logits [tokens, columns
-  // held here] of the batch's output rows.
+  // Reports "lm loss", and of a student what its teacher adds (Features::distillation), or of pairs
+  // their loss (Features::preference), and leaves an empty state, or leaves the logits [tokens,
+  // columns held here] of the batch's output rows.
   State forward(Context& context, State state) const override;
   // What a student's head needs of this one, of all tokens, while the parameters stay.
   TeacherHead as_teacher(Context& context, State state) const;

@@ -15,12 +15,9 @@ struct LayerDropOptions {
   double theta_after(std::int64_t steps) const;
 };
 
-// What layers do in this rank's training passes. A service of the device. All ranks and
-// micro-batches of a step drop the same layers, so that no layout changes what is drawn and none
-// waits for another.
+// What layers do in training passes. All ranks and micro-batches of a step drop the same layers, so
+// that no layout changes what is drawn and none waits for another.
 struct LayerDropping {
-  explicit LayerDropping(Device&) {}
-
   double theta = 1;             // 1: no layer is dropped
   std::int64_t step = 0;        // that draws
   std::int64_t num_layers = 1;  // of the model

@@ -1,9 +1,9 @@
 #include "nn/mlp.h"
 
+#include "autograd/features.h"
 #include "nn/adapter.h"
 #include "ops/activation/activation.h"
 #include "ops/dropout/dropout.h"
-#include "ops/fp8/fp8_layers.h"
 
 namespace bloomery {
 
@@ -33,7 +33,7 @@ Value Mlp::operator()(Context& context, const LinearInput& x) const {
     const Value up = up_(context, x);
     Value y = gated_activation(context, up, activation);
     Remake remake;
-    if (context.stream.device().service<KeepPolicy>().remake_cheap_values) {
+    if (context.features.activations.remake_cheap_values) {
       remake = [x = up.data, shape = y.shape(), activation](Stream& stream) {
         Tensor made = Tensor::empty(stream, x.dtype(), shape);
         launch(stream, GatedForward{.x = x, .y = made, .activation = activation});
@@ -42,7 +42,7 @@ Value Mlp::operator()(Context& context, const LinearInput& x) const {
     }
     return down_(context, {std::move(y), std::move(remake)});
   }
-  if (context.stream.device().service<Fp8LayersInUse>().layers != nullptr) {
+  if (context.features.fp8 != nullptr) {
     return down_(context, {up_(context, x, activation, false), activation});  // by the cast
   }
   return down_(context, up_(context, x, activation));

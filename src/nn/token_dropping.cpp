@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "autograd/features.h"
 #include "nn/block.h"
 #include "ops/token_choice/token_choice.h"
 #include "parallel/sequence.h"
@@ -14,7 +15,7 @@ bool TokenDropping::applies(const Context& context, int layer) const {
 }
 
 State on_kept_tokens(Context& context, State state, RandomKey key, const Segment& layer) {
-  TokenDropping& dropping = context.stream.device().service<TokenDropping>();
+  TokenDropping& dropping = *context.features.token_dropping;
   state = settle(context, std::move(state));
   const TokenChoice choice = choose_tokens(context, key, dropping.kept);
   const auto batch = std::make_shared<const Batch>(chosen_batch(context, choice));

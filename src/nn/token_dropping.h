@@ -8,10 +8,8 @@
 
 namespace bloomery {
 
-// What layers drop in this rank's training passes. A service of the device.
+// What layers drop in training passes.
 struct TokenDropping {
-  explicit TokenDropping(Device&) {}
-
   std::vector<int> layers;  // that drop tokens
   std::int64_t kept = 0;    // tokens that they compute of each sequence; 0: all
   // Of the passes since the last begin_step: what a backward pass may still read.

@@ -25,12 +25,6 @@ struct Distillation {
   std::string_view loss_name = "kd loss";  // a literal
 };
 
-// Where the head of a student finds it, for one forward pass. Null: there is no teacher.
-struct DistillationInUse {
-  explicit DistillationInUse(Device&) {}
-  const Distillation* distillation = nullptr;
-};
-
 // One pass over the chunks of a student's head.
 class DistillPass {
  public:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "autograd/features.h"
 #include "ops/arithmetic/arithmetic.h"
 
 namespace bloomery {
@@ -229,7 +230,7 @@ std::vector<GridLayers::State> GridLayers::states() const {
 }
 
 GridLayer* grid_layer(const Context& context, const Parameter& weight) {
-  GridLayers* const layers = context.stream.device().service<GridLayersInUse>().layers;
+  GridLayers* const layers = context.features.fake_quantization;
   return layers != nullptr ? layers->find(weight) : nullptr;
 }
 

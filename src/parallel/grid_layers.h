@@ -124,12 +124,6 @@ class GridLayers {
   Tensor ranges_, seen_, nothing_;  // of inputs, two of each layer: kept, of the step in work, none
 };
 
-// Those of a rank, as a service of its device; null: nothing is rounded.
-struct GridLayersInUse {
-  explicit GridLayersInUse(Device&) {}
-  GridLayers* layers = nullptr;
-};
-
 // The layer of a weight, or null.
 GridLayer* grid_layer(const Context& context, const Parameter& weight);
 

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "autograd/features.h"
 #include "comm/threads.h"
 #include "harness/golden_errors.h"
 #include "parallel/parallel_linear.h"
@@ -77,7 +78,7 @@ Found run_layer(int size, const GridsOfWeights& grids) {
         Tensor::from_host(stream, held(wave(kOut * kIn, 0), weight.box), weight.local_shape);
     weight.grad = Tensor::empty(stream, DType::fp32, weight.local_shape);
     GridLayers layers(stream, mesh, grids, parameters, rank == 0);
-    device.service<GridLayersInUse>().layers = &layers;
+    const Features features{.fake_quantization = &layers};
     const Box columns = Box::whole({kTokens, kIn}).split(1, rank, size);
     Found mine;
     for (const float phase : {0.5f, 2.0f}) {
@@ -85,7 +86,8 @@ Found run_layer(int size, const GridsOfWeights& grids) {
       weight.grad_written = false;
       const Batch batch;
       Tape tape(stream);
-      Context context{.stream = stream, .mesh = mesh, .batch = batch, .tape = &tape};
+      Context context{
+          .stream = stream, .mesh = mesh, .batch = batch, .features = features, .tape = &tape};
       const Value x = tape.value(
           Tensor::from_host(stream, held(wave(kTokens * kIn, phase), columns), columns.extent));
       const Value y = layer(context, x);

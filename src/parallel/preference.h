@@ -4,18 +4,10 @@
 // output projection alone, has the gradients.
 #pragma once
 
-#include <optional>
-
 #include "ops/loss/preference.h"
 #include "parallel/head_loss.h"
 
 namespace bloomery {
-
-// Where the heads of a device find what they are trained on. None: labels alone.
-struct PreferenceInUse {
-  explicit PreferenceInUse(Device&) {}
-  std::optional<PreferenceOptions> options;
-};
 
 struct PreferenceResult {
   // Accumulation dtype [kNumPreferenceFigures]: the sum over the ranks of the sequence axes is the

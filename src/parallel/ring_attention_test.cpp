@@ -64,7 +64,7 @@ Results run_case(const Case& c, int num_ranks, bool beside) {
     Device device({.num_threads = 1, .poison = true});
     Stream stream(device), communication(device);
     Mesh mesh({.context = num_ranks, .ring = num_ranks}, std::move(world));
-    const Batch batch = part_of_sequences(whole_batch(stream, c), mesh, stream);
+    const Batch batch = part_of_sequences(whole_batch(stream, c), mesh, 0, stream);
     std::vector<std::int64_t> tokens = held(rank, num_ranks);
     if (num_ranks == 1) {
       std::iota(tokens.begin(), tokens.end(), 0);

@@ -2,7 +2,13 @@
 
 #include <algorithm>
 
+#include "autograd/features.h"
+
 namespace bloomery {
+
+bool in_sequence_chunks(const Context& context) {
+  return context.features.sequence_chunks != nullptr && context.cache == nullptr;
+}
 
 Pieces chunk_pieces(std::int64_t length, std::int64_t chunk, int rank, int ranks) {
   check(length % ranks == 0 && chunk % ranks == 0, "sequences of ", length, " tokens in chunks of ",

@@ -11,16 +11,15 @@
 
 namespace bloomery {
 
-// How this rank's passes are divided. A service of the device.
+// How passes are divided.
 struct SequenceChunks {
-  explicit SequenceChunks(Device&) {}
-
-  std::int64_t length = 0;  // tokens of a whole sequence in a chunk; 0: sequences are not divided
+  std::int64_t length = 0;  // tokens of a whole sequence in a chunk
   // Where keys and values of chunks wait, and their gradients; null: on the device.
   std::unique_ptr<HostShelf> shelf;
-
-  bool apply(const Context& context) const { return length > 0 && context.cache == nullptr; }
 };
+
+// Whether the layers of a pass compute sequences in chunks.
+bool in_sequence_chunks(const Context& context);
 
 // Of sequences of `length` tokens in all, what a rank holds of each chunk: of `ranks` that divide a
 // chunk in parts of equal length, this one. In the order of the sequence.

@@ -51,7 +51,7 @@ Pieces ring_pieces(std::int64_t length, int rank, int ranks) {
   return {{rank * count, count}, {length - (rank + 1) * count, count}};
 }
 
-Batch part_of_sequences(Batch batch, const Mesh& mesh, Stream& stream) {
+Batch part_of_sequences(Batch batch, const Mesh& mesh, std::int64_t chunk, Stream& stream) {
   const int ring = mesh.degree(Axis::ring), ulysses = mesh.degree(Axis::ulysses);
   if (ring * ulysses == 1) {
     return batch;
@@ -65,7 +65,6 @@ Batch part_of_sequences(Batch batch, const Mesh& mesh, Stream& stream) {
     batch = cut(std::move(batch), pieces, stream);
   }
   if (ulysses > 1) {
-    const std::int64_t chunk = stream.device().service<SequenceChunks>().length;
     const Pieces pieces = chunk_pieces(batch.length, chunk > 0 ? chunk : batch.length,
                                        mesh.coordinate(Axis::ulysses), ulysses);
     batch = cut(std::move(batch), pieces, stream);

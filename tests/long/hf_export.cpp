@@ -102,7 +102,7 @@ Named compute(Stream& stream, const HfModel& model, const SafetensorsFile& input
   add_logits(stream, rank, batch, results);
   std::vector<double> losses;
   for (const auto& loss :
-       rank.evaluate(1, [&](std::int64_t) { return upload(batch, rank.stream()); })) {
+       rank.evaluate({1, [&](std::int64_t) { return upload(batch, rank.stream()); }})) {
     losses.push_back(loss.value);
   }
   results.emplace_back("losses", Tensor::from_host(stream, losses, {std::ssize(losses)}));

@@ -116,10 +116,4 @@ class Fp8Layers {
   Tensor amaxes_, rows_, inverse_, largest_;  // by tensor: layer x role
 };
 
-// Those of a rank, as a service of its device; null: no layer computes in 8 bits.
-struct Fp8LayersInUse {
-  explicit Fp8LayersInUse(Device&) {}
-  Fp8Layers* layers = nullptr;
-};
-
 }  // namespace bloomery

@@ -1,6 +1,7 @@
 // Linear layers in 8 bits against the same layers computed from the definition in fp64.
 #include <cmath>
 
+#include "autograd/features.h"
 #include "base/random.h"
 #include "comm/mesh.h"
 #include "harness/device_test.h"
@@ -109,7 +110,7 @@ class Fp8Linear : public DeviceTest {
 
   void use(const Fp8Options& options, Parameter& weight, bool keep = true) {
     layers_ = std::make_unique<Fp8Layers>(stream(), options, ParameterList{&weight}, keep);
-    machine_->device.service<Fp8LayersInUse>().layers = layers_.get();
+    features_.fp8 = layers_.get();
   }
 
   // Gradients of two layers with GELU between them, which the first applies or leaves to the
@@ -118,7 +119,8 @@ class Fp8Linear : public DeviceTest {
     Mesh mesh = Mesh::single();
     const Batch batch;
     Tape tape(stream());
-    Context context{.stream = stream(), .mesh = mesh, .batch = batch, .tape = &tape};
+    Context context{
+        .stream = stream(), .mesh = mesh, .batch = batch, .features = features_, .tape = &tape};
     if (layers_) {
       layers_->begin_pass();
     }
@@ -144,7 +146,8 @@ class Fp8Linear : public DeviceTest {
     Tape tape(stream());
     WeightQueue queue;
     tape.deferred = deferred ? &queue : nullptr;
-    Context context{.stream = stream(), .mesh = mesh, .batch = batch, .tape = &tape};
+    Context context{
+        .stream = stream(), .mesh = mesh, .batch = batch, .features = features_, .tape = &tape};
     layers_->begin_pass();
     const Value input = context.wrap(to_device(stream(), DType::bf16, x).reshape({kRows, kIn}));
     const Value y = linear(context, input, weight, bias);
@@ -170,6 +173,7 @@ class Fp8Linear : public DeviceTest {
   const Numbers grad_ = random_numbers("grad", kRows* kOut, 1e-5);
   std::unique_ptr<Machine> machine_;
   std::unique_ptr<Fp8Layers> layers_;
+  Features features_;
   std::size_t saved_bytes_ = 0;
 };
 INSTANTIATE_TEST_SUITE_P(Devices, Fp8Linear, every_device(), device_label);
@@ -269,7 +273,7 @@ TEST_P(Fp8Linear, ActivationsMayBeLeftToTheNextLayer) {
       layers_ =
           std::make_unique<Fp8Layers>(stream(), Fp8Options{.weight_gradients = weight_gradients},
                                       ParameterList{&up, &down}, true);
-      machine_->device.service<Fp8LayersInUse>().layers = layers_.get();
+      features_.fp8 = layers_.get();
       for (int step = 0; step < 2; ++step) {
         const std::vector<Numbers> eight = run_mlp(up, bias, down, leave);
         for (std::size_t i = 0; i < plain.size(); ++i) {
@@ -287,7 +291,7 @@ TEST_P(Fp8Linear, EvaluationsLeaveNoTrace) {
   use({}, weight);
   Mesh mesh = Mesh::single();
   const Batch batch;
-  Context context{.stream = stream(), .mesh = mesh, .batch = batch};
+  Context context{.stream = stream(), .mesh = mesh, .batch = batch, .features = features_};
   const Tensor x = to_device(stream(), DType::bf16, x_).reshape({kRows, kIn});
   linear(context, Value{x, nullptr}, weight, nullptr);
   EXPECT_EQ(layers_->amaxes().to_host<float>(stream()), std::vector<float>(3, 0.0f));

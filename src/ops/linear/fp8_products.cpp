@@ -1,5 +1,7 @@
 #include "ops/linear/fp8_products.h"
 
+#include "autograd/features.h"
+
 namespace bloomery {
 namespace {
 
@@ -14,7 +16,7 @@ Matmul product(const Tensor& a, const Fp8Tensor& of_a, const Tensor& b, const Fp
 // A pass of training without a tape is the first one of a segment that is recomputed.
 std::shared_ptr<Fp8Products> Fp8Products::of(const Context& context, const Parameter& weight,
                                              std::int64_t rows, bool with_bias) {
-  Fp8Layers* const layers = context.stream.device().service<Fp8LayersInUse>().layers;
+  Fp8Layers* const layers = context.features.fp8;
   Fp8Layer* const layer = layers != nullptr ? layers->find(weight, rows) : nullptr;
   if (layer == nullptr) {
     return nullptr;

@@ -1,5 +1,6 @@
 #include "ops/linear/linear.h"
 
+#include "autograd/features.h"
 #include "ops/activation/activation.h"
 #include "ops/arithmetic/sum_sink.h"
 #include "ops/linear/fp8_products.h"
@@ -112,7 +113,9 @@ Tensor activated(Stream& stream, const Tensor& before, Activation activation) {
 }
 
 // How to make x again where it is not kept: as the caller says, or from what its activation was
-// applied to, which its producer keeps.
+// applied to, which its producer keeps. On a GPU the pass that multiplies by the derivative reads
+// that anyway, and making x by the way costs one write to memory, about a hundredth of a step; on
+// a CPU it would cost a pass.
 Remake remake_input(const Context& context, const LinearInput& x) {
   const Slot& slot = x.value.slot;
   if (x.activation != Activation::none) {
@@ -120,9 +123,9 @@ Remake remake_input(const Context& context, const LinearInput& x) {
       return activated(stream, before, activation);
     };
   }
-  const KeepPolicy& policy = context.stream.device().service<KeepPolicy>();
+  const bool by_the_way = context.stream.device().rules() == DeviceKind::cuda;
   if (x.remake || slot == nullptr || slot->epilogue == 0 ||
-      !(policy.remake_cheap_values || policy.remake_by_the_way)) {
+      !(context.features.activations.remake_cheap_values || by_the_way)) {
     return x.remake;
   }
   return [before = slot->epilogue_input, activation = static_cast<Activation>(slot->epilogue)](
@@ -240,7 +243,7 @@ Value linear(Context& context, const LinearInput& input, Parameter& weight, Para
              const LinearOptions& options) {
   const OpScope scope(context.stream, "linear");
   const Value& x = input.value;
-  const QuantizedTensor* const codes = codes_of(context.stream, weight);
+  const QuantizedTensor* const codes = weight.codes;
   const Sizes sizes = checked_sizes(x, weight, codes, bias);
   Value y = context.output(x.dtype(), {sizes.rows, sizes.out});
   const std::shared_ptr<Fp8Products> fp8 =

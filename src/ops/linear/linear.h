@@ -46,8 +46,8 @@ struct LinearInput {
 //   dL/dx = g W,  dL/dW = g^T x,  dL/db = column sums of g.
 // Keeps x unless the weight is frozen, and `before` when there is an activation. The derivative f'
 // is offered to the consumer of y (see GradSlot); the derivative that x offers is applied in the
-// product that makes dL/dx, and where cheap values are made again (KeepPolicy) such an x is not
-// kept. Of a weight among the rank's Fp8Layers the products are of operands in 8 bits; then a
+// product that makes dL/dx, and where cheap values are made again (ActivationPolicy) such an x is
+// not kept. Of a weight among the rank's Fp8Layers the products are of operands in 8 bits; then a
 // transposed copy of x in 8 bits is kept, whatever else could make x again, and g is made as it is
 // cast.
 Value linear(Context& context, const LinearInput& x, Parameter& weight, Parameter* bias,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "autograd/features.h"
 #include "ops/arithmetic/sum_sink.h"
 #include "ops/norm/settle.h"
 
@@ -187,7 +188,7 @@ NormResult add_norm(Context& context, const Value& stream, const Value& pending,
                                      .statistics = statistics,
                                      .mask = active.mask});
   if (context.tape != nullptr) {
-    if (context.stream.device().service<KeepPolicy>().remake_cheap_values) {
+    if (context.features.activations.remake_cheap_values) {
       result.remake = remake_of(result, gain, bias, options);
     }
     record_norm(*context.tape,

@@ -22,7 +22,7 @@ struct NormOptions {
 struct NormResult {
   Value stream;   // stream + dropout(pending)
   Value y;        // norm(stream), in the dtype of the gain
-  Remake remake;  // of y, where cheap values are made again (KeepPolicy)
+  Remake remake;  // of y, where cheap values are made again (ActivationPolicy)
 };
 
 // One pass over stream and pending [tokens, channels]. Without `pending` the stream is returned as

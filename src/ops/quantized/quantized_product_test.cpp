@@ -31,11 +31,10 @@ void expect_right(Stream& stream, QuantizedFormat format, DType dtype, std::int6
   Parameter weight = make_parameter("weight", Box::whole({kOut, in}), {}, true);
   QuantizedWeights quantized(stream, format, dtype, {&weight});
   quantized.put_rows(weight, 0, random_matrix(stream, dtype, "weight", kOut, in));
-  stream.device().service<QuantizedWeightsInUse>().weights = &quantized;
   Parameter bias = make_parameter("bias", Box::whole({kOut}), {}, false);
   bias.value = random_matrix(stream, dtype, "bias", 1, kOut).reshape({kOut});
   const Tensor x = random_matrix(stream, dtype, "x", rows, in);
-  ASSERT_EQ(is_quantized_product(*codes_of(stream, weight), rows, in), rows <= kFewQuantizedRows);
+  ASSERT_EQ(is_quantized_product(*weight.codes, rows, in), rows <= kFewQuantizedRows);
   const Batch batch;
   Mesh mesh = Mesh::single();
   Context context{.stream = stream, .mesh = mesh, .batch = batch};
@@ -45,7 +44,6 @@ void expect_right(Stream& stream, QuantizedFormat format, DType dtype, std::int6
 
   const auto w = to_doubles(stream, value_of(stream, weight)), a = to_doubles(stream, x),
              b = to_doubles(stream, bias.value);
-  stream.device().service<QuantizedWeightsInUse>().weights = nullptr;
   double squares = 0, errors = 0;
   for (std::int64_t i = 0; i < rows * kOut; ++i) {
     double sum = b[static_cast<std::size_t>(i % kOut)];

@@ -170,14 +170,12 @@ TEST_P(Quantized, LinearComputesWithWhatTheCodesStandFor) {
       weight.frozen = true;
       QuantizedWeights quantized(stream, format, dtype, {&weight});
       quantized.put_rows(weight, 0, numbers);
-      machine.device.service<QuantizedWeightsInUse>().weights = &quantized;
       Parameter plain = make_parameter("plain", Box::whole({kOut, kIn}), {}, true);
       plain.frozen = true;
       plain.value = value_of(stream, weight);
       EXPECT_EQ(run_linear(stream, weight, x), run_linear(stream, plain, x)) << format;
       weight.frozen = false;
       EXPECT_THROW(run_linear(stream, weight, x), Error);
-      machine.device.service<QuantizedWeightsInUse>().weights = nullptr;
     }
   }
 }

@@ -9,7 +9,7 @@ namespace bloomery {
 QuantizedWeights::QuantizedWeights(Stream& stream, QuantizedFormat format, DType dtype,
                                    const ParameterList& weights)
     : stream_(&stream), format_(format), dtype_(dtype), weights_(weights) {
-  for (const Parameter* weight : weights) {
+  for (Parameter* const weight : weights) {
     check(weight->local_shape == weight->box.extent, weight->name,
           ": a weight with padding rows cannot be held in ", format);
     const std::int64_t columns = weight->local_shape.back();
@@ -18,7 +18,14 @@ QuantizedWeights::QuantizedWeights(Stream& stream, QuantizedFormat format, DType
           weight->name, ": its ", columns,
           " input features on a tensor-parallel rank are no whole blocks of ", kNf4Block,
           ", as nf4 has them: choose another --tensor-model-parallel-size, or int8");
-    tensors_[weight] = QuantizedTensor::empty(stream, format, dtype, weight->local_shape);
+    weight->codes =
+        &(tensors_[weight] = QuantizedTensor::empty(stream, format, dtype, weight->local_shape));
+  }
+}
+
+QuantizedWeights::~QuantizedWeights() {
+  for (Parameter* const weight : weights_) {
+    weight->codes = nullptr;
   }
 }
 
@@ -66,14 +73,9 @@ void QuantizedWeights::initialize(std::uint64_t seed) {
   }
 }
 
-const QuantizedTensor* codes_of(Stream& stream, const Parameter& weight) {
-  const QuantizedWeights* const all = stream.device().service<QuantizedWeightsInUse>().weights;
-  return all != nullptr ? all->find(weight) : nullptr;
-}
-
 Tensor value_of(Stream& stream, const Parameter& weight) {
-  const QuantizedTensor* const codes = codes_of(stream, weight);
-  return codes != nullptr ? dequantized(stream, *codes, weight.local_shape) : weight.value;
+  return weight.codes != nullptr ? dequantized(stream, *weight.codes, weight.local_shape)
+                                 : weight.value;
 }
 
 }  // namespace bloomery

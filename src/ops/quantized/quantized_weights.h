@@ -1,6 +1,6 @@
-// Weights of linear layers that are held in fewer bits. Their parameters have no value: `linear`
-// finds the codes here and makes what they stand for where a product needs it, but without a tape
-// multiplies few rows by the codes as they are.
+// Weights of linear layers that are held in fewer bits. Their parameters have codes and no value:
+// `linear` makes what the codes stand for where a product needs it, but without a tape multiplies
+// few rows by the codes as they are.
 #pragma once
 
 #include <unordered_map>
@@ -14,9 +14,10 @@ class QuantizedWeights {
  public:
   // Memory for the codes, without numbers yet. Values are rounded to `dtype` before they are
   // quantized, and of that when they are made again. The parameters and the stream must outlive
-  // this.
+  // this; meanwhile Parameter::codes are these.
   QuantizedWeights(Stream& stream, QuantizedFormat format, DType dtype,
                    const ParameterList& weights);
+  ~QuantizedWeights();
   QuantizedWeights(const QuantizedWeights&) = delete;
   QuantizedWeights& operator=(const QuantizedWeights&) = delete;
 
@@ -42,13 +43,6 @@ class QuantizedWeights {
   std::unordered_map<const Parameter*, QuantizedTensor> tensors_;
 };
 
-// Those of a rank, as a service of its device; null: there are none.
-struct QuantizedWeightsInUse {
-  explicit QuantizedWeightsInUse(Device&) {}
-  QuantizedWeights* weights = nullptr;
-};
-// The codes of a weight; null: it has a value.
-const QuantizedTensor* codes_of(Stream& stream, const Parameter& weight);
 // What a weight's value is, or what its codes stand for, made for the caller.
 Tensor value_of(Stream& stream, const Parameter& weight);
 

@@ -57,8 +57,9 @@ void compute_reference(Rank& rank, const TrainingData& data, Split split, FeedOp
   BatchFeed batches(in_order, split, feed, rank.stream());
   Rank::AnswerLogps own;
   for (std::int64_t left = samples / block; left > 0; left -= kMicroBatchesAtOnce) {
-    const Rank::AnswerLogps some = rank.answer_logps(std::min(left, kMicroBatchesAtOnce),
-                                                     [&](std::int64_t) { return batches.next(); });
+    const Rank::AnswerLogps some =
+        rank.answer_logps({.num_micro_batches = std::min(left, kMicroBatchesAtOnce),
+                           .batch = [&](std::int64_t) { return batches.next(); }});
     own.answers.insert(own.answers.end(), some.answers.begin(), some.answers.end());
     own.logps.insert(own.logps.end(), some.logps.begin(), some.logps.end());
   }

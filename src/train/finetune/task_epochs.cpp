@@ -58,7 +58,7 @@ void TaskEpochs::evaluate(std::int64_t epoch, const Progress& progress, const Fe
   std::vector<TaskOutputs> all_answers;
   for (const TaskData::Set& set : data_.sets()) {
     const auto start = std::chrono::steady_clock::now();
-    const std::vector<TaskOutputs> told = answers(set, feed, pause);
+    const std::vector<TaskOutputs> told = answers(set, progress.iteration, feed, pause);
     result.sets.push_back({set.name, judged(*set.samples, told)});
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     for (const std::string& line : score_lines(kind, epoch, result.sets.back(), elapsed.count())) {
@@ -98,7 +98,8 @@ std::int64_t TaskEpochs::batch() const {
   return plan_.batch.global() / plan_.micro_batch * micro_batch();
 }
 
-std::vector<TaskOutputs> TaskEpochs::answers(const TaskData::Set& set, const FeedOptions& feed,
+std::vector<TaskOutputs> TaskEpochs::answers(const TaskData::Set& set, std::int64_t completed_steps,
+                                             const FeedOptions& feed,
                                              const std::function<void()>& pause) {
   const TrainingData data(options_.data, {nullptr, data_.of_set(set, batch()), nullptr});
   FeedOptions own = feed;
@@ -108,8 +109,10 @@ std::vector<TaskOutputs> TaskEpochs::answers(const TaskData::Set& set, const Fee
   std::vector<float> mine;
   for (std::int64_t begin = 0; begin < samples; begin += batch()) {
     pause();
-    const std::vector<float> more = rank_.answers(batch() / (micro_batch() * plan_.data_ranks),
-                                                  [&](std::int64_t) { return batches.next(); });
+    const std::vector<float> more =
+        rank_.answers({.num_micro_batches = batch() / (micro_batch() * plan_.data_ranks),
+                       .batch = [&](std::int64_t) { return batches.next(); },
+                       .completed_steps = completed_steps});
     mine.insert(mine.end(), more.begin(), more.end());
   }
   return gathered(mine, samples);

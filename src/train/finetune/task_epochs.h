@@ -44,8 +44,8 @@ class TaskEpochs {
     double score = 0;
     std::vector<SetScores> sets;
   };
-  std::vector<TaskOutputs> answers(const TaskData::Set& set, const FeedOptions& feed,
-                                   const std::function<void()>& pause);
+  std::vector<TaskOutputs> answers(const TaskData::Set& set, std::int64_t completed_steps,
+                                   const FeedOptions& feed, const std::function<void()>& pause);
   std::vector<TaskOutputs> gathered(const std::vector<float>& mine, std::int64_t num_samples) const;
   TaskScores judged(const TaskSamples& samples, const std::vector<TaskOutputs>& outputs) const;
   std::int64_t micro_batch() const;  // of evaluations

@@ -28,14 +28,17 @@ RankOptions rank_options(const Plan& plan, const DeviceOptions& device, std::int
   return o;
 }
 
-void take_planned_step(Rank& rank, const Plan& plan, const SampleFields& fields) {
+void take_planned_step(Rank& rank, const Plan& plan, const SampleFields& fields,
+                       std::int64_t completed_steps) {
   const BatchUpload upload(rank.stream(), fields, plan.micro_batch);
   const HostBatch samples(DeviceKind::cpu, fields, plan.micro_batch);  // whose numbers nobody reads
   // The second micro-batch adds to gradients, and a pipeline is full after two rounds of its
   // stages; the ones after that are like those before.
   const std::int64_t most = plan.batch.global() / (plan.micro_batch * plan.data_ranks);
-  rank.enqueue_gradients(std::min<std::int64_t>(most, 2 * plan.layout.degrees.pipeline),
-                         [&](std::int64_t) { return upload.enqueue(samples); });
+  rank.enqueue_gradients(
+      {.num_micro_batches = std::min<std::int64_t>(most, 2 * plan.layout.degrees.pipeline),
+       .batch = [&](std::int64_t) { return upload.enqueue(samples); },
+       .completed_steps = completed_steps});
   rank.enqueue_reduction();
   rank.enqueue_update(1);
 }
@@ -46,26 +49,27 @@ PlannedMemory plan_rank(const Plan& plan, const SampleFields& fields, DeviceKind
   const MeshDegrees& degrees = plan.layout.degrees;
   Rank rank(rank_options(plan, {.kind = DeviceKind::abstract, .stands_for = kind}, 0),
             make_abstract_communicator(number, degrees.num_ranks()));
-  if (!plan.layer_drop) {
-    rank.set_completed_steps(plan.last_iteration);  // when layers have their grids
-  }
-  const std::size_t state_on_host = rank.host() == nullptr ? 0 : rank.host()->used_bytes();
-  take_planned_step(rank, plan, fields);
+  const std::size_t state_on_host =
+      rank.stage().host() == nullptr ? 0 : rank.stage().host()->used_bytes();
+  // At the end of the run layers have their grids.
+  take_planned_step(rank, plan, fields, plan.layer_drop ? 0 : plan.last_iteration);
   const StoreBytes store = rank.store().bytes();
   PlannedMemory memory;
   memory.parameters = static_cast<std::int64_t>(store.values);
-  if (rank.quantized() != nullptr) {
-    memory.parameters += static_cast<std::int64_t>(rank.quantized()->bytes());
+  if (rank.stage().quantized() != nullptr) {
+    memory.parameters += static_cast<std::int64_t>(rank.stage().quantized()->bytes());
   }
-  if (rank.teacher() != nullptr) {
-    memory.parameters += static_cast<std::int64_t>(rank.teacher()->store().bytes().values);
+  if (rank.stage().teacher() != nullptr) {
+    memory.parameters += static_cast<std::int64_t>(rank.stage().teacher()->store().bytes().values);
   }
   memory.gradients = static_cast<std::int64_t>(store.gradients);
   memory.optimizer = static_cast<std::int64_t>(store.master + rank.optimizer().moment_bytes());
-  memory.in_files =
-      rank.files() == nullptr ? 0 : static_cast<std::int64_t>(rank.files()->used_bytes());
-  memory.on_host =
-      rank.host() == nullptr ? 0 : static_cast<std::int64_t>(rank.host()->peak_bytes());
+  memory.in_files = rank.stage().files() == nullptr
+                        ? 0
+                        : static_cast<std::int64_t>(rank.stage().files()->used_bytes());
+  memory.on_host = rank.stage().host() == nullptr
+                       ? 0
+                       : static_cast<std::int64_t>(rank.stage().host()->peak_bytes());
   memory.state_on_host = static_cast<std::int64_t>(state_on_host);
   memory.activations =
       static_cast<std::int64_t>(rank.stream().memory()->statistics().peak_used_bytes) -

@@ -10,8 +10,9 @@ namespace bloomery {
 RankOptions rank_options(const Plan& plan, const DeviceOptions& device, std::int64_t seed);
 
 // Passes and update of as many micro-batches as differ from each other, of samples that nobody
-// reads: on the abstract device.
-void take_planned_step(Rank& rank, const Plan& plan, const SampleFields& fields);
+// reads, after so many steps of the run: on the abstract device.
+void take_planned_step(Rank& rank, const Plan& plan, const SampleFields& fields,
+                       std::int64_t completed_steps = 0);
 
 // Of the first rank. Scratch inside kernels is not in it.
 struct PlannedMemory {

@@ -20,10 +20,11 @@ StateMemory expected_state(Rank& rank) {
       continue;
     }
     const std::int64_t count = parameter->local_shape.numel();
-    if (rank.quantized() != nullptr && rank.quantized()->find(*parameter) != nullptr) {
+    if (rank.stage().quantized() != nullptr &&
+        rank.stage().quantized()->find(*parameter) != nullptr) {
       const std::int64_t rows = parameter->local_shape.rows(),
                          columns = parameter->local_shape.back();
-      const QuantizedFormat format = rank.quantized()->format();
+      const QuantizedFormat format = rank.stage().quantized()->format();
       bytes.parameters +=
           rows * (code_bytes(format, columns) + value * scales_per_row(format, columns));
       continue;
@@ -45,7 +46,8 @@ StateMemory expected_state(Rank& rank) {
 
 StateMemory allocated_state(Rank& rank) {
   const StoreBytes store = rank.store().bytes();
-  const std::size_t codes = rank.quantized() != nullptr ? rank.quantized()->bytes() : 0;
+  const std::size_t codes =
+      rank.stage().quantized() != nullptr ? rank.stage().quantized()->bytes() : 0;
   return {.parameters = static_cast<std::int64_t>(store.values + codes),
           .gradients = static_cast<std::int64_t>(store.gradients),
           .optimizer = static_cast<std::int64_t>(store.master + rank.optimizer().moment_bytes())};

@@ -25,15 +25,15 @@ RankProfiler::RankProfiler(Rank& rank, Trace& trace, bool shapes)
           {stream, trace.add_lane(name), cuda ? std::make_unique<OpClock>(*stream) : nullptr});
     }
   };
-  add(rank.communication_stream(), "communication");
-  add(rank.reductions_stream(), kReductions);
-  add(rank.gathers_stream(), "gathers");
+  add(rank.stage().communication_stream(), "communication");
+  add(rank.stage().reductions_stream(), kReductions);
+  add(rank.stage().gathers_stream(), "gathers");
 }
 
 RankProfiler::~RankProfiler() { detach(); }
 
 void RankProfiler::detach() {
-  rank_.time_instructions(nullptr);
+  rank_.runner().executor().time_instructions(nullptr);
   if (FlightRecorder* const recorder = recorder_of(rank_.mesh().world())) {
     recorder->set_listener({});
   }
@@ -42,7 +42,7 @@ void RankProfiler::detach() {
 void RankProfiler::begin_step(std::int64_t iteration) {
   steps_.begin_step(iteration);
   instructions_.start();
-  rank_.time_instructions(&instructions_);
+  rank_.runner().executor().time_instructions(&instructions_);
   for (const Side& side : sides_) {
     if (side.clock) {
       side.clock->start();

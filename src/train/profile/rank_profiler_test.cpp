@@ -49,7 +49,7 @@ std::vector<std::vector<InstructionTime>> recorded_timeline(const Layout& layout
     Rank rank(options, std::move(world));
     InstructionClock clock(rank.stream());
     clock.start();
-    rank.time_instructions(&clock);
+    rank.runner().executor().time_instructions(&clock);
     rank.step(batches(micro_batches));
     stages[static_cast<std::size_t>(stage)] = clock.times();
   });

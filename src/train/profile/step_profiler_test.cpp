@@ -276,7 +276,7 @@ TEST_F(StepProfilerCuda, ABusyDeviceIsInsideOps) {
   StepProfiler profiler(rank.stream(), trace);
   for (int step = 0; step < 5; ++step) {
     if (step >= 2) profiler.begin_step(step);
-    rank.enqueue_gradients(1, [&](std::int64_t) { return batches[0]; });
+    rank.enqueue_gradients({1, [&](std::int64_t) { return batches[0]; }});
     rank.enqueue_update(16);
     if (step >= 2) profiler.end_step();
   }

@@ -46,21 +46,19 @@ void put_part(Stream& stream, const Part& part, const Tensor& whole) {
   stream.synchronize();  // the host bytes end here
 }
 
-// Weights that are held in fewer bits, of which the device knows.
 template <class Values>
-void put_quantized(Stream& stream, const Values& values) {
-  QuantizedWeights* const quantized = stream.device().service<QuantizedWeightsInUse>().weights;
-  for (const Parameter* weight : quantized != nullptr ? quantized->weights() : ParameterList()) {
+void put_quantized(Stream& stream, QuantizedWeights& quantized, const Values& values) {
+  for (const Parameter* weight : quantized.weights()) {
     const Tensor whole = values(*weight);
     const Box all = QuantizedWeights::whole_rows(*weight);
     const std::int64_t columns = all.extent.back(), num_rows = whole ? all.extent.rows() : 0;
     const std::int64_t step = QuantizedWeights::rows_at_once(*weight);
     for (std::int64_t row = 0; row < num_rows; row += step) {
       const std::int64_t count = std::min(step, num_rows - row);
-      const Tensor rows = Tensor::empty(stream, quantized->dtype(), {count, columns});
+      const Tensor rows = Tensor::empty(stream, quantized.dtype(), {count, columns});
       const std::vector<std::byte> bytes = bytes_of(whole, all, row * columns, count * columns);
       put(stream, whole.dtype(), bytes, rows);
-      quantized->put_rows(*weight, row, rows);
+      quantized.put_rows(*weight, row, rows);
       stream.synchronize();  // the host bytes end here
     }
   }
@@ -68,14 +66,17 @@ void put_quantized(Stream& stream, const Values& values) {
 
 // `values(parameter)` is the whole tensor, or null: it stays as it is.
 template <class Values>
-void put_all(Stream& stream, ParameterStore& store, const Values& values) {
+void put_all(const ModelMemory& memory, const Values& values) {
+  auto& [stream, store, quantized] = memory;
   store.settle();
   for (const Part& part : store.parts()) {
     if (const Tensor whole = part.is_padding ? Tensor() : values(*part.parameter)) {
       put_part(stream, part, whole);
     }
   }
-  put_quantized(stream, values);
+  if (quantized != nullptr) {
+    put_quantized(stream, *quantized, values);
+  }
   store.take_over_master();
   stream.synchronize();
 }
@@ -91,8 +92,8 @@ void require_same(const ModelOptions& here, const ModelOptions& stored,
 
 // What the source has; the rest, a head or a pooler, stays as it was drawn. A tensor of another
 // shape is that of another head.
-std::vector<std::string> load_without_head(Stream& stream, ParameterStore& store,
-                                           const ModelOptions& model, const ModelSource& source) {
+std::vector<std::string> load_without_head(const ModelMemory& memory, const ModelOptions& model,
+                                           const ModelSource& source) {
   const auto fits = [&](const Parameter& each) {
     const auto found = source.weights().find(each.name);
     return found != source.weights().end() && found->second.shape == each.box.global;
@@ -104,7 +105,7 @@ std::vector<std::string> load_without_head(Stream& stream, ParameterStore& store
     const Tensor unused = source.read_unused(each.name);
     return unused && unused.shape() == each.box.global ? unused : Tensor();
   };
-  put_all(stream, store, stored);
+  put_all(memory, stored);
   std::set<std::string> drawn;
   const Model whole(model, Mesh::single(), DType::fp32);
   for (const Parameter* each : whole.parameters()) {
@@ -145,33 +146,32 @@ void put(Stream& stream, DType dtype, std::span<const std::byte> bytes, const Te
   }
 }
 
-void load_model(Stream& stream, ParameterStore& store, const ModelOptions& model,
+void load_model(const ModelMemory& memory, const ModelOptions& model,
                 const std::filesystem::path& folder) {
   Device host(DeviceOptions{});
   Stream reading(host);
   const std::unique_ptr<ModelSource> source = open_model(reading, folder, Log());
   const ModelOptions& stored = source->record().model;
   require_same(stored.adapter.enabled ? model : without_adapter(model), stored, folder);
-  put_all(stream, store, [&](const Parameter& each) {
+  put_all(memory, [&](const Parameter& each) {
     return stored.adapter.enabled || !is_adapter_parameter(each.name) ? source->read(each.name)
                                                                       : Tensor();
   });
 }
 
-void load_adapter(Stream& stream, ParameterStore& store, const std::filesystem::path& base,
+void load_adapter(const ModelMemory& memory, const std::filesystem::path& base,
                   const std::filesystem::path& folder) {
   Device host(DeviceOptions{});
   Stream reading(host);
   const std::unique_ptr<ModelSource> source =
       with_adapter(open_model(reading, base, Log()), Adapter(reading, folder));
-  put_all(stream, store, [&](const Parameter& each) {
+  put_all(memory, [&](const Parameter& each) {
     return is_adapter_parameter(each.name) ? source->read(each.name) : Tensor();
   });
 }
 
-std::vector<std::string> load_start(Stream& stream, ParameterStore& store,
-                                    const ModelOptions& model, std::uint64_t seed,
-                                    const std::filesystem::path& folder) {
+std::vector<std::string> load_start(const ModelMemory& memory, const ModelOptions& model,
+                                    std::uint64_t seed, const std::filesystem::path& folder) {
   Device host(DeviceOptions{});
   Stream reading(host);
   const std::unique_ptr<ModelSource> source = open_model(reading, folder, Log());
@@ -182,9 +182,9 @@ std::vector<std::string> load_start(Stream& stream, ParameterStore& store,
         ", but ", model.family, " starts from one of the family ", wanted);
   require_same(model, as_family(stored, model), folder);
   if (model.task.any()) {
-    return load_without_head(stream, store, model, *source);
+    return load_without_head(memory, model, *source);
   }
-  put_all(stream, store, [&](const Parameter& each) {
+  put_all(memory, [&](const Parameter& each) {
     const std::string name = each.name.substr(each.name.find('.') + 1);
     return source->weights().contains(name) ? source->read(name)
                                             : initial_tensor(reading, each, name, seed);

@@ -59,14 +59,14 @@ void say_state(Rank& rank, RunLog& log) {
 }
 
 void say_offload(Rank& rank, RunLog& log) {
-  if (rank.host() == nullptr) {
+  if (rank.stage().host() == nullptr) {
     return;
   }
   constexpr double kMebibyte = 0x1p20;
-  std::string line = concat(
-      " beside the device of a rank: ", static_cast<double>(rank.host()->used_bytes()) / kMebibyte,
-      " MiB in the memory of the host");
-  if (StateFiles* const files = rank.files()) {
+  std::string line = concat(" beside the device of a rank: ",
+                            static_cast<double>(rank.stage().host()->used_bytes()) / kMebibyte,
+                            " MiB in the memory of the host");
+  if (StateFiles* const files = rank.stage().files()) {
     line += concat(", ", static_cast<double>(files->used_bytes()) / kMebibyte, " MiB in files in ",
                    rank.options().offload.folder, " (", files->method(), ")");
   }
@@ -74,10 +74,11 @@ void say_offload(Rank& rank, RunLog& log) {
 }
 
 void say_layers_without_fp8(Rank& rank, RunLog& log) {
-  if (rank.fp8() == nullptr || rank.fp8()->left_out().empty()) {
+  if (rank.stage().features().fp8() == nullptr ||
+      rank.stage().features().fp8()->left_out().empty()) {
     return;
   }
-  const std::vector<std::string>& names = rank.fp8()->left_out();
+  const std::vector<std::string>& names = rank.stage().features().fp8()->left_out();
   log.warning(concat("fp8: the weights of ", names.size(), " linear layers, ", names.front(),
                      " the first, have extents that are no multiples of ", kFp8Multiple,
                      " here: these layers compute in bf16"));

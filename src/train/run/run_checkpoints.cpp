@@ -202,7 +202,8 @@ void load_choices(Rank& rank, const std::string& text) {
 }
 
 ParameterList quantized_weights(Rank& rank) {
-  return rank.quantized() != nullptr ? rank.quantized()->weights() : ParameterList();
+  return rank.stage().quantized() != nullptr ? rank.stage().quantized()->weights()
+                                             : ParameterList();
 }
 
 // Whole rows of a tensor, as far as a rank needs them, in pieces: of these the codes are made.
@@ -225,7 +226,7 @@ void load_quantized(Rank& rank, const CheckpointReader& reader, const Parameter&
     reader.read(requests, stream.device().pool());
     const Tensor rows = Tensor::empty(stream, rank.options().dtype, {count, columns});
     put(stream, dtype, bytes, rows);
-    rank.quantized()->put_rows(weight, row, rows);
+    rank.stage().quantized()->put_rows(weight, row, rows);
     stream.synchronize();  // the host bytes end here
   }
 }

@@ -33,7 +33,7 @@ Stragglers::Stragglers(Rank& rank, std::int64_t percent)
 
 void Stragglers::add(const Rank::Outcome& step) {
   // Without a stream of their own sums are among the calls of the computation's.
-  seconds_ += step.seconds - (rank_.reductions_stream() != nullptr ? step.waited : 0);
+  seconds_ += step.seconds - (rank_.stage().reductions_stream() != nullptr ? step.waited : 0);
   ++steps_;
 }
 

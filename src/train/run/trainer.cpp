@@ -49,7 +49,7 @@ Trainer::Trainer(const RunInputs& inputs, std::unique_ptr<Communicator> world, R
   if (rank_->stream().on_cuda() && !options_.evaluation.skip_train) {
     make_attention_plans(rank_->stream(), attention_calls(plan_, sample_fields(options_)));
   }
-  rank_->await_initial_values();
+  rank_->stage().await_initial_values();
   if (inputs.task != nullptr) {
     epochs_ = std::make_unique<TaskEpochs>(*inputs.task, options_, plan_, *rank_, log_, progress_);
   }
@@ -71,7 +71,7 @@ void Trainer::setup(std::unique_ptr<Communicator> world) {
   device.service<MatmulChoices>().lasting = alone;
   device.service<AttentionSettings>().deterministic = !options_.allow_nondeterministic;
   timers_ = std::make_unique<Timers>(rank_->stream(), options_.logging.timing_level);
-  rank_->time_passes(*timers_);
+  rank_->runner().executor().time_passes(*timers_);
   timers_->add("model-and-optimizer-setup", seconds_since(start));
   say_parameters(*rank_, log_);
   say_state(*rank_, log_);
@@ -92,8 +92,8 @@ void Trainer::setup(std::unique_ptr<Communicator> world) {
     if (!nothing.empty()) log_.warning(concat("--check-replicas does nothing: ", nothing));
   }
   if (inputs_.checkpoint != nullptr || !inputs_.foreign_model.empty() ||
-      !options_.checkpoint.start.empty() || rank_->teacher() != nullptr) {
-    rank_->await_initial_values();
+      !options_.checkpoint.start.empty() || rank_->stage().teacher() != nullptr) {
+    rank_->stage().await_initial_values();
   }
   if (inputs_.checkpoint != nullptr) {
     load();
@@ -102,7 +102,7 @@ void Trainer::setup(std::unique_ptr<Communicator> world) {
   } else {
     begin_anew();
   }
-  if (Teacher* teacher = rank_->teacher()) {
+  if (Teacher* teacher = rank_->stage().teacher()) {
     teacher->load(options_.distillation.load);
     log_.line(concat(" the teacher is that of ", options_.distillation.load));
   }
@@ -193,15 +193,18 @@ void Trainer::enqueue_step(BatchFeed& feed) {
   const std::int64_t number = progress_.iteration + 1;
   rank_->set_position(number, "start of a step");
   if (profile_) profile_->begin(number);
-  rank_->set_kept_tokens(plan_.lengths.kept(number));
-  rank_->set_completed_steps(progress_.iteration);
-  rank_->set_taught(progress_.iteration < options_.distillation.until.value_or(INT64_MAX));
+  const auto next_batch = [&](std::int64_t) {
+    const Timers::Scope loading = timers_->scope(2, "batch-generator");
+    return feed.next(plan_.lengths.curriculum ? plan_.lengths.length(number) : 0);
+  };
   {
     const Timers::Scope timer = timers_->scope(1, "forward-backward");
-    rank_->enqueue_gradients(batch / (plan_.micro_batch * plan_.data_ranks), [&](std::int64_t) {
-      const Timers::Scope loading = timers_->scope(2, "batch-generator");
-      return feed.next(plan_.lengths.curriculum ? plan_.lengths.length(number) : 0);
-    });
+    rank_->enqueue_gradients(
+        {.num_micro_batches = batch / (plan_.micro_batch * plan_.data_ranks),
+         .batch = next_batch,
+         .completed_steps = progress_.iteration,
+         .kept_tokens = plan_.lengths.kept(number),
+         .taught = progress_.iteration < options_.distillation.until.value_or(INT64_MAX)});
   }
   {
     const Timers::Scope timer = timers_->scope(1, "grads-all-reduce");
@@ -213,7 +216,6 @@ void Trainer::enqueue_step(BatchFeed& feed) {
                           wants_to_stop());
   }
   progress_.iteration = number;
-  rank_->set_completed_steps(number);  // of evaluations
   progress_.consumed_samples += batch;
   progress_.consumed_tokens += plan_.lengths.tokens(number, batch);
   pending_.push_back({progress_, batch});
@@ -266,9 +268,10 @@ void Trainer::take_outcome() {
 
 // Once, when it is decided.
 void Trainer::report_graphs() {
-  if (!graphs_reported_ && rank_->graphs_settled()) {
+  if (!graphs_reported_ && rank_->runner().graphs_settled()) {
     graphs_reported_ = true;
-    if (const std::string verdict = rank_->graph_verdict(); !verdict.empty()) log_.line(verdict);
+    if (const std::string verdict = rank_->runner().graph_verdict(); !verdict.empty())
+      log_.line(verdict);
   }
 }
 
@@ -347,14 +350,14 @@ void Trainer::check_replicas() {
                    ". Their memory or arithmetic is broken: leave the machine out and resume from "
                    "the last checkpoint"));
   }
-  rank_->restart_clock();
+  rank_->runner().clock().restart();
 }
 
 // Megatron's order: evaluate, save, leave.
 bool Trainer::after_step() {
   const std::int64_t iteration = progress_.iteration;
   const bool remain = !is_over();
-  if (const int bits = remain ? 0 : rank_->put_weights_on_grids(); bits > 0) {
+  if (const int bits = remain ? 0 : put_weights_on_grids(rank_->stage(), iteration); bits > 0) {
     log_.line(concat(" the weights of linear layers are on grids of ", bits, " bits now"));
   }
   if (compares_replicas_ && (iteration % *options_.stop.check_replicas == 0 || !remain)) {
@@ -374,7 +377,7 @@ bool Trainer::after_step() {
     await_saves();
     if (!leave) stop_after_failed_saves();
     save();
-    rank_->restart_clock();
+    rank_->runner().clock().restart();
   }
   return leave;
 }
@@ -394,7 +397,10 @@ void Trainer::evaluate(Split split, std::int64_t first_sample, bool at_end) {
   Rank::Losses losses;
   for (std::int64_t i = 0; i < options_.evaluation.iterations; ++i) {
     notice_stop();
-    add_mean(losses, rank_->evaluate(each, [&](std::int64_t) { return feed.next(); }),
+    add_mean(losses,
+             rank_->evaluate({.num_micro_batches = each,
+                              .batch = [&](std::int64_t) { return feed.next(); },
+                              .completed_steps = progress_.iteration}),
              options_.evaluation.iterations);
   }
   log_.evaluation({.iteration = progress_.iteration,
@@ -402,7 +408,7 @@ void Trainer::evaluate(Split split, std::int64_t first_sample, bool at_end) {
                    .final_samples = at_end ? evaluation_samples() : 0,
                    .test = split == Split::test},
                   progress_);
-  rank_->restart_clock();
+  rank_->runner().clock().restart();
 }
 
 // An evaluation may take longer than whoever asks to stop will wait: what was learnt is saved
@@ -424,7 +430,7 @@ void Trainer::evaluate_at_end(Split split) {
 void Trainer::evaluate_task(std::int64_t epoch) {
   rank_->set_position(progress_.iteration, "evaluation of a task");
   epochs_->evaluate(epoch, progress_, feed_options(0), [&] { notice_stop(); });
-  rank_->restart_clock();
+  rank_->runner().clock().restart();
 }
 
 // Megatron's order: save, then evaluate. The epoch is marked once its checkpoint is on disk.

@@ -12,6 +12,13 @@
 #include "train/run/trainer.h"
 
 namespace bloomery {
+namespace {
+
+ModelMemory memory_of(Rank& rank) {
+  return {rank.stream(), rank.store(), rank.stage().quantized()};
+}
+
+}  // namespace
 
 void Trainer::load() {
   const CheckpointReader& reader = *inputs_.checkpoint;
@@ -30,7 +37,6 @@ void Trainer::load() {
     rank_->optimizer().set_state(state);
   } else {
     progress_ = loaded.counted(plan_.seq_length);
-    rank_->set_completed_steps(progress_.iteration);
   }
   for (const std::string& note : loaded.notes) log_.warning(note);
   check(inputs_.schedule_refusal.empty(), inputs_.schedule_refusal);
@@ -106,10 +112,10 @@ void Trainer::begin_anew() {
     const bool whole = inputs_.task != nullptr && !model.task.any() &&
                        stored_model(start).value().model.family == model.family;
     if (whole) {  // a retriever that goes on with questions
-      load_model(rank_->stream(), rank_->store(), model, start);
+      load_model(memory_of(*rank_), model, start);
     } else {
       for (const std::string& note :
-           load_start(rank_->stream(), rank_->store(), model, rank_->options().seed, start)) {
+           load_start(memory_of(*rank_), model, rank_->options().seed, start)) {
         log_.warning(note);
       }
     }
@@ -120,7 +126,7 @@ void Trainer::begin_anew() {
 // Another program's weights: the run starts at iteration 0.
 void Trainer::load_foreign() {
   const Clock::time_point start = Clock::now();
-  load_model(rank_->stream(), rank_->store(), rank_->options().model, inputs_.foreign_model);
+  load_model(memory_of(*rank_), rank_->options().model, inputs_.foreign_model);
   start_adapter(inputs_.foreign_model);
   log_.line(concat(" the weights are those of the Hugging Face model ", inputs_.foreign_model));
   timers_->add("load-checkpoint", seconds_since(start));
@@ -154,7 +160,7 @@ void Trainer::prepare_reference() {
 // From PEFT's files, where the run starts from the weights in `base` and names such files.
 void Trainer::start_adapter(const std::filesystem::path& base) {
   if (const std::string& folder = options_.checkpoint.adapter; !folder.empty()) {
-    load_adapter(rank_->stream(), rank_->store(), base, folder);
+    load_adapter(memory_of(*rank_), base, folder);
     log_.line(concat(" the adapter starts as that of ", folder));
   }
 }

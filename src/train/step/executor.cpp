@@ -6,6 +6,8 @@
 #include "parallel/sequence_parts.h"
 #include "train/profile/instruction_clock.h"
 #include "train/run/timers.h"
+#include "train/step/stage.h"
+#include "train/step/teacher.h"
 
 namespace bloomery {
 namespace {
@@ -30,6 +32,7 @@ bool is_receive(const Instruction& i) {
 // One micro-batch on its way through one chunk.
 struct Executor::InFlight {
   const Batch* batch = nullptr;
+  Features features;
   std::optional<Tape> tape;  // none: forward alone
   WeightQueue weights;       // put off by backward_input
   State input, output;       // between stages; the ends of the model have none
@@ -38,9 +41,25 @@ struct Executor::InFlight {
   bool sent = false;                                // what they gave to another stage
 };
 
-Executor::Executor(ExecutorParts parts)
-    : parts_(std::move(parts)), recorder_(recorder_of(parts_.mesh.world())) {}
+Executor::Executor(Stage& stage) : stage_(stage), recorder_(recorder_of(stage.mesh().world())) {}
 Executor::~Executor() = default;
+
+const Model& Executor::chunk(const Instruction& instruction) const {
+  return *stage_.chunks()[static_cast<std::size_t>(instruction.chunk)];
+}
+
+Context Executor::context(InFlight& flight, const ExecutorWork& work) const {
+  return stage_.context(*flight.batch, flight.features, flight.tape ? &*flight.tape : nullptr,
+                        work.training);
+}
+
+// The part of a micro-batch that this rank computes.
+Batch Executor::loaded(std::int64_t micro_batch, const ExecutorWork& work) const {
+  Batch batch = part_of_sequences(work.batch(micro_batch), stage_.mesh(),
+                                  stage_.options().sequence_chunk, stage_.stream());
+  batch.grad_scale = work.grad_scale;
+  return batch;
+}
 
 void Executor::run(std::span<const Instruction> list, const ExecutorWork& work) {
   in_flight_.clear();  // of a run that an exception ended
@@ -51,7 +70,7 @@ void Executor::run(std::span<const Instruction> list, const ExecutorWork& work) 
 }
 
 bool Executor::observed() const {
-  return clock_ != nullptr || tape_report.has_value() || parts_.stream.clock() != nullptr ||
+  return clock_ != nullptr || tape_report.has_value() || stage_.stream().clock() != nullptr ||
          (timers_ != nullptr && timers_->level() >= kLevelOfPasses);
 }
 
@@ -78,22 +97,21 @@ Executor::InFlight& Executor::in_flight(const Instruction& instruction, const Ex
   if (!flight) {
     Loaded& loaded = loaded_[instruction.micro_batch];
     if (!loaded.batch) {
-      loaded = {std::make_unique<Batch>(part_of_sequences(work.batch(instruction.micro_batch),
-                                                          parts_.mesh, parts_.stream)),
-                parts_.chunks.size()};
-      loaded.batch->grad_scale = work.grad_scale;
+      loaded = {std::make_unique<Batch>(this->loaded(instruction.micro_batch, work)),
+                stage_.chunks().size()};
     }
     flight = std::make_unique<InFlight>();
     flight->batch = loaded.batch.get();
+    flight->features = stage_.features().features();
     if (work.training) {
-      Tape& tape = flight->tape.emplace(parts_.stream);
-      tape.on_sink = [this](Parameter& parameter) { parts_.store.prepare_grad(parameter); };
+      Tape& tape = flight->tape.emplace(stage_.stream());
+      tape.on_sink = [this](Parameter& parameter) { stage_.store().prepare_grad(parameter); };
       tape.on_contribution = [this, m = instruction.micro_batch,
                               noted = work.contributions](Parameter& parameter) {
         if (noted != nullptr) {
           noted->push_back(&parameter);
         }
-        parts_.reducer.contributed(parameter, m);
+        stage_.reducer().contributed(parameter, m);
       };
     }
   }
@@ -103,7 +121,7 @@ Executor::InFlight& Executor::in_flight(const Instruction& instruction, const Ex
 // Forgets a micro-batch that nothing is left to be done with.
 void Executor::land(const Instruction& instruction, const ExecutorWork& work) {
   const auto found = in_flight_.find({instruction.chunk, instruction.micro_batch});
-  const Model& model = *parts_.chunks[static_cast<std::size_t>(instruction.chunk)];
+  const Model& model = chunk(instruction);
   const bool sends = work.training ? !model.is_first() : !model.is_last();
   if (found->second->passes_done && (!sends || found->second->sent)) {
     in_flight_.erase(found);
@@ -119,7 +137,7 @@ void Executor::compute(const Instruction& instruction, const ExecutorWork& work)
     const Timers::Scope timer = timed(timers_, is_forward ? "forward-compute" : "backward-compute");
     InFlight& flight = in_flight(instruction, work);
     if (is_forward) {
-      forward(flight, *parts_.chunks[static_cast<std::size_t>(instruction.chunk)], work);
+      forward(flight, chunk(instruction), work);
     } else {
       backward(flight, instruction.work);
     }
@@ -128,19 +146,23 @@ void Executor::compute(const Instruction& instruction, const ExecutorWork& work)
 }
 
 void Executor::forward(InFlight& flight, const Model& model, const ExecutorWork& work) {
-  Context context = parts_.context(*flight.batch, flight.tape ? &*flight.tape : nullptr);
-  context.training = context.training && work.training;
+  Context context = this->context(flight, work);
   Metrics metrics;
   context.metrics = &metrics;
-  if (model.is_last() && work.prepare) {
-    work.prepare(*flight.batch);
+  const bool is_taught = model.is_last() && work.teacher != nullptr;
+  if (is_taught) {
+    flight.features.distillation = &work.teacher->teach(context);
   }
-  State output = model.forward(context, flight.input, parts_.recompute);
+  State output = model.forward(context, flight.input, stage_.options().recompute);
+  if (is_taught) {
+    flight.features.distillation = nullptr;
+    work.teacher->dismiss();
+  }
   if (!work.training) {
     flight.input = {};
   }
   if (model.is_last() || !metrics.entries().empty()) {
-    work.report(*flight.batch, metrics);
+    work.reader.read(*flight.batch, metrics);
   }
   if (!model.is_last()) {
     flight.output = settle(context, std::move(output));
@@ -169,8 +191,8 @@ void Executor::backward(InFlight& flight, Work part) {
 }
 
 // What this chunk gets from the stage before it: memory for it.
-State Executor::empty_input(const Model& model, InFlight& flight) const {
-  const Context context = parts_.context(*flight.batch, flight.tape ? &*flight.tape : nullptr);
+State Executor::empty_input(const Model& model, InFlight& flight, const ExecutorWork& work) const {
+  const Context context = this->context(flight, work);
   const StateShape shape = model.input_shape(*flight.batch);
   const auto empty = [&](const ValueShape& of) {
     return of.shape.rank() == 0 ? Value() : context.output(of.dtype, of.shape);
@@ -179,10 +201,11 @@ State Executor::empty_input(const Model& model, InFlight& flight) const {
 }
 
 // The memory that a transfer fills or reads, of each field that travels.
-std::vector<View> Executor::buffers(const Instruction& transfer, InFlight& flight) {
+std::vector<View> Executor::buffers(const Instruction& transfer, InFlight& flight,
+                                    const ExecutorWork& work) {
   const bool receives_input = transfer.work == Work::receive_activation;
   if (receives_input) {
-    flight.input = empty_input(*parts_.chunks[static_cast<std::size_t>(transfer.chunk)], flight);
+    flight.input = empty_input(chunk(transfer), flight, work);
   }
   const bool of_input = receives_input || transfer.work == Work::send_gradient;
   std::vector<View> all;
@@ -195,7 +218,7 @@ std::vector<View> Executor::buffers(const Instruction& transfer, InFlight& fligh
     } else if (value.slot != nullptr) {
       Tensor& grad = of_input ? value.slot->grad : flight.output_grads[i];
       if (!of_input) {
-        grad = Tensor::empty(parts_.stream, value.slot->dtype, value.slot->shape);
+        grad = Tensor::empty(stage_.stream(), value.slot->dtype, value.slot->shape);
       }
       check(static_cast<bool>(grad), "a pipeline stage made no gradient of its input");
       all.emplace_back(grad);
@@ -205,17 +228,17 @@ std::vector<View> Executor::buffers(const Instruction& transfer, InFlight& fligh
 }
 
 void Executor::exchange(std::span<const Instruction> transfers, const ExecutorWork& work) {
-  const int stage = parts_.mesh.coordinate(Axis::pipeline);
-  const int stages = parts_.mesh.degree(Axis::pipeline);
+  const int stage = stage_.mesh().coordinate(Axis::pipeline);
+  const int stages = stage_.mesh().degree(Axis::pipeline);
   std::vector<Transfer> all;
   for (const Instruction& transfer : transfers) {
     InFlight& flight = in_flight(transfer, work);
-    for (const View& buffer : buffers(transfer, flight)) {
+    for (const View& buffer : buffers(transfer, flight, work)) {
       all.push_back({is_receive(transfer) ? Transfer::Kind::receive : Transfer::Kind::send, buffer,
                      peer_stage(transfer, stage, stages)});
     }
   }
-  parts_.mesh.axis(Axis::pipeline).exchange(all, parts_.stream);
+  stage_.mesh().axis(Axis::pipeline).exchange(all, stage_.stream());
   for (const Instruction& transfer : transfers) {
     InFlight& flight = in_flight(transfer, work);
     if (transfer.work == Work::send_activation) {

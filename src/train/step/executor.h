@@ -2,44 +2,40 @@
 // passes between stages.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "autograd/context.h"
 #include "autograd/metrics.h"
-#include "models/model.h"
 #include "pipeline/schedule.h"
-#include "zero/reducer.h"
+#include "train/step/step_input.h"
 
 namespace bloomery {
 
 class FlightRecorder;
 class InstructionClock;
+class Model;
+class Stage;
+class Teacher;
 class Timers;
 
-// What the executor works with; all of it must outlive it.
-struct ExecutorParts {
-  Stream& stream;
-  Mesh& mesh;
-  ParameterStore& store;
-  Reducer& reducer;
-  std::vector<const Model*> chunks;  // of this stage
-  RecomputeOptions recompute;
-  std::function<Context(const Batch& batch, Tape* tape)> context;
+// Gets what forward passes report: after each one of the model's last chunk, and of others that
+// reported something.
+class PassReader {
+ public:
+  virtual ~PassReader() = default;
+  virtual void read(const Batch& batch, const Metrics& metrics) = 0;
 };
 
 // What a list of instructions is run on.
 struct ExecutorWork {
-  // This rank's micro-batch of a number, on the device; asked for once each, in rising order.
-  std::function<Batch(std::int64_t micro_batch)> batch;
-  Tensor grad_scale;     // Batch::grad_scale
-  bool training = true;  // with tapes and dropout
-  // Before each forward pass of the model's last chunk, if given.
-  std::function<void(const Batch& batch)> prepare;
-  // After each forward pass of the model's last chunk, and of others that reported something.
-  std::function<void(const Batch& batch, const Metrics& metrics)> report;
+  BatchSource batch;
+  PassReader& reader;
+  Tensor grad_scale;           // Batch::grad_scale
+  bool training = true;        // with tapes and dropout
+  Teacher* teacher = nullptr;  // that the model learns from besides the labels; null: none
   // Gets the parameters to which passes contribute, in order; null: nobody asks.
   std::vector<Parameter*>* contributions = nullptr;
 };
@@ -51,7 +47,7 @@ struct TapeReport {
 
 class Executor {
  public:
-  explicit Executor(ExecutorParts parts);
+  explicit Executor(Stage& stage);  // which must outlive it
   ~Executor();
 
   void run(std::span<const Instruction> list, const ExecutorWork& work);
@@ -74,11 +70,15 @@ class Executor {
   void forward(InFlight& flight, const Model& model, const ExecutorWork& work);
   void backward(InFlight& flight, Instruction::Work part);
   void exchange(std::span<const Instruction> transfers, const ExecutorWork& work);
-  State empty_input(const Model& model, InFlight& flight) const;
-  std::vector<View> buffers(const Instruction& transfer, InFlight& flight);
+  const Model& chunk(const Instruction& instruction) const;
+  Context context(InFlight& flight, const ExecutorWork& work) const;
+  Batch loaded(std::int64_t micro_batch, const ExecutorWork& work) const;
+  State empty_input(const Model& model, InFlight& flight, const ExecutorWork& work) const;
+  std::vector<View> buffers(const Instruction& transfer, InFlight& flight,
+                            const ExecutorWork& work);
   void land(const Instruction& instruction, const ExecutorWork& work);
 
-  ExecutorParts parts_;
+  Stage& stage_;
   FlightRecorder* const recorder_;  // of where this rank is; null: nobody asks
   Timers* timers_ = nullptr;
   InstructionClock* clock_ = nullptr;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/number_text.h"
-#include "train/step/rank.h"
+#include "train/step/rank_options.h"
 
 namespace bloomery {
 

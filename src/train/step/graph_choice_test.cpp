@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "train/step/rank.h"
+#include "train/step/rank_options.h"
 
 namespace bloomery {
 namespace {

@@ -13,10 +13,10 @@ std::string gradient_format(const Rank& rank) { return name(rank.options().fp8->
 
 // What delayed scaling knows of each layer, or nothing of all where something is missing.
 void load_fp8_scales(Rank& rank, const CheckpointReader& reader, std::vector<std::string>& notes) {
-  if (rank.fp8() == nullptr || !rank.fp8()->has_scales()) {
+  if (rank.stage().features().fp8() == nullptr || !rank.stage().features().fp8()->has_scales()) {
     return;
   }
-  const std::vector<Fp8Layers::State> states = rank.fp8()->states();
+  const std::vector<Fp8Layers::State> states = rank.stage().features().fp8()->states();
   const auto format = reader.state().extra.find(kFp8Gradients);
   const bool same_format =
       format != reader.state().extra.end() && format->second == gradient_format(rank);
@@ -39,19 +39,19 @@ void load_fp8_scales(Rank& rank, const CheckpointReader& reader, std::vector<std
     rank.stream().copy(rows.data(), bytes.data(), bytes.size());
     rank.stream().synchronize();  // the host bytes end here
   }
-  rank.fp8()->take_over_states(rank.stream());
+  rank.stage().features().fp8()->take_over_states(rank.stream());
 }
 
 void load_input_ranges(Rank& rank, const CheckpointReader& reader,
                        std::vector<std::string>& notes) {
-  if (rank.grid_layers() == nullptr) {
+  if (rank.stage().features().grid_layers() == nullptr) {
     return;
   }
   if (reader.state().extra.contains(kOnGrids)) {
-    rank.grid_layers()->set_on_grids();
+    rank.stage().features().grid_layers()->set_on_grids();
   }
   bool all = true;
-  for (const auto& [name, range] : rank.grid_layers()->states()) {
+  for (const auto& [name, range] : rank.stage().features().grid_layers()->states()) {
     const std::string stored = concat(name, kInputRange);
     if (!reader.contains(stored) || !(reader.tensor(stored).shape == range.shape())) {
       all = false;
@@ -79,23 +79,24 @@ void add_layer_states(SnapshotStage& stage, Rank& rank) {
   const auto add = [&](const std::string& name, const Tensor& numbers) {
     stage.add(name, numbers.dtype(), Box::whole(numbers.shape()), numbers.data());
   };
-  if (rank.fp8() != nullptr) {
-    for (const auto& [name, rows] : rank.fp8()->states()) {
+  if (rank.stage().features().fp8() != nullptr) {
+    for (const auto& [name, rows] : rank.stage().features().fp8()->states()) {
       add(concat(name, kFp8Scales), rows);
     }
   }
-  if (rank.grid_layers() != nullptr) {
-    for (const auto& [name, range] : rank.grid_layers()->states()) {
+  if (rank.stage().features().grid_layers() != nullptr) {
+    for (const auto& [name, range] : rank.stage().features().grid_layers()->states()) {
       add(concat(name, kInputRange), range);
     }
   }
 }
 
 void describe_layer_states(Rank& rank, RunState& state) {
-  if (rank.fp8() != nullptr) {
+  if (rank.stage().features().fp8() != nullptr) {
     state.extra[kFp8Gradients] = gradient_format(rank);
   }
-  if (rank.grid_layers() != nullptr && rank.grid_layers()->on_grids()) {
+  if (rank.stage().features().grid_layers() != nullptr &&
+      rank.stage().features().grid_layers()->on_grids()) {
     state.extra[kOnGrids] = "1";
   }
 }

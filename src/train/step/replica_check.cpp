@@ -134,7 +134,7 @@ std::string replica_drift(Rank& rank) {
   found +=
       drift_in(mesh.axis(Axis::tensor), world_rank,
                lines(tensors, [](const Parameter& p) { return p.box.extent == p.box.global; }));
-  const Ties& ties = rank.ties();
+  const Ties& ties = rank.stage().ties();
   for (const int number : ties.numbers()) {
     found += drift_in(ties.stages(number), world_rank,
                       lines(tensors, [&](const Parameter& p) { return ties.number(p) == number; }));
@@ -151,7 +151,7 @@ std::string replica_problem(Rank& rank) {
     return "weights are sharded (--zero-stage 3): no rank holds what another does";
   }
   const bool any = mesh.size(kReplicaAxes) > 1 || mesh.degree(Axis::tensor) > 1 ||
-                   mesh.host().any("shared weights", !rank.ties().numbers().empty());
+                   mesh.host().any("shared weights", !rank.stage().ties().numbers().empty());
   return any ? "" : "no rank holds what another does";
 }
 

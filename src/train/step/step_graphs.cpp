@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "device/memory_source.h"
-#include "train/step/rank.h"
+#include "train/step/rank_options.h"
 
 namespace bloomery {
 namespace {

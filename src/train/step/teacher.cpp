@@ -40,10 +40,10 @@ Teacher::Teacher(const TeacherOptions& options, const Model& student, Stream& st
 }
 
 void Teacher::load(const std::filesystem::path& folder) {
-  load_model(stream_, *frozen_.store, frozen_.model.options(), folder);
+  load_model({stream_, *frozen_.store}, frozen_.model.options(), folder);
 }
 
-void Teacher::teach(const Context& student) {
+const Distillation& Teacher::teach(const Context& student) {
   const OpScope phase(stream_, OpKind::forward);
   Context context = student.with_batch(student.batch);
   context.tape = nullptr;
@@ -56,14 +56,10 @@ void Teacher::teach(const Context& student) {
     context.access->acquire(head_parameters_);
   }
   distillation_.teacher = head_->as_teacher(context, std::move(state));
-  stream_.device().service<DistillationInUse>().distillation = &distillation_;
+  return distillation_;
 }
 
 void Teacher::dismiss() {
-  if (distillation_.teacher.weight == nullptr) {
-    return;  // it did not teach
-  }
-  stream_.device().service<DistillationInUse>().distillation = nullptr;
   distillation_.teacher = {};
   if (ParameterAccess* access = frozen_.store->access()) {
     access->release(head_parameters_);

@@ -26,8 +26,8 @@ class Teacher {
   const char* loss_name() const { return options_.loss_name; }
 
   void begin_pass() { frozen_.store->begin_pass(Pass::training); }
-  // Reads the batch of the student's context. Until dismiss() a head on this device learns from it.
-  void teach(const Context& student);
+  // Reads the batch of the student's context. What a student's head learns from, until dismiss().
+  const Distillation& teach(const Context& student);
   void dismiss();
 
  private:

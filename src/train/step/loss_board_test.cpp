@@ -33,8 +33,9 @@ TEST(LossNames, ThatComeLaterAreLearnedAndNoWishToStop) {
     const HostBatch host = random_batch(1, 16, 50, 1, 0);
     std::vector<double> first;
     for (int step = 0; step < 8; ++step) {
-      rank.set_completed_steps(step < 3 ? 1000 : 0);
-      rank.enqueue_gradients(1, [&](std::int64_t) { return upload(host, rank.stream()); });
+      rank.enqueue_gradients({.num_micro_batches = 1,
+                              .batch = [&](std::int64_t) { return upload(host, rank.stream()); },
+                              .completed_steps = step < 3 ? 1000 : 0});
       rank.enqueue_reduction();
       rank.enqueue_update(1);
       const Rank::Outcome outcome = rank.outcome(0);
