@@ -54,7 +54,9 @@ inline std::uint64_t take_varint(std::string_view& bytes) {
 
 // Takes `count` bytes from the front.
 inline std::string_view take_bytes(std::string_view& bytes, std::uint64_t count) {
-  check(count <= bytes.size(), "it needs ", count, " bytes more where ", bytes.size(), " are left");
+  if (count > bytes.size()) [[unlikely]] {
+    throw Error(concat("it needs ", count, " bytes more where ", bytes.size(), " are left"));
+  }
   const std::string_view taken = bytes.substr(0, count);
   bytes.remove_prefix(count);
   return taken;

@@ -14,20 +14,29 @@ class Output {
  public:
   explicit Output(std::span<char> to) : to_(to) {}
 
-  void append(std::string_view literal) {
-    check(literal.size() <= to_.size() - used_, "it unpacks to more than its ", to_.size(),
-          " bytes");
-    std::memcpy(to_.data() + used_, literal.data(), literal.size());
-    used_ += literal.size();
+  // Takes a literal from the front of `from`.
+  void append(std::string_view& from, std::uint64_t length) {
+    const std::size_t room = to_.size() - used_, readable = from.size();
+    const std::string_view literal = take_bytes(from, length);
+    check(length <= room, "it unpacks to more than its ", to_.size(), " bytes");
+    char* out = to_.data() + used_;
+    if (length <= kShort && room >= kShort && readable >= kShort) {
+      std::memcpy(out, literal.data(), kShort);  // more than asked for, which is faster
+    } else {
+      std::memcpy(out, literal.data(), length);
+    }
+    used_ += length;
   }
   // `length` bytes from `distance` before the end; those that the copy makes may be among them.
   void copy(std::uint64_t distance, std::uint64_t length) {
-    check(distance > 0 && distance <= used_ && length <= to_.size() - used_,
-          "its compressed data is damaged");
+    const std::size_t room = to_.size() - used_;
+    if (distance == 0 || distance > used_ || length > room) [[unlikely]] {
+      throw Error("its compressed data is damaged");
+    }
     char* out = to_.data() + used_;
     const char* in = out - distance;
-    if (distance >= length) {
-      std::memcpy(out, in, length);
+    if (distance >= kStep && length + kStep <= room) {
+      for (std::uint64_t i = 0; i < length; i += kStep) std::memcpy(out + i, in + i, kStep);
     } else {
       for (std::uint64_t i = 0; i < length; ++i) out[i] = in[i];
     }
@@ -38,6 +47,7 @@ class Output {
   }
 
  private:
+  static constexpr std::size_t kShort = 16, kStep = 16;
   std::span<char> to_;
   std::size_t used_ = 0;
 };
@@ -62,22 +72,20 @@ void unpack_snappy(std::string_view from, std::span<char> to) {
   Output out(to);
   while (!from.empty()) {
     const std::uint64_t tag = take_integer(from, 1), high = tag >> 2;
-    switch (tag & 3) {
-      case 0: {
-        constexpr std::uint64_t kLargestInTag = 59;  // beyond it, how many bytes the length has
-        const std::uint64_t length =
-            high <= kLargestInTag ? high : take_integer(from, high - kLargestInTag);
-        out.append(take_bytes(from, length + 1));
-        break;
-      }
-      case 1:
-        out.copy((tag >> 5) << 8 | take_integer(from, 1), (high & 7) + 4);
-        break;
-      case 2:
-        out.copy(take_integer(from, 2), high + 1);
-        break;
-      default:
-        out.copy(take_integer(from, 4), high + 1);
+    const std::uint64_t kind = tag & 3;
+    if (kind == 0) {
+      constexpr std::uint64_t kLargestInTag = 59;  // beyond it, how many bytes the length has
+      const std::uint64_t length =
+          high <= kLargestInTag ? high : take_integer(from, high - kLargestInTag);
+      out.append(from, length + 1);
+      continue;
+    }
+    constexpr std::uint8_t kBytes[] = {0, 1, 2, 4};  // of the distance
+    const std::uint64_t distance = take_integer(from, kBytes[kind]);
+    if (kind == 1) {
+      out.copy((tag >> 5) << 8 | distance, (high & 7) + 4);
+    } else {
+      out.copy(distance, high + 1);
     }
   }
   out.finish();
@@ -90,7 +98,7 @@ void unpack_lz4(std::string_view from, std::span<char> to) {
     const std::uint64_t token = take_integer(from, 1);
     std::uint64_t literals = token >> 4, copied = token & 15;
     if (literals == kLongLength) literals += take_more_length(from);
-    out.append(take_bytes(from, literals));
+    out.append(from, literals);
     if (from.empty()) break;  // the last sequence has literals alone
     const std::uint64_t distance = take_integer(from, 2);
     if (copied == kLongLength) copied += take_more_length(from);
