@@ -4,7 +4,6 @@
 
 #include "base/file.h"
 #include "base/temporary_folder.h"
-#include "harness/golden_errors.h"
 #include "samples/instruct/completion_mask.h"
 #include "samples/instruct/instruct_data.h"
 #include "samples/instruct/packing.h"
@@ -147,18 +146,6 @@ TEST_F(InstructFiles, HoldArraysOrLines) {
                                       "record 1: {\"a\":1}", "record 2: {\"a\":2}"}));
   EXPECT_THROW(records_of({file("cut.json", "[{\"a\": 1}, ")}), Error);
   EXPECT_TRUE(records_of({file("empty.jsonl", ""), file("none.json", "[]")}).empty());
-}
-
-TEST_F(InstructFiles, HoldRowsOfParquet) {
-  const std::string golden = testing::repository_root() + "/tests/golden/parquet/snappy_v1";
-  const std::vector<std::string> rows = records_of({golden + ".parquet"}),
-                                 lines = records_of({golden + ".jsonl"});
-  ASSERT_EQ(rows.size(), 12u);
-  ASSERT_EQ(lines.size(), 12u);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    EXPECT_TRUE(lines[i].starts_with(concat("line ", i + 1, ": {")));
-    EXPECT_EQ(rows[i], concat("row ", i, lines[i].substr(lines[i].find(": {"))));
-  }
 }
 
 TEST_F(InstructFiles, OfManyChunksKeepTheirPlaces) {
