@@ -60,7 +60,7 @@ bool is_json_lines(const std::string& path) {
   require_file(path);
   LineReader reader({path}, {.chunk_bytes = 1 << 16});
   LineChunk chunk;
-  return reader.next(chunk) && chunk.format == LineFormat::jsonl;
+  return reader.next(chunk) && chunk.format != LineFormat::text;
 }
 
 std::string corpus_prefix(const std::string& path) {

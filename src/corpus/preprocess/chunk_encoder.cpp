@@ -34,7 +34,7 @@ void ChunkEncoder::encode(const LineChunk& chunk, EncodedChunk& out) {
         const std::string_view text = line.texts[key];
         if (text.empty() || !documents_.encode(text, out.batches[key])) ++out.empty_texts;
       } catch (const Error& error) {
-        throw Error(concat("line at byte ", line.offset, ": ", error.what()));
+        throw Error(concat(line_place(line.offset, line.is_row), ": ", error.what()));
       }
     }
   });

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <system_error>
 
+#include "text/parquet/parquet_file.h"
+
 namespace bloomery {
 namespace {
 
@@ -10,25 +12,55 @@ std::filesystem::path part_prefix(const StagedFolder& folder, std::size_t number
   return folder.path() / std::to_string(number);
 }
 
+// What is never divided: a file, or a row group.
+struct Piece {
+  PartitionStart start;
+  double bytes = 0;
+};
+
+void add_row_groups(const std::string& path, std::size_t number, std::vector<Piece>& pieces) {
+  const ParquetFile file(path);
+  const double bytes_per_row = static_cast<double>(file.bytes().size()) /
+                               std::max(1.0, static_cast<double>(file.num_rows()));
+  std::uint64_t row = 0;
+  for (const ParquetGroup& group : file.groups()) {
+    if (group.num_rows == 0) continue;
+    pieces.push_back({{number, row}, bytes_per_row * static_cast<double>(group.num_rows)});
+    row += static_cast<std::uint64_t>(group.num_rows);
+  }
+  if (row == 0) pieces.push_back({{number, 0}, 1});
+}
+
+std::vector<Piece> pieces_of(const std::vector<std::string>& files) {
+  std::vector<Piece> pieces;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (is_parquet(files[i])) {
+      add_row_groups(files[i], i, pieces);
+      continue;
+    }
+    std::error_code error;  // a pipe counts as small
+    const std::uintmax_t size = std::filesystem::file_size(files[i], error);
+    pieces.push_back({{i, 0}, error ? 1 : static_cast<double>(size) + 1});
+  }
+  return pieces;
+}
+
 }  // namespace
 
-std::vector<std::size_t> partition_starts(const std::vector<std::string>& files, int partitions) {
-  std::vector<double> bytes;
+std::vector<PartitionStart> partition_starts(const std::vector<std::string>& files,
+                                             int partitions) {
+  if (partitions == 1) return {{}};
+  const std::vector<Piece> pieces = pieces_of(files);
   double total = 0;
-  for (const std::string& file : files) {
-    std::error_code error;  // a pipe counts as small
-    const std::uintmax_t size = std::filesystem::file_size(file, error);
-    bytes.push_back(error ? 1 : static_cast<double>(size) + 1);
-    total += bytes.back();
-  }
-  const std::size_t wanted = std::min(files.size(), static_cast<std::size_t>(partitions));
-  std::vector<std::size_t> starts = {0};
+  for (const Piece& piece : pieces) total += piece.bytes;
+  const std::size_t wanted = std::min(pieces.size(), static_cast<std::size_t>(partitions));
+  std::vector<PartitionStart> starts = {{}};
   double before = 0;
-  for (std::size_t file = 1; file < files.size() && starts.size() < wanted; ++file) {
-    before += bytes[file - 1];
+  for (std::size_t i = 1; i < pieces.size() && starts.size() < wanted; ++i) {
+    before += pieces[i - 1].bytes;
     const double share = total * static_cast<double>(starts.size()) / static_cast<double>(wanted);
-    const bool must = files.size() - file == wanted - starts.size();  // else one would be empty
-    if (must || before + bytes[file] / 2 > share) starts.push_back(file);
+    const bool must = pieces.size() - i == wanted - starts.size();  // else one would be empty
+    if (must || before + pieces[i].bytes / 2 > share) starts.push_back(pieces[i].start);
   }
   return starts;
 }

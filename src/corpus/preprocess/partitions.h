@@ -1,7 +1,8 @@
-// Input files in contiguous runs that are read at the same time, and corpora that come out in the
+// The input in contiguous runs that are read at the same time, and corpora that come out in the
 // order of the input all the same.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,8 +13,16 @@
 
 namespace bloomery {
 
-// Where the runs begin: `partitions` of them at most, of about equal bytes on disk, none empty.
-std::vector<std::size_t> partition_starts(const std::vector<std::string>& files, int partitions);
+struct PartitionStart {
+  std::size_t file = 0;   // position in the list of files
+  std::uint64_t row = 0;  // of a Parquet file: where a row group begins
+
+  bool operator==(const PartitionStart&) const = default;
+};
+
+// Where the runs begin: `partitions` of them at most, of about equal bytes on disk, none empty. A
+// run begins with a file, or within one that is Parquet.
+std::vector<PartitionStart> partition_starts(const std::vector<std::string>& files, int partitions);
 
 // The writers of one corpus: the first run goes to its final place, each further one to a corpus in
 // a temporary folder, which is appended when all are done.

@@ -28,14 +28,18 @@ class Run {
   Run(const PreprocessOptions& options, TokenType type, const LineCaller& caller)
       : options_(options), lines_(options, caller, input_files(options.input)) {
     const std::vector<std::string>& files = lines_.files();
-    const std::vector<std::size_t> starts = partition_starts(files, options.partitions);
-    for (std::size_t i = 0; i < starts.size(); ++i) {
-      const std::size_t end = i + 1 < starts.size() ? starts[i + 1] : files.size();
-      LineReaderOptions how = lines_.reader_options();
-      how.first_file = starts[i];
+    std::vector<PartitionStart> starts = partition_starts(files, options.partitions);
+    starts.push_back({files.size(), 0});
+    for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
+      const PartitionStart begin = starts[i], end = starts[i + 1];
+      LineReaderOptions how = lines_.reader_options(true);
+      how.first_file = begin.file;
+      how.begin = begin.row;
+      if (end.row > 0) how.end_row = end.row;
       readers_.push_back(std::make_unique<LineReader>(
-          std::vector(files.begin() + static_cast<std::ptrdiff_t>(starts[i]),
-                      files.begin() + static_cast<std::ptrdiff_t>(end)),
+          std::vector(
+              files.begin() + static_cast<std::ptrdiff_t>(begin.file),
+              files.begin() + static_cast<std::ptrdiff_t>(end.file + (end.row > 0 ? 1 : 0))),
           how, lines_.stop()));
     }
     summary_.type = type;

@@ -17,6 +17,7 @@
 #include "base/temporary_folder.h"
 #include "config/option_table.h"
 #include "corpus/preprocess/partitions.h"
+#include "harness/golden_errors.h"
 #include "harness/shared_data.h"
 #include "tokenizer/bpe/gpt2.h"
 #include "tokenizer/null_tokenizer.h"
@@ -295,16 +296,46 @@ TEST_F(PreprocessTest, APartitionThatFailsLeavesNothing) {
   EXPECT_EQ(names(), (std::vector<std::string>{"a.jsonl", "b.jsonl"}));
 }
 
+TEST_F(PreprocessTest, RowsOfParquetFilesAsTheirLines) {
+  const std::string golden = testing::repository_root() + "/tests/golden/parquet/";
+  const std::vector<std::string> names = {"lz4_v1", "snappy_v2", "lz4_v2"};
+  options_.append_eod = true;
+  for (const std::string& name : names) options_.input.push_back(golden + name + ".jsonl");
+  const PreprocessSummary lines = run();
+  const std::string expected = contents("out_text_document");
+  options_.input.clear();
+  for (const std::string& name : names) options_.input.push_back(golden + name + ".parquet");
+  for (const int partitions : {1, 2, 5, 100}) {
+    options_.partitions = partitions;
+    options_.overwrite = true;
+    const PreprocessSummary rows = run();
+    EXPECT_EQ(rows.lines, lines.lines);
+    EXPECT_EQ(contents("out_text_document"), expected) << partitions;
+  }
+  options_.json_keys = {"txt"};
+  EXPECT_THROW(run(), Error);
+}
+
+TEST(Partitions, BeginWithinParquetFiles) {
+  const std::string golden = testing::repository_root() + "/tests/golden/parquet/";
+  const std::string file = golden + "lz4_v1.parquet";
+  using Starts = std::vector<PartitionStart>;
+  EXPECT_EQ(partition_starts({file}, 1), (Starts{{0, 0}}));
+  EXPECT_EQ(partition_starts({file}, 2), (Starts{{0, 0}, {0, 7}}));
+  EXPECT_EQ(partition_starts({file, file}, 100), (Starts{{0, 0}, {0, 7}, {1, 0}, {1, 7}}));
+}
+
 TEST(Partitions, AreContiguousAndNotEmpty) {
   const TemporaryFolder folder;
   std::vector<std::string> files;
   for (const std::size_t size : {10, 1000, 10, 10, 900, 10}) {
     files.push_back(folder.file("f" + std::to_string(files.size()), std::string(size, 'x')));
   }
-  EXPECT_EQ(partition_starts(files, 1), (std::vector<std::size_t>{0}));
-  EXPECT_EQ(partition_starts(files, 2), (std::vector<std::size_t>{0, 2}));
-  EXPECT_EQ(partition_starts(files, 100), (std::vector<std::size_t>{0, 1, 2, 3, 4, 5}));
-  EXPECT_EQ(partition_starts({"-"}, 3), (std::vector<std::size_t>{0}));
+  using Starts = std::vector<PartitionStart>;
+  EXPECT_EQ(partition_starts(files, 1), (Starts{{0, 0}}));
+  EXPECT_EQ(partition_starts(files, 2), (Starts{{0, 0}, {2, 0}}));
+  EXPECT_EQ(partition_starts(files, 100), (Starts{{0, 0}, {1, 0}, {2, 0}, {3, 0}, {4, 0}, {5, 0}}));
+  EXPECT_EQ(partition_starts({"-"}, 3), (Starts{{0, 0}}));
 }
 
 // The corpus that Megatron made from these documents.

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/json_scan.h"
+#include "text/parquet/parquet_file.h"
 
 namespace bloomery {
 namespace {
@@ -52,27 +53,32 @@ bool begins_array(std::string_view text) {
 }  // namespace
 
 RecordSource::RecordSource(std::vector<std::string> files)
-    : files_(std::move(files)), is_array_(files_.size(), 0) {}
+    : files_(std::move(files)), kinds_(files_.size(), Kind::lines) {}
+
+void RecordSource::open_reader(LineFormat format) {
+  reader_.emplace(std::vector<std::string>{files_[file_]},
+                  LineReaderOptions{.chunk_bytes = kChunkBytes,
+                                    .max_line_bytes = kMostReadWhole,
+                                    .format = format,
+                                    .first_file = file_});
+}
 
 void RecordSource::open() {
   const std::string& path = files_[file_];
   opened_ = true;
   at_ = 0;
   text_.clear();
+  if (is_parquet(path)) {
+    kinds_[file_] = Kind::rows;
+    return open_reader(LineFormat::jsonl);
+  }
   if (std::filesystem::is_regular_file(path)) {
     const auto source = decompressed(std::make_unique<FileSource>(path));
-    if (first_byte(*source) != '[') {
-      reader_.emplace(std::vector<std::string>{path},
-                      LineReaderOptions{.chunk_bytes = kChunkBytes,
-                                        .max_line_bytes = kMostReadWhole,
-                                        .format = LineFormat::text,
-                                        .first_file = file_});
-      return;
-    }
+    if (first_byte(*source) != '[') return open_reader(LineFormat::text);
   }
   text_ = read_decompressed(path);
   if (begins_array(text_)) {
-    is_array_[file_] = 1;
+    kinds_[file_] = Kind::array;
     text_ = lines_of_array(text_, shown_name(path));
   }
 }
@@ -113,7 +119,8 @@ bool RecordSource::next(LineChunk& chunk) {
 }
 
 std::string RecordSource::place(std::size_t file, std::int64_t line) const {
-  return concat(is_array_[file] != 0 ? "record " : "line ", line + 1);
+  if (kinds_[file] == Kind::rows) return line_place(static_cast<std::uint64_t>(line), true);
+  return concat(kinds_[file] == Kind::array ? "record " : "line ", line + 1);
 }
 
 }  // namespace bloomery

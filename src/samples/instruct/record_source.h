@@ -9,8 +9,9 @@
 
 namespace bloomery {
 
-// Each file holds a JSON array, or an object per line; any compression that `preprocess` reads. An
-// array, and what is no regular file, is held as a whole while it is read; of other files a chunk.
+// Each file holds a JSON array, or an object per line (any compression that `preprocess` reads), or
+// is a Parquet file, whose rows are objects. An array, and what is no regular file, is held as a
+// whole while it is read; of other files a chunk.
 class RecordSource : public ChunkSource {
  public:
   explicit RecordSource(std::vector<std::string> files);
@@ -19,15 +20,17 @@ class RecordSource : public ChunkSource {
   bool next(LineChunk& chunk) override;
 
   // What messages call line `line` of a file of which a chunk was given out, counted from 0 with
-  // blank lines: "line 3" or, in an array, "record 3".
+  // blank lines: "line 3" or, in an array, "record 3". Rows count from 0 as elsewhere: "row 2".
   std::string place(std::size_t file, std::int64_t line) const;
 
  private:
   void open();
+  void open_reader(LineFormat format);
   bool next_of_text(LineChunk& chunk);
 
   std::vector<std::string> files_;
-  std::vector<char> is_array_;  // of each file
+  enum class Kind : char { lines, array, rows };
+  std::vector<Kind> kinds_;  // of each file
   std::size_t file_ = 0;
   bool opened_ = false;
   std::optional<LineReader> reader_;  // of the file at hand, or

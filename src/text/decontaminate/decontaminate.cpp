@@ -34,13 +34,15 @@ void read_test_set(const std::string& path, const std::vector<std::string>& keys
   LineChunk chunk;
   while (reader.next(chunk)) {
     const std::string_view text = chunk.bytes();
+    const bool is_row = chunk.format == LineFormat::parquet;
+    std::uint64_t row = chunk.offset;
     for (std::size_t at = 0; at < text.size();) {
-      const std::uint64_t offset = chunk.offset + at;
+      const std::uint64_t offset = is_row ? row++ : chunk.offset + at;
       const std::string_view line = next_line(text, at);
       if (is_blank(line)) continue;
       check_json_depth(line);
       const nlohmann::json entry = nlohmann::json::parse(line, nullptr, false);
-      check(!entry.is_discarded(), "--test-sets ", path, ", line at byte ", offset,
+      check(!entry.is_discarded(), "--test-sets ", path, ", ", line_place(offset, is_row),
             ": not valid JSON");
       add_strings(entry, false, keys, to);
     }

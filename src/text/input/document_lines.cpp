@@ -44,6 +44,7 @@ void DocumentLines::read(std::string_view line, LineFormat format) {
 
 void DocumentLines::for_each(const LineChunk& chunk,
                              const std::function<void(const DocumentLine&)>& visit) {
+  line_.is_row = chunk.format == LineFormat::parquet;
   if (chunk.overlong_bytes > 0) {
     line_.offset = chunk.offset;
     line_.number = chunk.first_line;
@@ -55,9 +56,9 @@ void DocumentLines::for_each(const LineChunk& chunk,
     return;
   }
   const std::string_view text = chunk.bytes();
-  std::uint64_t number = chunk.first_line;
+  std::uint64_t number = chunk.first_line, row = chunk.offset;
   for (std::size_t at = 0; at < text.size();) {
-    line_.offset = chunk.offset + at;
+    line_.offset = line_.is_row ? row++ : chunk.offset + at;
     const std::string_view line = next_line(text, at);
     if (is_blank(line)) continue;
     line_.number = number++;
@@ -69,14 +70,14 @@ void DocumentLines::for_each(const LineChunk& chunk,
 }
 
 std::string BadLine::text(const std::vector<std::string>& files) const {
-  return concat(shown_name(files[file]), ", line at byte ", offset, ": ", fault);
+  return concat(shown_name(files[file]), ", ", line_place(offset, is_row), ": ", fault);
 }
 
 void LineCounts::add(const LineChunk& chunk, const DocumentLine& line) {
   if (line.fault.empty()) {
     ++lines;
   } else if (bad_lines++ < static_cast<std::int64_t>(kBadLinesReported)) {
-    first_bad_lines.push_back({chunk.file, line.offset, line.fault});
+    first_bad_lines.push_back({chunk.file, line.offset, line.is_row, line.fault});
   }
 }
 

@@ -13,11 +13,12 @@
 namespace bloomery {
 
 struct DocumentLine {
-  std::uint64_t offset = 0;             // of its start, in the decompressed file
-  std::uint64_t number = 0;             // in the file, from 0, of the lines that are not blank, as
-                                        // far as LineChunk::first_line counts them
-  std::string_view raw;                 // without its newline; of one that is too long nothing
-  std::string fault;                    // empty: the line is good
+  std::uint64_t offset = 0;  // of its start, in the decompressed file; of a row its number
+  bool is_row = false;       // of a Parquet file
+  std::uint64_t number = 0;  // in the file, from 0, of the lines that are not blank, as
+                             // far as LineChunk::first_line counts them
+  std::string_view raw;      // without its newline; of one that is too long nothing
+  std::string fault;         // empty: the line is good
   std::vector<std::string_view> texts;  // of each key; of plain text one. None of a bad line.
   std::vector<std::string_view>
       tokens;  // in `raw`: of each key its JSON string; none of plain text
@@ -46,6 +47,7 @@ class DocumentLines {
 struct BadLine {
   std::size_t file;  // position in the list of files
   std::uint64_t offset;
+  bool is_row;
   std::string fault;
 
   // "a.jsonl, line at byte 12: what is wrong"

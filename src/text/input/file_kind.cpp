@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "text/input/byte_source.h"
+#include "text/parquet/parquet_file.h"
 
 namespace bloomery {
 namespace {
@@ -21,9 +22,9 @@ struct Kind {
 };
 
 constexpr std::string_view kParquetAdvice =
-    "write its rows as JSON lines first, for example with pandas: "
-    "pandas.read_parquet('FILE').to_json('FILE.jsonl', orient='records', lines=True, "
-    "force_ascii=False)";
+    "Parquet is read where JSON lines are, from a file of its own: uncompressed, not through a "
+    "pipe, and without --input-format text";
+constexpr std::string_view kEncryptedAdvice = "write it without encryption";
 constexpr std::string_view kArrowAdvice =
     "write its rows as JSON lines first, for example with datasets: "
     "datasets.Dataset.from_file('FILE').to_json('FILE.jsonl')";
@@ -36,7 +37,7 @@ constexpr auto kKinds = std::to_array<Kind>({
     {"UTF-16 text", 0, "\xFF\xFE"sv, "convert it: iconv -f UTF-16 -t UTF-8 FILE"},
     {"UTF-16 text", 0, "\xFE\xFF"sv, "convert it: iconv -f UTF-16 -t UTF-8 FILE"},
     {"a Parquet file", 0, "PAR1"sv, kParquetAdvice},
-    {"an encrypted Parquet file", 0, "PARE"sv, kParquetAdvice},
+    {"an encrypted Parquet file", 0, "PARE"sv, kEncryptedAdvice},
     {"an Arrow file", 0, "ARROW1\0\0"sv, kArrowAdvice},
     {"an Arrow stream", 0, "\xFF\xFF\xFF\xFF"sv, kArrowAdvice},
     {"compressed by bzip2", 0, "BZh"sv, "decompress it: bunzip2 FILE"},
@@ -146,6 +147,7 @@ void check_are_text(const std::vector<std::string>& files, LineFormat format) {
   for (const std::string& file : files) {
     std::error_code error;
     if (!std::filesystem::is_regular_file(file, error)) continue;
+    if (format != LineFormat::text && is_parquet(file)) continue;
     const std::unique_ptr<ByteSource> source = decompressed(std::make_unique<FileSource>(file));
     std::size_t used = 0;
     while (used < head.size()) {

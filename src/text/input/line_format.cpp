@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/error.h"
 #include "text/input/json_line.h"
 
 namespace bloomery {
@@ -25,6 +26,10 @@ bool named_jsonl(std::string_view name) {
 }
 
 }  // namespace
+
+std::string line_place(std::uint64_t offset, bool is_row) {
+  return concat(is_row ? "row " : "line at byte ", offset);
+}
 
 std::string_view next_line(std::string_view text, std::size_t& at) {
   const std::size_t begin = at;

@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 #include "text/input/file_kind.h"
+#include "text/parquet/parquet_chunks.h"
+#include "text/parquet/parquet_file.h"
 
 namespace bloomery {
 namespace {
@@ -32,7 +34,15 @@ bool LineReader::open_next_file() {
   if (file_ == files_.size()) {
     return false;
   }
-  auto raw = std::make_unique<FileSource>(files_[file_++]);
+  const std::string& path = files_[file_++];
+  if (options_.format != LineFormat::text && is_parquet(path)) {
+    LineReaderOptions how = options_;
+    if (file_ > 1) how.begin = 0;
+    if (file_ < files_.size()) how.end_row = UINT64_MAX;
+    rows_ = std::make_unique<ParquetChunks>(path, how);
+    return true;
+  }
+  auto raw = std::make_unique<FileSource>(path);
   raw->stop_when(stop_);
   raw_ = raw.get();
   source_ = decompressed(std::move(raw));
@@ -117,10 +127,27 @@ void LineReader::skip_long_line(LineChunk& chunk) {
   chunk.overlong_bytes = length;
 }
 
+// Of the Parquet file at hand.
+bool LineReader::next_rows(LineChunk& chunk) {
+  chunk.file = options_.first_file + file_ - 1;
+  const bool some = rows_->next(chunk);
+  if (some) {
+    chunk.input_position = bytes_of_finished_files_ + rows_->position();
+  } else {
+    bytes_of_finished_files_ += rows_->position();
+    rows_ = nullptr;
+  }
+  return some;
+}
+
 bool LineReader::next(LineChunk& chunk) {
   while (stop_ == nullptr || !stop_->load(std::memory_order_relaxed)) {
-    if (source_ == nullptr && !open_next_file()) {
+    if (source_ == nullptr && rows_ == nullptr && !open_next_file()) {
       return false;
+    }
+    if (rows_ != nullptr) {
+      if (next_rows(chunk)) return true;
+      continue;
     }
     prepare(chunk);
     if (fill(chunk) == 0) {
@@ -145,13 +172,14 @@ bool LineReader::next(LineChunk& chunk) {
     chunk.format = format_;
     if (whole == 0) {
       skip_long_line(chunk);
+      chunk.end = offset_;
       count_lines(chunk);
       return true;
     }
     rest_.assign(chunk.buffer.begin() + static_cast<std::ptrdiff_t>(whole),
                  chunk.buffer.begin() + static_cast<std::ptrdiff_t>(chunk.used));
     chunk.used = whole;
-    offset_ += whole;
+    chunk.end = offset_ += whole;
     count_lines(chunk);
     if (format_ == LineFormat::automatic) {
       chunk.format = format_ = recognise_format(files_[file_ - 1], chunk.bytes());

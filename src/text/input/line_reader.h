@@ -16,8 +16,9 @@ namespace bloomery {
 
 // Whole lines of one file, or one line that is too long and therefore without its bytes.
 struct LineChunk {
-  std::size_t file = 0;              // position in the list of files
-  std::uint64_t offset = 0;          // of the first byte, in the decompressed file
+  std::size_t file = 0;  // position in the list of files
+  // Of the first byte in the decompressed file, and behind the last; in a Parquet file rows.
+  std::uint64_t offset = 0, end = 0;
   std::uint64_t overlong_bytes = 0;  // of a line over the limit; 0: the lines are in bytes()
   std::uint64_t first_line = 0;      // of the file, from 0, where lines that are not blank count
   std::uint64_t input_position = 0;  // bytes read from all files so far, compressed as they are
@@ -34,10 +35,12 @@ struct LineReaderOptions {
   std::size_t chunk_bytes = 1 << 20;      // about; at least one line
   std::size_t max_line_bytes = 32 << 20;  // without the newline
   LineFormat format = LineFormat::automatic;
-  std::size_t first_file = 0;    // the number of the first of the files in a longer list
-  std::uint64_t begin = 0;       // in the first file, decompressed: the start of a line
-  bool number_lines = false;     // LineChunk::first_line; else it stays 0
-  std::uint64_t first_line = 0;  // at `begin`
+  std::size_t first_file = 0;          // the number of the first of the files in a longer list
+  std::uint64_t begin = 0;             // in the first file: the offset of a line
+  std::uint64_t end_row = UINT64_MAX;  // of the last file, if it is Parquet: not read from there on
+  std::vector<std::string> columns;    // that are read of Parquet files; none: all
+  bool number_lines = false;           // LineChunk::first_line; else it stays 0
+  std::uint64_t first_line = 0;        // at `begin`
   // Lines of a pipe are given out as they come, instead of whole chunks of them.
   bool at_once = false;
 };
@@ -49,6 +52,8 @@ class ChunkSource {
   virtual bool next(LineChunk& chunk) = 0;  // false at the end
 };
 
+class ParquetChunks;
+
 class LineReader : public ChunkSource {
  public:
   // When *stop becomes true, next() ends soon with false.
@@ -57,11 +62,13 @@ class LineReader : public ChunkSource {
   ~LineReader() override;
 
   // Fills the chunk; false at the end of the last file. A byte order mark at the start of a file
-  // is left out. The last line of a file need not end in a newline.
+  // is left out. The last line of a file need not end in a newline. The rows of a Parquet file are
+  // lines, unless the format is text.
   bool next(LineChunk& chunk) override;
 
  private:
   bool open_next_file();
+  bool next_rows(LineChunk& chunk);
   void skip_to_begin();
   void count_lines(LineChunk& chunk);
   void prepare(LineChunk& chunk) const;
@@ -75,6 +82,7 @@ class LineReader : public ChunkSource {
   std::uint64_t bytes_of_finished_files_ = 0;
   FileSource* raw_ = nullptr;  // of source_
   std::unique_ptr<ByteSource> source_;
+  std::unique_ptr<ParquetChunks> rows_;  // instead of source_
   bool ended_ = false, first_ = true;
   LineFormat format_ = LineFormat::automatic;  // of the file at hand
   std::uint64_t offset_ = 0;                   // of rest_

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "tokenizer/utf8.h"
 
@@ -72,8 +73,12 @@ std::string_view last_word(std::string_view text) {
 std::int64_t count_pieces(std::string_view text) { return std::ranges::count(text, ' ') + 1; }
 
 std::string python_number(double value) {
-  char digits[32];
-  const auto [end, error] = std::to_chars(digits, digits + sizeof(digits), value);
+  char digits[64];
+  const double size = std::abs(value);
+  const bool fixed = size == 0 || (size >= 1e-4 && size < 1e16);
+  const auto [end, error] =
+      std::to_chars(digits, digits + sizeof(digits), value,
+                    fixed ? std::chars_format::fixed : std::chars_format::scientific);
   const std::string text(digits, end);
   return text.find_first_of(".en") == text.npos ? text + ".0" : text;
 }

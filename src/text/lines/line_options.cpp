@@ -10,14 +10,15 @@ namespace bloomery {
 void describe_lines(OptionTable& t, LineOptions& o, const std::string& keys) {
   t.section("input");
   t.add("input", o.input,
-        "Files and patterns ('data/*.jsonl.gz'), in this order; - is standard input. gzip, xz and "
-        "zstd are recognised by content; what is no UTF-8 text (UTF-16, CSV, Parquet, bzip2, "
-        "archives) "
-        "is refused with the way to convert it.")
+        "Files and patterns ('data/*.jsonl.gz'), in this order; - is standard input. gzip, xz, "
+        "zstd and Parquet are recognised by content; what is no UTF-8 text (UTF-16, CSV, bzip2, "
+        "archives) is refused with the way to convert it.")
       .required();
   t.add(
       "input-format", o.input_format,
-      "What a line is: a JSON object or a document as it is; auto goes by name and content.",
+      "What a line is: a JSON object or a document as it is; auto goes by name and content. A row "
+      "of "
+      "a Parquet file is a JSON object.",
       {{"auto", LineFormat::automatic}, {"jsonl", LineFormat::jsonl}, {"text", LineFormat::text}});
   t.add("json-keys", o.json_keys, keys).alias("json-key");
   t.add("max-document-bytes", o.max_document_bytes,

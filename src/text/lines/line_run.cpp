@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "text/input/file_kind.h"
 #include "text/input/input_files.h"
+#include "text/parquet/parquet_file.h"
 
 namespace bloomery {
 
@@ -17,11 +18,16 @@ LineRun::LineRun(const LineOptions& options, const LineCaller& caller,
       total_bytes_(total_bytes(files_)),
       progress_(caller.messages, {caller.terminal, options.log_interval, total_bytes_}) {
   check_are_text(files_, options.input_format);
+  if (options.input_format == LineFormat::text) return;
+  for (const std::string& file : files_) {
+    if (is_parquet(file)) ParquetFile(file).check_text_columns(options.json_keys, "--json-keys");
+  }
 }
 
-LineReaderOptions LineRun::reader_options() const {
+LineReaderOptions LineRun::reader_options(bool keys_alone) const {
   return {.max_line_bytes = static_cast<std::size_t>(options_.max_document_bytes),
-          .format = options_.input_format};
+          .format = options_.input_format,
+          .columns = keys_alone ? options_.json_keys : std::vector<std::string>()};
 }
 
 double LineRun::share() const {

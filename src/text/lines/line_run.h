@@ -29,7 +29,8 @@ class LineRun {
   LineRun(const LineOptions& options, const LineCaller& caller, std::vector<std::string> files);
 
   const std::vector<std::string>& files() const { return files_; }
-  LineReaderOptions reader_options() const;
+  // For readers; `keys_alone`: of Parquet files no columns but those of --json-keys.
+  LineReaderOptions reader_options(bool keys_alone = false) const;
   // For sources, so that they end when the run does.
   const std::atomic<bool>* stop() const { return &stop_; }
   const LineTotals& totals() const { return totals_; }

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/number_text.h"
+#include "text/input/line_format.h"
 #include "text/transform/escape.h"
 #include "tokenizer/utf8.h"
 
@@ -26,8 +27,9 @@ std::string beginning_of(std::string_view text) {
 Json json_of(const StepReport::Reason& reason) {
   Json samples = Json::array();
   for (const DroppedSample& sample : reason.samples) {
-    samples.push_back(
-        {{"file", sample.file}, {"offset", sample.offset}, {"text", sample.beginning}});
+    samples.push_back({{"file", sample.file},
+                       {sample.is_row ? "row" : "offset", sample.offset},
+                       {"text", sample.beginning}});
   }
   return {{"count", reason.count}, {"samples", samples}};
 }
@@ -36,7 +38,9 @@ StepReport::Reason reason_of(const Json& entry) {
   StepReport::Reason reason;
   entry.at("count").get_to(reason.count);
   for (const Json& sample : entry.at("samples")) {
-    reason.samples.push_back({sample.at("file"), sample.at("offset"), sample.at("text")});
+    const bool is_row = sample.contains("row");
+    reason.samples.push_back(
+        {{sample.at("file"), sample.at(is_row ? "row" : "offset"), is_row}, sample.at("text")});
   }
   return reason;
 }
@@ -45,10 +49,10 @@ double percent(double part, double whole) { return whole > 0 ? 100 * part / whol
 
 }  // namespace
 
-void StepReport::Reason::add(std::string_view file, std::uint64_t offset, std::string_view text) {
-  if (static_cast<std::size_t>(count++) < kSamples) {
-    samples.push_back({escape_invalid_utf8(file), offset, beginning_of(text)});
-  }
+void StepReport::Reason::add(const SamplePlace& place, std::string_view text) {
+  if (static_cast<std::size_t>(count++) >= kSamples) return;
+  samples.push_back(
+      {{escape_invalid_utf8(place.file), place.offset, place.is_row}, beginning_of(text)});
 }
 
 void StepReport::Reason::add(const Reason& next) {
@@ -58,9 +62,8 @@ void StepReport::Reason::add(const Reason& next) {
   }
 }
 
-void StepReport::drop(const std::string& reason, std::string_view file, std::uint64_t offset,
-                      std::string_view text) {
-  dropped[reason].add(file, offset, text);
+void StepReport::drop(const std::string& reason, const SamplePlace& place, std::string_view text) {
+  dropped[reason].add(place, text);
 }
 
 void StepReport::add(const StepReport& next) {
@@ -123,8 +126,8 @@ std::string StepReport::text(const std::string& what) const {
   for (const auto& [name, reason] : reasons) {
     page += concat("  dropped ", grouped(reason->count), ": ", name, "\n");
     for (const DroppedSample& sample : reason->samples) {
-      page += concat("    ", sample.file, ", line at byte ", sample.offset, ": ", sample.beginning,
-                     "\n");
+      page += concat("    ", sample.file, ", ", line_place(sample.offset, sample.is_row), ": ",
+                     sample.beginning, "\n");
     }
   }
   for (const auto& [name, count] : parts) {

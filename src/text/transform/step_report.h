@@ -10,10 +10,14 @@
 
 namespace bloomery {
 
-struct DroppedSample {
+struct SamplePlace {
   std::string file;
-  std::uint64_t offset = 0;  // of its line, in the decompressed file
-  std::string beginning;     // of the text
+  std::uint64_t offset = 0;  // of its line, in the decompressed file; of a row its number
+  bool is_row = false;       // of a Parquet file
+};
+
+struct DroppedSample : SamplePlace {
+  std::string beginning;  // of the text
 };
 
 struct StepReport {
@@ -23,7 +27,7 @@ struct StepReport {
     std::int64_t count = 0;
     std::vector<DroppedSample> samples;
 
-    void add(std::string_view file, std::uint64_t offset, std::string_view text);
+    void add(const SamplePlace& place, std::string_view text);
     void add(const Reason& next);
   };
 
@@ -34,8 +38,7 @@ struct StepReport {
   // Parts of documents that are kept: lines, paragraphs, characters repaired.
   std::map<std::string, std::int64_t> parts;
 
-  void drop(const std::string& reason, std::string_view file, std::uint64_t offset,
-            std::string_view text);
+  void drop(const std::string& reason, const SamplePlace& place, std::string_view text);
   // Of what follows this; the first samples stay.
   void add(const StepReport& next);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "text/parquet/parquet_file.h"
 #include "text/transform/resumable_files.h"
 
 namespace bloomery {
@@ -36,10 +37,13 @@ class Job {
     if (has_dropped_) files_.append(1, result.dropped);
     progress_.report.add(result.report);
     progress_.line = chunk.first_line + static_cast<std::uint64_t>(result.lines + result.bad_lines);
-    progress_.jsonl = chunk.format == LineFormat::jsonl;
+    progress_.jsonl = chunk.format != LineFormat::text;
     if (chunk.overlong_bytes > 0) return;  // the file may end here, before the line does
-    progress_.offset = chunk.offset + chunk.used;
-    if (progress_.offset - files_.progress().offset >= kBytesBetweenSaves) files_.save(progress_);
+    progress_.offset = chunk.end;
+    bytes_since_save_ += chunk.used;
+    if (bytes_since_save_ < kBytesBetweenSaves) return;
+    files_.save(progress_);
+    bytes_since_save_ = 0;
   }
   void finish() {
     progress_.done = true;
@@ -51,6 +55,7 @@ class Job {
   ResumableFiles files_;
   const bool has_dropped_;
   FileProgress progress_;
+  std::uint64_t bytes_since_save_ = 0;
   std::unique_ptr<LineReader> reader_;
 };
 
@@ -66,7 +71,8 @@ void transform_chunk(LineTransform& transform, DocumentLines& lines, const LineC
   transform.begin_chunk(chunk);
   lines.for_each(chunk, [&](const DocumentLine& line) {
     out.add(chunk, line);
-    if (!line.fault.empty()) return out.report.bad_lines.add(file, line.offset, line.fault);
+    if (!line.fault.empty())
+      return out.report.bad_lines.add({file, line.offset, line.is_row}, line.fault);
     ++out.report.documents;
     out.report.text_bytes += line.texts[0].size();
     transform.apply(chunk, line, out);
@@ -93,28 +99,6 @@ void finish_empty_ones(const std::vector<std::unique_ptr<Job>>& jobs, const Step
 }
 
 }  // namespace
-
-void append_json_string(std::string& to, std::string_view text) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  to += '"';
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      to += '\\';
-      to += c;
-    } else if (byte >= 0x20) {
-      to += c;
-    } else if (c == '\n' || c == '\r' || c == '\t') {
-      to += '\\';
-      to += c == '\n' ? 'n' : c == '\r' ? 'r' : 't';
-    } else {
-      to += "\\u00";
-      to += kDigits[byte >> 4];
-      to += kDigits[byte & 15];
-    }
-  }
-  to += '"';
-}
 
 void Transformed::keep_with(const DocumentLine& line, const std::string& key,
                             std::string_view text) {
@@ -145,7 +129,7 @@ void Transformed::keep(const DocumentLine& line, const std::string& key) {
 
 void Transformed::drop(const DocumentLine& line, const std::string& key, const std::string& reason,
                        const std::string& file) {
-  report.drop(reason, file, line.offset, line.texts[0]);
+  report.drop(reason, {file, line.offset, line.is_row}, line.texts[0]);
   if (line.tokens.empty()) {
     dropped += '{';
     append_json_string(dropped, key);
@@ -178,8 +162,9 @@ TransformResult transform_files(
     all.push_back(std::make_unique<Job>(jobs[i], settings, run.reader_options(), run.stop(), i));
     if (all.back()->done()) continue;
     if (all.back()->progress().offset > 0) {
-      caller.messages << "going on with " << jobs[i].input << " at byte "
-                      << all.back()->progress().offset << '\n';
+      caller.messages << "going on with " << jobs[i].input << " at "
+                      << line_place(all.back()->progress().offset, is_parquet(jobs[i].input))
+                      << '\n';
     }
     open.push_back(all.back().get());
     streams.push_back(&all.back()->source());

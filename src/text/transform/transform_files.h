@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "text/input/json_text.h"
 #include "text/lines/line_run.h"
 #include "text/transform/transform_outputs.h"
 
@@ -48,8 +49,5 @@ TransformResult transform_files(
     const LineOptions& options, const LineCaller& caller, const std::vector<TransformJob>& jobs,
     const TransformSettings& settings,
     const std::function<std::unique_ptr<LineTransform>()>& make_transform);
-
-// A JSON string with quotes; characters beyond ASCII stay as they are.
-void append_json_string(std::string& to, std::string_view text);
 
 }  // namespace bloomery

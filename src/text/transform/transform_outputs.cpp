@@ -103,7 +103,7 @@ std::vector<TransformJob> jobs_in(const fs::path& folder, const std::vector<std:
   for (const std::string& file : files) {
     std::string name = file == "-" ? "stdin" : fs::path(file).filename().string();
     for (const char* ending :
-         {".gz", ".xz", ".zst", ".zstd", ".jsonl", ".ndjson", ".json", ".txt"}) {
+         {".gz", ".xz", ".zst", ".zstd", ".jsonl", ".ndjson", ".json", ".txt", ".parquet"}) {
       if (name.ends_with(ending)) name.erase(name.size() - std::string_view(ending).size());
     }
     check(names.insert(name).second, "two inputs are called ", name,

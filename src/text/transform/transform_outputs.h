@@ -59,7 +59,8 @@ class TransformOutputs {
 // "a.jsonl 1234 bytes, changed at 99": what tells an input from another of the same name, in UTF-8.
 std::string input_identity(const std::string& file);
 
-// FOLDER/NAME.jsonl for inputs called NAME.jsonl, .json, .txt and their like, packed or not. Two
+// FOLDER/NAME.jsonl for inputs called NAME.jsonl, .json, .txt, .parquet and their like, packed or
+// not. Two
 // inputs of the same name are an Error. Makes the folder.
 std::vector<TransformJob> jobs_in(const std::filesystem::path& folder,
                                   const std::vector<std::string>& files, bool with_dropped);

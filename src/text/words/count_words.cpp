@@ -27,7 +27,7 @@ class Counting {
       : options_(options),
         pattern_(pattern),
         run_(options, caller, input_files(options.input)),
-        reader_(run_.files(), run_.reader_options(), run_.stop()),
+        reader_(run_.files(), run_.reader_options(true), run_.stop()),
         beginning_(reader_, {static_cast<std::uint64_t>(options.limit_bytes),
                              static_cast<std::uint64_t>(options.limit_documents)}) {
     for (int i = 0; i < num_workers(options); ++i) {
