@@ -57,7 +57,7 @@ class RankWriter {
   }
 
  private:
-  PyValue tensor(const std::string& name, Kind kind) const {
+  PyValue tensor(const std::string& name, const Kind& kind) const {
     return model_.tensor(name, rank_, kind);
   }
 
@@ -127,15 +127,14 @@ class RankWriter {
     for (const bool decays : {true, false}) {
       PyValue::List indices;
       for (const std::string& name : group(decays)) {
-        state.emplace_back(
-            index, Dict{{"step", PyValue::Tensor{DType::fp32, Shape{},
-                                                 [steps] {
-                                                   const auto bytes =
-                                                       std::as_bytes(std::span(&steps, 1));
-                                                   return std::vector(bytes.begin(), bytes.end());
-                                                 }}},
-                        {"exp_avg", tensor(name, Kind::exp_avg)},
-                        {"exp_avg_sq", tensor(name, Kind::exp_avg_sq)}});
+        Dict each{{"step", PyValue::Tensor{DType::fp32, Shape{}, [steps] {
+                                             const auto bytes = std::as_bytes(std::span(&steps, 1));
+                                             return std::vector(bytes.begin(), bytes.end());
+                                           }}}};
+        for (const StateTensor& declared : model_.states()) {
+          each.emplace_back(declared.foreign, tensor(name, Kind::of(declared)));
+        }
+        state.emplace_back(index, each);
         indices.emplace_back(index++);
       }
       if (!indices.empty()) {
