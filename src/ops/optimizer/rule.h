@@ -40,8 +40,9 @@ constexpr const char* text(NumberRange range) {
 }
 template <class Rule>
 struct RuleFlag {
+  using Number = double Rule::*;
   const char* name;
-  double Rule::*number;
+  Number number;
   const char* help;
   NumberRange range = NumberRange::fraction;
 };
