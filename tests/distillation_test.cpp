@@ -67,8 +67,7 @@ RankOptions options_of(const Pair& pair) {
 }
 
 ParityRun train(RankOptions options) {
-  options.optimizer.kind = OptimizerKind::sgd;
-  options.optimizer.momentum = 0;
+  options.optimizer.rule = Momentum{.momentum = 0};
   options.optimizer.schedule.learning_rate = 0.1;
   return run_steps(options, {.micro_batches = 4, .vocabulary = kVocabulary, .steps = 2});
 }

@@ -87,7 +87,7 @@ struct Golden {
     options.model = model_options(config);
     options.dtype = dtype;
     options.device = {.kind = device, .num_threads = 2, .poison = true};
-    options.optimizer.beta2 = 0.95;
+    options.optimizer.rule = Adam{.beta2 = 0.95};
     options.optimizer.schedule.learning_rate = 3e-3;
     options.optimizer.schedule.decay_style = DecayStyle::constant;
     options.optimizer.schedule.weight_decay = 0.1;

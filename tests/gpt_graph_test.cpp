@@ -132,8 +132,12 @@ class Runner {
 
   std::vector<Tensor> weights() {
     const FlatShard& shard = rank_.optimizer().shards()[0];
-    std::vector<Tensor> all = {shard.master, shard.rest, shard.value, shard.moment1, shard.moment2};
-    std::erase_if(all, [](const Tensor& each) { return !each; });
+    std::vector<Tensor> all = shard.state;
+    for (const Tensor& tensor : {shard.master, shard.rest, shard.value}) {
+      if (tensor) {
+        all.push_back(tensor);
+      }
+    }
     return all;
   }
 
@@ -220,7 +224,7 @@ std::vector<Bytes> take_steps(Rank& rank) {
   }
   for (const FlatShard& shard : rank.optimizer().shards()) {
     found.push_back(to_bytes(rank.stream(), weights_of(shard, rank.stream())));
-    found.push_back(to_bytes(rank.stream(), shard.moment2));
+    found.push_back(to_bytes(rank.stream(), shard.state.back()));
   }
   return found;
 }

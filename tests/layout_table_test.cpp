@@ -130,8 +130,7 @@ struct Runs {
 Runs train(RankOptions options) {
   Runs runs;
   runs.adam = run_steps(options, kWork);
-  options.optimizer.kind = OptimizerKind::sgd;
-  options.optimizer.momentum = 0;
+  options.optimizer.rule = Momentum{.momentum = 0};
   options.optimizer.schedule.learning_rate = 0.1;
   ParityWork one = kWork;
   one.steps = 1;

@@ -26,7 +26,7 @@ RankOptions tiny(const char* family, std::vector<std::string> targets, float dro
   options.model.adapter = {
       .enabled = true, .rank = 3, .alpha = 6, .dropout = dropout, .targets = std::move(targets)};
   options.device = {.num_threads = 1, .poison = true};
-  options.optimizer.kind = OptimizerKind::sgd;
+  options.optimizer.rule = Momentum{};
   options.optimizer.schedule.learning_rate = 0.1;
   options.optimizer.schedule.decay_style = DecayStyle::constant;
   return options;

@@ -124,6 +124,21 @@ INSTANTIATE_TEST_SUITE_P(Layouts, OffloadTable, ::testing::ValuesIn(kLayouts),
                            return name;
                          });
 
+TEST(Offload, OfEveryOptimizerChangesNoBit) {
+  const TemporaryFolder folder;
+  for (const OptimizerRule& rule : {OptimizerRule(Momentum{}), OptimizerRule(Lion{})}) {
+    for (const char* layout : {"dp2+z1", "z3"}) {
+      RankOptions o = options_of(layout, DType::bf16);
+      o.optimizer.rule = rule;
+      const ParityRun reference = run_steps(o, kWork);
+      o.offload = {.optimizer_share = 0.5};
+      expect_same_bits(run_steps(o, kWork), reference, concat(name_of(rule), " on the host"));
+      o.offload = {.optimizer_share = 1, .folder = folder.path()};
+      expect_same_bits(run_steps(o, kWork), reference, concat(name_of(rule), " in files"));
+    }
+  }
+}
+
 // Whose device has less to hold: by the allocator's own count.
 TEST(Offload, TheDeviceHoldsLess) {
   RankOptions o = options_of("z3", DType::bf16);
@@ -135,7 +150,7 @@ TEST(Offload, TheDeviceHoldsLess) {
   const auto used = [](Rank& rank) { return rank.stream().memory()->statistics().used_bytes; };
   const auto elements = static_cast<std::size_t>(plain.store().num_elements());
   EXPECT_GE(used(plain), used(optimizer) + 10 * elements);
-  EXPECT_EQ(optimizer.store().bytes().master + optimizer.optimizer().moment_bytes(), 0u);
+  EXPECT_EQ(optimizer.store().bytes().master + optimizer.optimizer().state_bytes(), 0u);
   EXPECT_EQ(values.store().bytes().values, 0u);
   EXPECT_GE(optimizer.stage().host()->used_bytes(), 12 * elements);
   EXPECT_GE(values.stage().host()->used_bytes(), 14 * elements);

@@ -31,8 +31,7 @@ RankOptions options_of(const char* family) {
   model.init.std = 0.1;
   o.preference = PreferenceOptions{.beta = 0.2, .label_smoothing = 0.1};
   o.device = {.num_threads = 1, .poison = true};
-  o.optimizer.kind = OptimizerKind::sgd;
-  o.optimizer.momentum = 0;
+  o.optimizer.rule = Momentum{.momentum = 0};
   o.optimizer.schedule.learning_rate = 0.1;
   o.optimizer.schedule.decay_style = DecayStyle::constant;
   return o;

@@ -37,8 +37,7 @@ RankOptions options_of(const std::string& family, const std::string& layout = ""
   o.layout = parse_layout(layout);
   o.device = {.num_threads = 1, .poison = true};
   o.replicas.bucket_elements = 20000;
-  o.optimizer.kind = OptimizerKind::sgd;  // of which weights are as near as gradients
-  o.optimizer.momentum = 0;
+  o.optimizer.rule = Momentum{.momentum = 0};  // of which weights are as near as gradients
   o.optimizer.schedule.learning_rate = 0.1;
   o.optimizer.schedule.decay_style = DecayStyle::constant;
   return o;

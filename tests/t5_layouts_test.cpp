@@ -58,8 +58,7 @@ Runs train(RankOptions options) {
                         .tensors = false};
   Runs runs;
   runs.adam = run_steps(options, work);
-  options.optimizer.kind = OptimizerKind::sgd;
-  options.optimizer.momentum = 0;
+  options.optimizer.rule = Momentum{.momentum = 0};
   options.optimizer.schedule.learning_rate = 0.1;
   ParityWork one = work;
   one.steps = 1;

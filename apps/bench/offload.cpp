@@ -93,12 +93,14 @@ FlatShard make_shard(const BenchOffloadOptions& o, Stream& stream, Stream& host,
                      StateFiles* files) {
   const std::int64_t count = o.elements / kUnitSize * kUnitSize;
   FlatShard shard;
+  shard.form = WeightForm::master;
   shard.value = Tensor::zeros(stream, DType::bf16, {count});
   shard.grad = Tensor::zeros(stream, DType::fp32, {count});
   shard.unit_flags = Tensor::zeros(stream, DType::uint8, {num_units(count)});
   shard.master = files != nullptr ? files->zeros(DType::fp32, count)
                                   : Tensor::zeros(host, DType::fp32, {count});
   shard.host_flags = Tensor::zeros(host, DType::uint8, {num_units(count)});
+  shard.placement = files != nullptr ? Placement::file : Placement::host;
   shard.host = &host;
   shard.files = files;
   const std::int64_t part = std::max(kUnitSize, count / o.parts / kUnitSize * kUnitSize);

@@ -257,6 +257,9 @@ std::vector<BenchRow> optimizer_rows(const BenchShapes& shapes) {
        [=](BenchSetup& setup) {
          const Tensor grad = setup.in(DType::fp32, flat);
          const bool halves = setup.dtype == DType::bf16;
+         const WeightForm form = halves                       ? WeightForm::split
+                                 : setup.dtype != DType::fp32 ? WeightForm::master
+                                                              : WeightForm::exact;
          const Tensor master = halves ? Tensor{} : setup.updated(DType::fp32, flat);
          const Tensor rest = halves ? setup.updated(DType::uint8, {kRestBytes * count}) : Tensor{};
          const Tensor moment1 = setup.updated(DType::fp32, flat);
@@ -271,14 +274,15 @@ std::vector<BenchRow> optimizer_rows(const BenchShapes& shapes) {
          setup.stream.copy(scalars.data(), &chosen, sizeof(chosen));
          setup.stream.synchronize();
          return launching(setup,
-                          AdamUpdate{.buffers = {.grad = grad,
-                                                 .master = master,
-                                                 .value = value,
-                                                 .rest = rest,
-                                                 .moment1 = moment1,
-                                                 .moment2 = moment2,
-                                                 .unit_flags = flags},
-                                     .scalars = static_cast<const UpdateScalars*>(scalars.data())},
+                          Update{.buffers = {.grad = grad,
+                                             .form = form,
+                                             .master = master,
+                                             .value = value,
+                                             .rest = rest,
+                                             .state = {moment1, moment2},
+                                             .unit_flags = flags},
+                                 .rule = Adam{},
+                                 .scalars = static_cast<const UpdateScalars*>(scalars.data())},
                           {grad, master, value, rest, moment1, moment2, flags, scalars});
        }},
       {"gradient norm", std::to_string(count),

@@ -51,11 +51,15 @@ double bytes_moved(const EmbeddingBackward& k) {
   return bytes_of(k.grad_y) + (k.add ? 2 * touched : bytes_of(k.grad_table));
 }
 double bytes_moved(const SquaredNormPartials& k) { return bytes_of(k.grad); }
-double bytes_moved(const AdamUpdate& k) {
+double bytes_moved(const Update& k) {
   const UpdateBuffers& b = k.buffers;
-  const double weights =
-      b.rest ? 2 * bytes_of(b.value, b.rest) : bytes_of(b.value) + 2 * bytes_of(b.master);
-  return bytes_of(b.grad) + weights + 2 * bytes_of(b.moment1, b.moment2);
+  double bytes = bytes_of(b.grad);
+  bytes += b.form == WeightForm::split ? 2 * bytes_of(b.value, b.rest)
+                                       : bytes_of(b.value) + 2 * bytes_of(b.master);
+  for (const View& tensor : b.state) {
+    bytes += 2 * bytes_of(tensor);
+  }
+  return bytes;
 }
 // Whoever makes the numbers could write them in 8 bits.
 double bytes_moved(const Quantize& k) { return bytes_of(k.rows, k.transposed); }
@@ -126,7 +130,7 @@ class Recorder final : public Collector {
         moves<EmbeddingBackward>(type, kernel, "embedding, backward") ||
         moves<Quantize>(type, kernel, "copies in 8 bits") ||
         moves<SquaredNormPartials>(type, kernel, "gradient norm") ||
-        moves<AdamUpdate>(type, kernel, "AdamW: gradients, weights, moments"));
+        moves<Update>(type, kernel, "optimizer: gradients, weights, state"));
   }
 
   Stream& stream_;

@@ -74,7 +74,7 @@ TEST(StepWork, IsThatOfTheModel) {
       static_cast<double>(num_parameters(completed(small("gpt", DType::fp32).model)));
   EXPECT_GE(parameters, of_model);
   EXPECT_LE(parameters, of_model + 30 * units);
-  EXPECT_EQ(bytes_of(work, "AdamW: gradients, weights, moments"), 28 * parameters);
+  EXPECT_EQ(bytes_of(work, "optimizer: gradients, weights, state"), 28 * parameters);
 }
 
 TEST(StepWork, FollowsWhatTheStepDoes) {

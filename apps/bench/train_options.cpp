@@ -100,7 +100,7 @@ RankOptions rank_options(const BenchTrainOptions& o, const DeviceOptions& device
   options.optimizer.schedule.learning_rate = 3e-4;
   options.optimizer.schedule.decay_style = DecayStyle::constant;
   options.optimizer.schedule.weight_decay = 0.1;
-  options.optimizer.beta2 = 0.95;
+  options.optimizer.rule = Adam{.beta2 = 0.95};
   return options;
 }
 

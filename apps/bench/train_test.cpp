@@ -103,7 +103,7 @@ TEST(BenchTrain, SaysTheFloorOfAStep) {
        {"2 x 1 x 32 tokens: \\d+ tokens/s, .* MFU [\\d.]+ %", "\n  1152x384x32 tn bf16 to fp32 +6 ",
         "\n  1152x384x32 tn bf16 to fp32, added +6 ",
         "\n  forward 1x32x32, 6 heads of 64, 6 groups, bf16, causal +12 ",
-        "\n  AdamW: gradients, weights, moments +1 ",
+        "\n  optimizer: gradients, weights, state +1 ",
         "\nlinear +backward +[\\d.]+ +[\\d.]+% +[\\d.]+ +[\\d.]+%\n"}) {
     EXPECT_TRUE(std::regex_search(outcome.out, std::regex(line))) << line << '\n' << outcome.out;
   }

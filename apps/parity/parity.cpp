@@ -22,7 +22,7 @@ struct ParityChoice {
   std::string layouts;
   ParityWork work;
   DType dtype = DType::fp32;
-  OptimizerKind optimizer = OptimizerKind::sgd;
+  std::string optimizer = "sgd";
   double rate = 0.1;
   double band = 1e-5;
   std::int64_t shown = 3;
@@ -47,11 +47,12 @@ void describe(OptionTable& t, ParityChoice& o) {
   t.add("vocab-size", o.work.vocabulary, "Of the random tokens.", between(2, 1e7));
   t.add("dtype", o.dtype, "Of parameters and activations.",
         {{"fp32", DType::fp32}, {"bf16", DType::bf16}, {"fp16", DType::fp16}});
-  t.add("optimizer", o.optimizer,
-        "sgd: plain, so that weights differ as gradients do. Adam's first steps make of a gradient "
-        "its sign, also of one that is rounding alone: with it compare losses and norms "
-        "(--no-tensors).",
-        {{"sgd", OptimizerKind::sgd}, {"adam", OptimizerKind::adamw}});
+  t.add_choice(
+      "optimizer", o.optimizer,
+      "sgd: plain, so that weights differ as gradients do. Adam's first steps make of a gradient "
+      "its sign, also of one that is rounding alone: with it compare losses and norms "
+      "(--no-tensors).",
+      {"sgd", "adam"});
   t.add("lr", o.rate, "Learning rate.", at_least(0));
   t.add(
       "band", o.band,
@@ -73,8 +74,9 @@ RankOptions rank_options(const ParityChoice& choice, const PretrainOptions& opti
   rank.dtype = choice.dtype;
   rank.device = device.options();
   rank.seed = static_cast<std::uint64_t>(options.seed);
-  rank.optimizer.kind = choice.optimizer;
-  rank.optimizer.momentum = 0;
+  if (choice.optimizer == "sgd") {
+    rank.optimizer.rule = Momentum{.momentum = 0};
+  }
   rank.optimizer.schedule.learning_rate = choice.rate;
   rank.optimizer.schedule.decay_style = DecayStyle::constant;
   return rank;

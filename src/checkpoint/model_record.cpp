@@ -16,7 +16,6 @@ constexpr const char* kModel = "model";
 constexpr const char* kTokenizer = "tokenizer";
 constexpr const char* kDType = "dtype";
 constexpr const char* kTokenIds = "token_ids";  // absent: none is known
-constexpr std::string_view kExpAvg = "/exp_avg", kExpAvgSq = "/exp_avg_sq";
 
 // The only lists of the fields: writer and reader both go through them.
 template <class Options, class Visitor>
@@ -160,10 +159,8 @@ ModelRecord model_record(const RunState& state, const std::string& place) {
   return record;
 }
 
-std::string exp_avg_name(std::string_view parameter) { return concat(parameter, kExpAvg); }
-std::string exp_avg_sq_name(std::string_view parameter) { return concat(parameter, kExpAvgSq); }
-bool is_moment_name(std::string_view tensor) {
-  return tensor.ends_with(kExpAvg) || tensor.ends_with(kExpAvgSq);
+std::string state_name(std::string_view parameter, const StateTensor& tensor) {
+  return concat(parameter, '/', tensor.name);
 }
 
 }  // namespace bloomery

@@ -11,6 +11,7 @@
 #include "checkpoint/snapshot.h"
 #include "models/hf_config.h"
 #include "models/record.h"
+#include "ops/optimizer/rules.h"
 #include "tokenizer/load.h"
 
 namespace bloomery {
@@ -41,9 +42,7 @@ TokenizerOptions tokenizer_options_from_json(std::string_view json, const std::s
 // "fp32", "bf16" or "fp16"; an Error otherwise.
 DType training_dtype_of_name(std::string_view name, const std::string& place);
 
-// A parameter's weights are stored under its own name, the optimizer's moments under these.
-std::string exp_avg_name(std::string_view parameter);
-std::string exp_avg_sq_name(std::string_view parameter);
-bool is_moment_name(std::string_view tensor);
+// A parameter's weights are stored under its own name, the optimizer's state under these.
+std::string state_name(std::string_view parameter, const StateTensor& tensor);
 
 }  // namespace bloomery

@@ -102,12 +102,9 @@ TEST(ModelRecord, TokenIdsWhereThereAreSome) {
   EXPECT_THROW(token_ids(state, "here"), Error);
 }
 
-TEST(ModelRecord, NamesOfMoments) {
-  EXPECT_EQ(exp_avg_name("final_norm.gain"), "final_norm.gain/exp_avg");
-  EXPECT_EQ(exp_avg_sq_name("final_norm.gain"), "final_norm.gain/exp_avg_sq");
-  EXPECT_TRUE(is_moment_name(exp_avg_name("a")));
-  EXPECT_TRUE(is_moment_name(exp_avg_sq_name("a")));
-  EXPECT_FALSE(is_moment_name("blocks.0.norm_1.gain"));
+TEST(ModelRecord, NamesOfState) {
+  EXPECT_EQ(state_name("final_norm.gain", Adam::kState[0]), "final_norm.gain/exp_avg");
+  EXPECT_EQ(state_name("final_norm.gain", Adam::kState[1]), "final_norm.gain/exp_avg_sq");
 }
 
 }  // namespace

@@ -82,12 +82,14 @@ inline void write_hf(Stream& stream, const std::filesystem::path& folder,
   write_hf(ModelInMemory(stream, options, tensors), folder, extra);
 }
 
-// SAVE/step-N with these weights and, as after training, moments.
+// SAVE/step-N with these weights and, as after training, an optimizer's state.
 inline void save_checkpoint(const std::filesystem::path& save, std::int64_t step,
-                            const ModelRecord& record,
-                            const std::map<std::string, Tensor>& weights) {
+                            const ModelRecord& record, const std::map<std::string, Tensor>& weights,
+                            const std::string& optimizer = "adam",
+                            const OptimizerRule& rule = Adam{}) {
   Snapshot snapshot;
   snapshot.state.step = step;
+  snapshot.state.options = concat(R"({"optimizer":")", optimizer, R"("})");
   set_model_record(snapshot.state, record);
   const auto add = [&](const std::string& name, const Tensor& tensor) {
     snapshot.pieces.push_back({.tensor = name,
@@ -98,8 +100,9 @@ inline void save_checkpoint(const std::filesystem::path& save, std::int64_t step
   };
   for (const auto& [name, tensor] : weights) {
     add(name, tensor);
-    add(exp_avg_name(name), tensor);
-    add(exp_avg_sq_name(name), tensor);
+    for (const StateTensor& each : state_of(rule)) {
+      add(state_name(name, each), tensor);
+    }
   }
   CheckpointWriter writer(save, single_rank_group(), {.file = {.direct = false}});
   writer.save(std::move(snapshot));

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "optim/master_weights.h"
+#include "optim/placement.h"
 
 namespace bloomery {
 
@@ -18,33 +20,38 @@ struct HostPart {
 };
 
 struct FlatShard {
-  // bf16 or fp16, written after each step; null: master is the value. On the host's side, of any
-  // dtype: where the device has its values.
+  // Which of the next three there are.
+  WeightForm form = WeightForm::exact;
+  // Of WeightForm::master and split: what the model computes with, in bf16 or fp16, written after
+  // each step. Beside a device also the device's copy of master weights that lie elsewhere.
   Tensor value;
-  Tensor master;  // fp32 (fp64 for oracles); null: value and rest are the halves of the weights
-  Tensor rest;    // of values in bf16, instead of master
+  Tensor master;  // of WeightForm::exact and master: fp32 (fp64 for oracles)
+  Tensor rest;    // of WeightForm::split
   // Dtype of the weights, or bf16; sum over micro-batches and ranks, times the loss scale.
   Tensor grad;
-  Tensor moment1;     // dtype of the weights; null: the optimizer makes it, zero
-  Tensor moment2;     // Adam only; likewise
+  // As the optimizer's rule declares (ops/optimizer/rules.h); empty: it makes them.
+  std::vector<Tensor> state;
   Tensor unit_flags;  // uint8 [num_units(elements)], see ops/optimizer/units.h
 
-  // Not null: master weights and moments lie in this stream's memory, on the host, and are updated
-  // there (host_update.h).
+  // Of master weights and state, which are updated on the host if they are not on the device
+  // (host_update.h). The rest is set then.
+  Placement placement = Placement::device;
+  Placement value_placement = Placement::device;  // or host
   Stream* host = nullptr;
+  StateFiles* files = nullptr;       // of Placement::file
   Tensor host_flags;                 // as unit_flags, there
   std::vector<HostPart> host_parts;  // the shard in pieces, in order
-  bool value_on_host = false;        // `value` lies there too
-  StateFiles* files = nullptr;       // not null: master weights and moments lie in them instead
 
   std::int64_t numel() const { return grad.numel(); }
+  bool on_device() const { return placement == Placement::device; }
   MasterWeights weights() const {
-    return rest ? MasterWeights{.value = value, .rest = rest} : MasterWeights{.whole = master};
+    return form == WeightForm::split ? MasterWeights{.split = true, .value = value, .rest = rest}
+                                     : MasterWeights{.whole = master};
   }
 };
 
 // One of a shard's tensors, for who looks at them one by one.
-using ShardTensor = Tensor (*)(const FlatShard&, Stream&);
+using ShardTensor = std::function<Tensor(const FlatShard&, Stream&)>;
 inline Tensor weights_of(const FlatShard& shard, Stream& stream) {
   return shard.weights().numbers(stream);
 }

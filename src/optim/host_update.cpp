@@ -16,7 +16,7 @@ HostUpdate::HostUpdate(Stream& compute, Stream& copies, std::vector<FlatShard>& 
       rule_(std::move(rule)),
       scalars_(std::make_unique<PinnedMemory>(compute.device().kind(), sizeof(UpdateScalars))) {
   for (FlatShard& shard : shards) {
-    if (shard.host != nullptr) {
+    if (!shard.on_device()) {
       host_ = shard.host;
       files_ = shard.files;
       add_parts(shard);
@@ -28,7 +28,8 @@ HostUpdate::HostUpdate(Stream& compute, Stream& copies, std::vector<FlatShard>& 
     for (const Part& part : parts_) {
       most = std::max(most, part.place.count);
     }
-    files_->reserve(most, parts_.front().shard->master.dtype());
+    const FlatShard& shard = *parts_.front().shard;
+    files_->reserve(1 + shard.state.size(), most, shard.master.dtype());
   }
 }
 
@@ -44,22 +45,26 @@ HostUpdate::~HostUpdate() {
 }
 
 void HostUpdate::add_parts(FlatShard& shard) {
-  const bool rounds = shard.value && shard.value.dtype() != shard.master.dtype();
+  using Sends = Part::Sends;
+  const Sends sends = shard.form == WeightForm::exact               ? Sends::nothing
+                      : shard.value.dtype() == shard.master.dtype() ? Sends::master
+                                                                    : Sends::rounded;
   const Shape all{shard.master.numel()};
   const Tensor grads = Tensor::empty(*host_, shard.grad.dtype(), all);
-  const Tensor values =
-      rounds && !shard.value_on_host ? Tensor::empty(*host_, shard.value.dtype(), all) : Tensor();
+  Tensor rounded;
+  if (sends == Sends::rounded) {
+    rounded = shard.value_placement == Placement::host
+                  ? shard.value
+                  : Tensor::empty(*host_, shard.value.dtype(), all);
+  }
   for (const HostPart& place : shard.host_parts) {
     const Shape shape{place.count};
     Part& part = parts_.emplace_back();
     part.shard = &shard;
     part.place = place;
     part.grad = grads.range(place.first, shape);
-    if (shard.value_on_host) {
-      part.value = rounds ? shard.value.range(place.first, shape) : Tensor();
-    } else if (rounds) {
-      part.value = values.range(place.first, shape);
-    }
+    part.sends = sends;
+    part.rounded = sends == Sends::rounded ? rounded.range(place.first, shape) : Tensor();
   }
 }
 
@@ -106,10 +111,13 @@ void HostUpdate::start(const UpdateScalars* scalars) {
 StateFiles::Part HostUpdate::state_of(std::size_t turn) const {
   const Part& part = parts_[parts_.size() - 1 - turn];
   const auto piece = [&](const Tensor& of) {
-    return of ? of.range(part.place.first, {part.place.count}) : Tensor();
+    return of.range(part.place.first, {part.place.count});
   };
-  const FlatShard& shard = *part.shard;
-  return {piece(shard.master), piece(shard.moment1), piece(shard.moment2)};
+  StateFiles::Part pieces{piece(part.shard->master)};
+  for (const Tensor& tensor : part.shard->state) {
+    pieces.push_back(piece(tensor));
+  }
+  return pieces;
 }
 
 void HostUpdate::read_ahead(std::size_t turn) {
@@ -123,16 +131,18 @@ void HostUpdate::update(std::size_t turn) {
   const StateFiles::Part home = state_of(turn);
   const StateFiles::Part here = files_ != nullptr ? files_->take(turn, home) : home;
   const std::int64_t unit = part.place.first / kUnitSize, units = num_units(part.place.count);
-  rule_(*host_,
-        {.grad = part.grad,
-         .master = here[0],
-         .value = part.value,
-         .moment1 = here[1],
-         .moment2 = here[2],
-         .unit_flags = part.shard->host_flags.range(unit, {units})},
-        static_cast<const UpdateScalars*>(scalars_->data()));
-  if (!part.value && part.shard->value) {
-    part.sent_from = here[0];
+  const bool rounds = part.sends == Part::Sends::rounded;
+  UpdateBuffers buffers{.grad = part.grad,
+                        .form = rounds ? WeightForm::master : WeightForm::exact,
+                        .master = here[0],
+                        .value = part.rounded,
+                        .rest = {},
+                        .state = {},
+                        .unit_flags = part.shard->host_flags.range(unit, {units})};
+  std::copy(here.begin() + 1, here.end(), buffers.state.begin());
+  rule_(*host_, buffers, static_cast<const UpdateScalars*>(scalars_->data()));
+  if (part.sends == Part::Sends::master) {
+    part.master = here[0];
   }
   host_->submit([this, &part] { send(part); });
   if (files_ != nullptr) {
@@ -162,21 +172,24 @@ void HostUpdate::send(Part& part) {
 }
 
 std::shared_ptr<Event> HostUpdate::copy_value(Part& part) {
-  const FlatShard& shard = *part.shard;
-  std::shared_ptr<Event> arrived;
+  using Sends = Part::Sends;
   const bool skipped = static_cast<const UpdateScalars*>(scalars_->data())->skip != 0;
-  const Tensor& from = part.value ? part.value : part.sent_from;
-  if (!skipped && shard.value && !shard.value_on_host) {
-    use_device(compute_->device().options());
-    const Tensor to = shard.value.range(part.place.first, {part.place.count});
-    copies_->copy(to.data(), from.data(), to.bytes());
-    arrived = recorded(*copies_);
-    if (files_ != nullptr && !part.value) {
-      arrived->synchronize();  // the memory serves another part
+  if (skipped || part.sends == Sends::nothing) {
+    return {};
+  }
+  const Tensor to = part.shard->value.range(part.place.first, {part.place.count});
+  const bool master = part.sends == Sends::master;
+  if (part.shard->value_placement == Placement::host) {
+    if (master) {  // what is rounded was rounded to there
+      std::memcpy(to.data(), part.master.data(), to.bytes());
     }
-  } else if (!skipped && part.sent_from) {
-    const Tensor to = shard.value.range(part.place.first, {part.place.count});
-    std::memcpy(to.data(), from.data(), to.bytes());
+    return {};
+  }
+  use_device(compute_->device().options());
+  copies_->copy(to.data(), (master ? part.master : part.rounded).data(), to.bytes());
+  std::shared_ptr<Event> arrived = recorded(*copies_);
+  if (files_ != nullptr && master) {
+    arrived->synchronize();  // the memory serves another part
   }
   return arrived;
 }

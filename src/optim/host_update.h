@@ -47,9 +47,10 @@ class HostUpdate {
   struct Part {
     FlatShard* shard;
     HostPart place;
-    Tensor grad;           // here
-    Tensor value;          // here, rounded; null: the master weights are, or nothing is to be sent
-    Tensor sent_from;      // instead of it, the master weights
+    Tensor grad;  // here
+    enum class Sends { nothing, rounded, master } sends = Sends::nothing;
+    Tensor rounded;        // here, of Sends::rounded
+    Tensor master;         // here, after an update, of Sends::master
     bool fetched = false;  // its gradient, in this step
     bool awaited = true;
     bool sent = true;                // guarded by mutex_: it is on its way, or will never be
@@ -61,7 +62,7 @@ class HostUpdate {
   void fetch(Part& part);
   void update(std::size_t turn);
   void read_ahead(std::size_t turn);
-  // Of the part whose turn it is: master weights and moments.
+  // Of the part whose turn it is: master weights, then the optimizer's state.
   StateFiles::Part state_of(std::size_t turn) const;
   void send(Part& part);
   std::shared_ptr<Event> copy_value(Part& part);  // null: nothing goes to a device

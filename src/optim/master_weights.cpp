@@ -5,27 +5,28 @@
 namespace bloomery {
 
 MasterWeights MasterWeights::range(std::int64_t first, std::int64_t count) const {
-  if (!rest) {
+  if (!split) {
     return {.whole = whole.range(first, {count})};
   }
-  return {.value = value.range(first, {count}),
+  return {.split = true,
+          .value = value.range(first, {count}),
           .rest = rest.range(first * kRestBytes, {count * kRestBytes})};
 }
 
 Tensor MasterWeights::numbers(Stream& stream) const {
   Tensor numbers = room(stream);
-  if (rest) {
+  if (split) {
     launch(stream, JoinWeights{.value = value, .rest = rest, .y = numbers});
   }
   return numbers;
 }
 
 Tensor MasterWeights::room(Stream& stream) const {
-  return rest ? Tensor::empty(stream, DType::fp32, value.shape()) : whole;
+  return split ? Tensor::empty(stream, DType::fp32, value.shape()) : whole;
 }
 
 void MasterWeights::set(Stream& stream, const Tensor& numbers) const {
-  if (rest) {
+  if (split) {
     launch(stream, SplitWeights{.x = numbers, .value = value, .rest = rest});
   } else if (numbers.data() != whole.data()) {
     stream.copy(whole.data(), numbers.data(), whole.bytes());
@@ -33,7 +34,7 @@ void MasterWeights::set(Stream& stream, const Tensor& numbers) const {
 }
 
 void MasterWeights::copy_to(Stream& stream, void* host) const {
-  if (!rest) {
+  if (!split) {
     stream.copy(host, whole.data(), whole.bytes());
     return;
   }

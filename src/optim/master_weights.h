@@ -7,11 +7,12 @@
 namespace bloomery {
 
 struct MasterWeights {
+  bool split = false;
   Tensor whole;        // fp32 (fp64 for oracles; of frozen parameters what the values are)
-  Tensor value, rest;  // instead of it
+  Tensor value, rest;  // of split ones instead
 
-  std::int64_t numel() const { return (rest ? value : whole).numel(); }
-  DType dtype() const { return rest ? DType::fp32 : whole.dtype(); }
+  std::int64_t numel() const { return (split ? value : whole).numel(); }
+  DType dtype() const { return split ? DType::fp32 : whole.dtype(); }
   MasterWeights range(std::int64_t first, std::int64_t count) const;
 
   // The weights themselves, or a copy of them in the stream's memory.

@@ -23,7 +23,8 @@ std::vector<double> drawn(std::int64_t count) {
 // As they are, and as halves.
 std::vector<MasterWeights> both_kinds(Stream& stream, std::int64_t count) {
   return {{.whole = Tensor::zeros(stream, DType::fp32, {count})},
-          {.value = Tensor::zeros(stream, DType::bf16, {count}),
+          {.split = true,
+           .value = Tensor::zeros(stream, DType::bf16, {count}),
            .rest = Tensor::zeros(stream, DType::uint8, {kRestBytes * count})}};
 }
 

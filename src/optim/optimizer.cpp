@@ -28,6 +28,9 @@ void check_part(const FlatShard& shard, const Tensor& part, const char* what,
 
 void check_value(const FlatShard& shard) {
   const DType dtype = shard.weights().dtype();
+  if (!shard.on_device() && shard.value.dtype() == dtype) {
+    return;  // a copy of them
+  }
   check(dtype == DType::fp32 &&
             (shard.value.dtype() == DType::bf16 || shard.value.dtype() == DType::fp16),
         "optimizer: no ", shard.value.dtype(), " copy of ", dtype,
@@ -39,9 +42,8 @@ void check_value(const FlatShard& shard) {
 }
 
 void check_weights(const FlatShard& shard) {
-  if (shard.rest) {
-    check(!shard.master && shard.host == nullptr && shard.value &&
-              shard.value.dtype() == DType::bf16 &&
+  if (shard.form == WeightForm::split) {
+    check(shard.on_device() && shard.value.dtype() == DType::bf16 &&
               shard.rest.numel() == kRestBytes * shard.value.numel() && starts_at_unit(shard.rest),
           "optimizer: halves of master weights are bf16 values and ", kRestBytes,
           " bytes of each, on the device");
@@ -56,26 +58,30 @@ void check_weights(const FlatShard& shard) {
 void check_shard(const FlatShard& shard) {
   check_weights(shard);
   check_part(shard, shard.grad, "the gradient",
-             shard.value ? std::optional(DType::bf16) : std::nullopt);
+             shard.form != WeightForm::exact ? std::optional(DType::bf16) : std::nullopt);
   const std::int64_t units = num_units(shard.numel());
   check(shard.unit_flags.dtype() == DType::uint8 && shard.unit_flags.numel() == units,
         "optimizer: ", shard.numel(), " elements need ", units, " unit flags of one byte, not ",
         shard.unit_flags.dtype(), shard.unit_flags.shape());
-  if (shard.host != nullptr) {
+  if (!shard.on_device()) {
     check(shard.host_flags.numel() == units && !shard.host_parts.empty(),
           "optimizer: a shard on the host has no flags or no parts there");
   }
-  if (shard.value && (shard.host == nullptr || shard.value.dtype() != shard.weights().dtype())) {
+  if (shard.form != WeightForm::exact) {
     check_value(shard);
   }
 }
 
 void check_options(const OptimizerOptions& options) {
-  const auto is_rate = [](double x) { return 0 <= x && x < 1; };
-  check(is_rate(options.beta1) && is_rate(options.beta2) && is_rate(options.momentum),
-        "optimizer: beta1 ", options.beta1, ", beta2 ", options.beta2, " and momentum ",
-        options.momentum, " must be at least 0 and below 1");
-  check(options.epsilon > 0, "optimizer: epsilon ", options.epsilon, " must be positive");
+  std::visit(
+      []<class Rule>(const Rule& rule) {
+        for (const RuleFlag<Rule>& flag : Rule::flags()) {
+          const double number = rule.*flag.number;
+          check(contains(flag.range, number), "optimizer: ", flag.name, " is ", number, ", not ",
+                text(flag.range));
+        }
+      },
+      options.rule);
   check(options.clip >= 0, "optimizer: the gradient norm cannot be clipped to ", options.clip,
         "; use 0 to switch clipping off");
   check_loss_scale(options.loss_scale);
@@ -95,20 +101,10 @@ StepReport report_of(const StepState& state) {
           .scale_exhausted = state.scale_exhausted};
 }
 
-void launch_update(Stream& stream, const OptimizerOptions& options, const UpdateBuffers& buffers,
+void launch_update(Stream& stream, const OptimizerRule& rule, const UpdateBuffers& buffers,
                    const UpdateScalars* scalars) {
-  const bool sgd = options.kind == OptimizerKind::sgd;
-  const OpScope scope(stream, sgd ? "sgd" : "adam", OpKind::optimizer);
-  if (sgd) {
-    launch(stream,
-           MomentumUpdate{.buffers = buffers, .momentum = options.momentum, .scalars = scalars});
-  } else {
-    launch(stream, AdamUpdate{.buffers = buffers,
-                              .beta1 = options.beta1,
-                              .beta2 = options.beta2,
-                              .epsilon = options.epsilon,
-                              .scalars = scalars});
-  }
+  const OpScope scope(stream, name_of(rule), OpKind::optimizer);
+  launch(stream, Update{.buffers = buffers, .rule = rule, .scalars = scalars});
 }
 
 }  // namespace
@@ -117,10 +113,7 @@ Optimizer::Optimizer(Stream& stream, const OptimizerOptions& options, std::vecto
                      Stream* copies)
     : stream_(&stream),
       options_(options),
-      rules_{.kind = options.kind,
-             .beta1 = options.beta1,
-             .beta2 = options.beta2,
-             .clip = options.clip,
+      rules_{.clip = options.clip,
              .schedule = make_schedule(options.schedule),
              .loss_scale = options.loss_scale},
       shards_(std::move(shards)),
@@ -129,7 +122,7 @@ Optimizer::Optimizer(Stream& stream, const OptimizerOptions& options, std::vecto
   std::int64_t num_partials = 0;
   for (FlatShard& shard : shards_) {
     check_shard(shard);
-    add_moments(shard);
+    add_state(shard);
     num_partials += num_norm_partials(shard.numel());
   }
   partials_ = Tensor::empty(stream, DType::fp64, {num_partials});
@@ -137,30 +130,32 @@ Optimizer::Optimizer(Stream& stream, const OptimizerOptions& options, std::vecto
   loss_scale_ = Tensor::empty(stream, DType::fp32, {1});
   state_ = Tensor::empty(stream, DType::uint8, {kStateBytes});
   set_state(initial_step_state(rules_));
-  if (std::ranges::any_of(shards_, [](const FlatShard& each) { return each.host != nullptr; })) {
+  if (std::ranges::any_of(shards_, [](const FlatShard& each) { return !each.on_device(); })) {
     check(copies != nullptr, "optimizer: a shard is on the host, but no stream copies from there");
     on_host_ = std::make_unique<HostUpdate>(
         stream, *copies, shards_,
         [this](Stream& host, const UpdateBuffers& buffers, const UpdateScalars* scalars) {
-          launch_update(host, options_, buffers, scalars);
+          launch_update(host, options_.rule, buffers, scalars);
         });
   }
 }
 
-void Optimizer::add_moments(FlatShard& shard) const {
-  Stream& stream = shard.host != nullptr ? *shard.host : *stream_;
+void Optimizer::add_state(FlatShard& shard) const {
   const DType dtype = shard.weights().dtype();
   const std::int64_t count = shard.numel();
-  const auto add = [&](Tensor& moment, const char* what) {
-    if (!moment) {
-      moment = shard.files != nullptr ? shard.files->zeros(dtype, count)
-                                      : Tensor::zeros(stream, dtype, {count});
+  const std::span<const StateTensor> declared = state_tensors();
+  if (shard.state.empty()) {
+    Stream& stream = shard.on_device() ? *stream_ : *shard.host;
+    for (std::size_t i = 0; i < declared.size(); ++i) {
+      shard.state.push_back(shard.placement == Placement::file
+                                ? shard.files->zeros(dtype, count)
+                                : Tensor::zeros(stream, dtype, {count}));
     }
-    check_part(shard, moment, what);
-  };
-  add(shard.moment1, "the first moment");
-  if (options_.kind != OptimizerKind::sgd) {
-    add(shard.moment2, "the second moment");
+  }
+  check(shard.state.size() == declared.size(), "optimizer: ", name_of(options_.rule), " keeps ",
+        declared.size(), " tensors of state, not ", shard.state.size());
+  for (std::size_t i = 0; i < declared.size(); ++i) {
+    check_part(shard, shard.state[i], declared[i].name);
   }
 }
 
@@ -190,7 +185,8 @@ const Tensor& Optimizer::squared_norm() {
 void Optimizer::update(std::int64_t samples) {
   {
     const OpScope scope(*stream_, "step_plan", OpKind::optimizer);
-    launch(*stream_, StepPlan{.rules = rules_,
+    launch(*stream_, StepPlan{.rule = options_.rule,
+                              .rules = rules_,
                               .squared_norm = squared_norm_,
                               .samples = samples,
                               .state = device_state(),
@@ -200,16 +196,16 @@ void Optimizer::update(std::int64_t samples) {
     on_host_->start(&device_state()->update);
   }
   for (const FlatShard& shard : shards_) {
-    if (shard.host == nullptr) {
-      launch_update(*stream_, options_,
-                    {.grad = shard.grad,
-                     .master = shard.master,
-                     .value = shard.value,
-                     .rest = shard.rest,
-                     .moment1 = shard.moment1,
-                     .moment2 = shard.moment2,
-                     .unit_flags = shard.unit_flags},
-                    &device_state()->update);
+    if (shard.on_device()) {
+      UpdateBuffers buffers{.grad = shard.grad,
+                            .form = shard.form,
+                            .master = shard.master,
+                            .value = shard.value,
+                            .rest = shard.rest,
+                            .state = {},
+                            .unit_flags = shard.unit_flags};
+      std::ranges::copy(shard.state, buffers.state.begin());
+      launch_update(*stream_, options_.rule, buffers, &device_state()->update);
     }
   }
 }
@@ -263,13 +259,12 @@ void Optimizer::set_state(const StepState& state) {
   stream_->synchronize();
 }
 
-std::size_t Optimizer::moment_bytes() const {
+std::size_t Optimizer::state_bytes() const {
   std::size_t bytes = 0;
   for (const FlatShard& shard : shards_) {
-    if (shard.host != nullptr) {
-      continue;
+    for (const Tensor& tensor : shard.state) {
+      bytes += shard.on_device() ? tensor.bytes() : 0;
     }
-    bytes += shard.moment1.bytes() + (shard.moment2 ? shard.moment2.bytes() : 0);
   }
   return bytes;
 }

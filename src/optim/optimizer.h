@@ -19,10 +19,8 @@
 namespace bloomery {
 
 struct OptimizerOptions {
-  OptimizerKind kind = OptimizerKind::adamw;
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  // Adam
-  double momentum = 0.9;                              // SGD
-  double clip = 1.0;                                  // of the global gradient norm; 0: off
+  OptimizerRule rule = Adam{};
+  double clip = 1.0;  // of the global gradient norm; 0: off
   ScheduleOptions schedule;
   LossScaleOptions loss_scale;
 };
@@ -82,11 +80,13 @@ class Optimizer {
   StepState state() const;
   void set_state(const StepState& state);
 
-  std::size_t moment_bytes() const;  // on the device
+  // What it keeps of each element, in the order of FlatShard::state.
+  std::span<const StateTensor> state_tensors() const { return state_of(options_.rule); }
+  std::size_t state_bytes() const;  // of these, on the device
 
  private:
   StepState* device_state() const;
-  void add_moments(FlatShard& shard) const;
+  void add_state(FlatShard& shard) const;
 
   Stream* stream_;
   OptimizerOptions options_;

@@ -33,6 +33,7 @@ FlatShard make_shard(Stream& stream, DType dtype, std::int64_t count = kCount,
       .unit_flags = Tensor::from_host(stream, std::vector<std::uint8_t>(num_units(count), flags),
                                       {num_units(count)})};
   if (dtype != accumulation_dtype(dtype)) {
+    shard.form = WeightForm::master;
     shard.value = to_device(stream, dtype, drawn("master", count));
   }
   return shard;
@@ -45,10 +46,13 @@ void set_grad(Stream& stream, const FlatShard& shard, const std::vector<double>&
 
 std::vector<std::vector<unsigned char>> bits(Stream& stream, const FlatShard& shard) {
   std::vector<std::vector<unsigned char>> all;
-  for (const Tensor& tensor : {shard.value, shard.master, shard.moment1, shard.moment2}) {
-    if (tensor) {
-      all.push_back(to_bytes(stream, tensor));
-    }
+  std::vector<Tensor> tensors = shard.state;
+  tensors.push_back(shard.master);
+  if (shard.form == WeightForm::master) {
+    tensors.push_back(shard.value);
+  }
+  for (const Tensor& tensor : tensors) {
+    all.push_back(to_bytes(stream, tensor));
   }
   return all;
 }
@@ -205,7 +209,8 @@ TEST_P(OptimizerTest, ShardsAddUpToTheWhole) {
   for (const auto& [begin, end] : {std::pair{std::int64_t{0}, cut}, std::pair{cut, count}}) {
     const Shape shape{end - begin};
     parts.push_back(
-        {.value = copy.value.range(begin, shape),
+        {.form = WeightForm::master,
+         .value = copy.value.range(begin, shape),
          .master = copy.master.range(begin, shape),
          .grad = copy.grad.range(begin, shape),
          .unit_flags = copy.unit_flags.range(begin / kUnitSize, {(end - begin) / kUnitSize})});
@@ -276,8 +281,10 @@ TEST_P(OptimizerTest, StateContinuesWhereItWasSaved) {
   }
   FlatShard shard = make_shard(machine.stream, DType::bf16);
   const FlatShard& saved = first.shards()[0];
-  shard.moment1 = to_device(machine.stream, DType::fp32, to_doubles(machine.stream, saved.moment1));
-  shard.moment2 = to_device(machine.stream, DType::fp32, to_doubles(machine.stream, saved.moment2));
+  for (const Tensor& tensor : saved.state) {
+    shard.state.push_back(
+        to_device(machine.stream, DType::fp32, to_doubles(machine.stream, tensor)));
+  }
   shard.master = to_device(machine.stream, DType::fp32, to_doubles(machine.stream, saved.master));
   Optimizer second(machine.stream, options, {shard});
   second.set_state(first.state());
@@ -304,7 +311,7 @@ TEST(OptimizerErrors, NameTheMistake) {
   const FlatShard good = make_shard(machine.stream, DType::bf16);
   EXPECT_NO_THROW(make(constant_rate(), good));
   OptimizerOptions options = constant_rate();
-  options.beta2 = 1.0;
+  options.rule = Adam{.beta2 = 1.0};
   EXPECT_THROW(make(options, good), Error);
   options = constant_rate();
   options.clip = -1;
@@ -324,6 +331,9 @@ TEST(OptimizerErrors, NameTheMistake) {
   EXPECT_THROW(make(constant_rate(), bad), Error);
   bad = good;
   bad.master = Tensor::zeros(machine.stream, DType::bf16, {kCount});
+  EXPECT_THROW(make(constant_rate(), bad), Error);
+  bad = good;
+  bad.state = {Tensor::zeros(machine.stream, DType::fp32, {kCount})};  // Adam has two
   EXPECT_THROW(make(constant_rate(), bad), Error);
   bad = good;
   bad.value = Tensor::zeros(machine.stream, DType::fp32, {kCount});

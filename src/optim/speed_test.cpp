@@ -76,6 +76,7 @@ TEST_P(OptimizerSpeed, DISABLED_IsCloseToACopy) {
                     .grad = Tensor::zeros(*stream_, DType::fp32, {count()}),
                     .unit_flags = Tensor::zeros(*stream_, DType::uint8, {num_units(count())})};
     if (dtype != DType::fp32) {
+      shard.form = WeightForm::master;
       shard.value = Tensor::zeros(*stream_, dtype, {count()});
     }
     stream_->fill(shard.grad.data(), 0x3C, shard.grad.bytes());  // 0.0115

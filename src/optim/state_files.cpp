@@ -39,11 +39,11 @@ Tensor StateFiles::zeros(DType dtype, std::int64_t count) {
                  : Tensor::empty(*memory_, dtype, {count});
 }
 
-void StateFiles::reserve(std::int64_t most_elements, DType dtype) {
+void StateFiles::reserve(std::size_t tensors, std::int64_t most_elements, DType dtype) {
   const auto page = static_cast<std::int64_t>(kDirectAlignment / size_of(dtype));
   for (Set& set : sets_) {
-    for (Tensor& tensor : set.memory) {
-      tensor = Tensor::empty(*host_, dtype, {most_elements + 3 * page});
+    for (std::size_t i = 0; i < tensors; ++i) {
+      set.memory.push_back(Tensor::empty(*host_, dtype, {most_elements + 3 * page}));
     }
   }
 }
@@ -78,12 +78,10 @@ void StateFiles::read(std::size_t turn, const Part& mapped) {
   if (set.written) {
     reads_->wait(*set.written);
   }
-  for (std::size_t i = 0; i < kTensors; ++i) {
-    if (mapped[i]) {
-      reads_->submit([this, from = mapped[i], to = window(set.memory[i], mapped[i])] {
-        transfer(BlockIo::Direction::read, from, to);
-      });
-    }
+  for (std::size_t i = 0; i < mapped.size(); ++i) {
+    reads_->submit([this, from = mapped[i], to = window(set.memory[i], mapped[i])] {
+      transfer(BlockIo::Direction::read, from, to);
+    });
   }
   set.read = recorded(*reads_);
 }
@@ -92,8 +90,8 @@ StateFiles::Part StateFiles::take(std::size_t turn, const Part& mapped) {
   Set& set = sets_[turn % kSets];
   host_->wait(*set.read);
   Part part;
-  for (std::size_t i = 0; i < kTensors; ++i) {
-    part[i] = mapped[i] ? window(set.memory[i], mapped[i]) : Tensor();
+  for (std::size_t i = 0; i < mapped.size(); ++i) {
+    part.push_back(window(set.memory[i], mapped[i]));
   }
   return part;
 }
@@ -101,12 +99,10 @@ StateFiles::Part StateFiles::take(std::size_t turn, const Part& mapped) {
 void StateFiles::write(std::size_t turn, const Part& mapped) {
   Set& set = sets_[turn % kSets];
   writes_->wait(*recorded(*host_));
-  for (std::size_t i = 0; i < kTensors; ++i) {
-    if (mapped[i]) {
-      writes_->submit([this, to = mapped[i], from = window(set.memory[i], mapped[i])] {
-        transfer(BlockIo::Direction::write, to, from);
-      });
-    }
+  for (std::size_t i = 0; i < mapped.size(); ++i) {
+    writes_->submit([this, to = mapped[i], from = window(set.memory[i], mapped[i])] {
+      transfer(BlockIo::Direction::write, to, from);
+    });
   }
   last_written_ = set.written = recorded(*writes_);
 }

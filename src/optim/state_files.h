@@ -6,6 +6,7 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "device/file_memory.h"
 #include "tensor/tensor.h"
@@ -21,10 +22,9 @@ class StateFiles {
   Tensor zeros(DType dtype, std::int64_t count);
   std::size_t used_bytes() const { return memory_->memory()->statistics().used_bytes; }
 
-  static constexpr std::size_t kTensors = 3;
-  using Part = std::array<Tensor, kTensors>;  // null: there is no such tensor
-  // Of each tensor at most so many elements are read at once.
-  void reserve(std::int64_t most_elements, DType dtype);
+  using Part = std::vector<Tensor>;  // pieces of as many tensors as were reserved for
+  // Of each of so many tensors at most so many elements are read at once.
+  void reserve(std::size_t tensors, std::int64_t most_elements, DType dtype);
   // Starts to bring a part of mapped tensors in; `turn` counts the parts of an update. There are
   // buffers for three: part number turn - 3 must have been given to write().
   void read(std::size_t turn, const Part& mapped);

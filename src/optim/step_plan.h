@@ -12,16 +12,8 @@
 
 namespace bloomery {
 
-enum class OptimizerKind : std::uint8_t {
-  adamw,  // decoupled decay
-  adam,   // decay as a part of the gradient
-  sgd,    // with momentum; decay as a part of the gradient
-};
-
 // Fixed for the run; an argument of the kernel.
 struct StepRules {
-  OptimizerKind kind = OptimizerKind::adamw;
-  double beta1 = 0.9, beta2 = 0.999;
   double clip = 1.0;  // of the global norm; 0: never
   Schedule schedule;
   LossScaleOptions loss_scale;
@@ -50,31 +42,11 @@ constexpr StepState initial_step_state(const StepRules& rules) {
   return state;
 }
 
-// The scalars of update number `step` (from 1) at the rate and decay of the state.
-template <class Step>
-constexpr UpdateScalars update_scalars(const StepRules& rules, const StepState& state, Step step,
-                                       double unscale) {
-  UpdateScalars update;
-  update.grad_factor = state.clip_coefficient * unscale;
-  update.step_size = state.learning_rate;
-  if (rules.kind != OptimizerKind::sgd) {
-    const auto t = static_cast<double>(step);
-    update.step_size = state.learning_rate / (1.0 - pow(rules.beta1, t));
-    update.inverse_sqrt_bias2 = 1.0 / sqrt(1.0 - pow(rules.beta2, t));
-  }
-  if (rules.kind == OptimizerKind::adamw) {
-    update.decay_factor = 1.0 - state.learning_rate * state.weight_decay;
-  } else {
-    update.l2 = state.weight_decay;
-  }
-  return update;
-}
-
 // Moves the state over one step whose scaled gradient has this squared norm. `samples` were
 // trained on; the schedule does not advance when the step is skipped.
-template <class Samples>
-constexpr void plan_step(const StepRules& rules, StepState& state, double squared_norm,
-                         Samples samples) {
+template <class Rule, class Samples>
+constexpr void plan_step(const Rule& rule, const StepRules& rules, StepState& state,
+                         double squared_norm, Samples samples) {
   constexpr double kLargest = 1.7976931348623157e308;
   const bool overflow = !(squared_norm <= kLargest);  // infinite or NaN
   const double unscale = 1.0 / state.loss_scale.scale;
@@ -83,14 +55,15 @@ constexpr void plan_step(const StepRules& rules, StepState& state, double square
   state.clip_coefficient = rules.clip > 0 && coefficient < 1 ? coefficient : 1.0;
   state.learning_rate = learning_rate(rules.schedule, state.num_samples);
   state.weight_decay = weight_decay(rules.schedule, state.num_samples);
+  state.update = UpdateScalars{};
   if (overflow) {
     state.num_skipped += 1;
-    state.update = UpdateScalars{};
     state.update.skip = 1;
   } else {
     state.num_steps += 1;
     state.num_samples += samples;
-    state.update = update_scalars(rules, state, state.num_steps, unscale);
+    state.update.grad_factor = state.clip_coefficient * unscale;
+    rule.set_scalars(state.update, state.learning_rate, state.weight_decay, state.num_steps);
   }
   state.next_learning_rate = learning_rate(rules.schedule, state.num_samples);
   state.scale_exhausted = !update_loss_scale(rules.loss_scale, state.loss_scale, overflow);
@@ -98,6 +71,7 @@ constexpr void plan_step(const StepRules& rules, StepState& state, double square
 
 // plan_step on the device, by one thread.
 struct StepPlan {
+  OptimizerRule rule;
   StepRules rules;
   ConstView squared_norm;  // fp64 [1], of the whole gradient times the loss scale
   std::int64_t samples = 0;

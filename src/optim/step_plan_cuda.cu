@@ -4,10 +4,11 @@
 namespace bloomery {
 namespace {
 
-__global__ void plan(StepRules rules, const double* squared_norm, std::int64_t samples,
+template <class Rule>
+__global__ void plan(Rule rule, StepRules rules, const double* squared_norm, std::int64_t samples,
                      StepState* state, float* loss_scale) {
   StepState next = *state;
-  plan_step(rules, next, *squared_norm, samples);
+  plan_step(rule, rules, next, *squared_norm, samples);
   *state = next;
   *loss_scale = static_cast<float>(next.loss_scale.scale);
 }
@@ -15,8 +16,12 @@ __global__ void plan(StepRules rules, const double* squared_norm, std::int64_t s
 }  // namespace
 
 void run(OnCuda, Stream& stream, const StepPlan& k) {
-  plan<<<1, 1, 0, cuda_stream(stream)>>>(k.rules, k.squared_norm.as<double>(), k.samples, k.state,
-                                         k.loss_scale.as<float>());
+  std::visit(
+      [&](const auto& rule) {
+        plan<<<1, 1, 0, cuda_stream(stream)>>>(rule, k.rules, k.squared_norm.as<double>(),
+                                               k.samples, k.state, k.loss_scale.as<float>());
+      },
+      k.rule);
   check_launch("step plan");
 }
 

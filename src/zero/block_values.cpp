@@ -5,12 +5,12 @@
 namespace bloomery {
 
 BlockValues::BlockValues(Stream& stream, Gatherer& gatherer, const std::vector<Bucket>& buckets,
-                         Tensor shards, std::int64_t largest, bool on_host)
+                         Tensor shards, Placement placement, std::int64_t largest)
     : stream_(&stream),
       gatherer_(&gatherer),
       buckets_(&buckets),
       shards_(std::move(shards)),
-      on_host_(on_host) {
+      placement_(placement) {
   for (Buffer& buffer : shared_) {
     buffer.memory = Tensor::empty(stream, shards_.dtype(), {largest});
   }
@@ -66,7 +66,7 @@ void BlockValues::load(Buffer& buffer, int block) {
   for (const std::size_t i : blocks_[static_cast<std::size_t>(block)]) {
     const Bucket& bucket = (*buckets_)[i];
     gathers.push_back({&bucket, shards_.range(bucket.shard_first, {bucket.shard_size()}),
-                       part(buffer, gathers.size()), on_host_});
+                       part(buffer, gathers.size()), placement_});
   }
   buffer.arrived = gatherer_->start(gathers);
 }

@@ -16,10 +16,10 @@ class BlockValues {
  public:
   using Buckets = std::vector<std::size_t>;  // in rising order
 
-  // `shards`: of all buckets, this rank's, on the device or on the host. `largest`: elements of the
-  // largest block.
+  // `shards`: of all buckets, this rank's, which lie there: on the device or on the host.
+  // `largest`: elements of the largest block.
   BlockValues(Stream& stream, Gatherer& gatherer, const std::vector<Bucket>& buckets, Tensor shards,
-              std::int64_t largest, bool on_host = false);
+              Placement placement, std::int64_t largest);
 
   // A pass begins whose order may be that of the last of its kind.
   void begin(Pass pass) { order_.begin(pass); }
@@ -52,7 +52,7 @@ class BlockValues {
   Gatherer* gatherer_;
   const std::vector<Bucket>* buckets_;
   Tensor shards_;
-  bool on_host_;  // they are
+  Placement placement_;  // of the shards
   std::array<Buffer, 2> shared_;
   std::list<Buffer> further_;  // of blocks that are used while both are in use
   std::size_t latest_ = 0;     // of the two: the one that was used last

@@ -10,6 +10,7 @@
 #include <span>
 
 #include "comm/mesh.h"
+#include "optim/placement.h"
 #include "zero/buckets.h"
 
 namespace bloomery {
@@ -29,7 +30,7 @@ class Gatherer {
   struct Gather {
     const Bucket* bucket;
     Tensor shard, whole;
-    bool on_host = false;  // the shard
+    Placement placement = Placement::device;  // of the shard
   };
   // Starts them, one after another. What it returns has happened when all are there; null: nothing
   // is to be waited for. Collective over the ranks that share the buckets.

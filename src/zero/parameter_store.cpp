@@ -48,11 +48,13 @@ ParameterStore::ParameterStore(Stream& stream, Mesh& mesh, const std::vector<Par
         "gradients of parameters in ", options.dtype, " cannot be ", options.grad_dtype);
   check(asked.optimizer || !(asked.gradients || asked.values),
         "gradients or values cannot be sharded while the optimizer's state is not");
-  check(!options.values_on_host || (asked.values && options.host != nullptr),
+  check(options.values == Placement::device || (asked.values && options.state != Placement::device),
         "values can lie on the host where they are sharded and the optimizer's state does");
+  check(options.state == Placement::device || options.host != nullptr,
+        "state beside the device needs a stream of the host");
   if (mesh.size(kReplicaAxes) > 1) {
     sharded_ = asked;
-  } else if (options.values_on_host) {
+  } else if (options.values == Placement::host) {
     sharded_ = {.optimizer = true, .values = true};  // one shard, whole for a while
   }
   buckets_ = make_buckets(
@@ -87,39 +89,50 @@ void ParameterStore::allocate(const std::vector<ParameterList>& blocks) {
     }
   }
   choose_host_share(trained_shards);
-  const DType sums = accumulation_dtype(options_.dtype);
-  Stream& home = options_.values_on_host ? *options_.host : *stream_;
-  values_ = Tensor::zeros(home, options_.dtype, {sharded_.values ? shards : all});
-  const DType grads = options_.grad_dtype == DType::bf16 ? DType::bf16 : sums;
-  grads_ = Tensor::zeros(*stream_, grads, {sharded_.gradients ? trained_shards : trained});
-  if (const std::int64_t here = trained_shards - num_on_host_; has_master_copy() && here > 0) {
-    master_ = options_.dtype == DType::bf16
-                  ? Tensor::zeros(*stream_, DType::uint8, {kRestBytes * here})
-                  : Tensor::zeros(*stream_, sums, {here});
-  }
-  if (num_on_host_ > 0 && has_master_copy(ranges_.front())) {
-    host_master_ = options_.files != nullptr ? options_.files->zeros(sums, num_on_host_)
-                                             : Tensor::zeros(*options_.host, sums, {num_on_host_});
-  }
+  Stream& home = options_.values == Placement::host ? *options_.host : *stream_;
+  tensors_.add(Content::values, options_.values,
+               Tensor::zeros(home, options_.dtype, {sharded_.values ? shards : all}));
+  const DType grads =
+      options_.grad_dtype == DType::bf16 ? DType::bf16 : accumulation_dtype(options_.dtype);
+  tensors_.add(Content::gradients, Placement::device,
+               Tensor::zeros(*stream_, grads, {sharded_.gradients ? trained_shards : trained}));
+  allocate_master(trained_shards);
   for (const Bucket& bucket : buckets_) {
-    bind_values(bucket, sharded_.values ? Tensor() : values_.range(bucket.first, {bucket.size}));
+    bind_values(bucket, sharded_.values ? Tensor() : values().range(bucket.first, {bucket.size}));
     bind_grads(bucket, sharded_.gradients || bucket.kind.frozen
                            ? Tensor()
-                           : grads_.range(bucket.first, {bucket.size}));
+                           : gradients().range(bucket.first, {bucket.size}));
     BucketState& state = states_.emplace_back();
     for (const Place& place : bucket.places) {
       state.num_uses += place.parameter->uses;
     }
   }
   if (sharded_.values) {
-    whole_.emplace(*stream_, gatherer_, buckets_, values_, largest_block(blocks),
-                   options_.values_on_host);
+    whole_.emplace(*stream_, gatherer_, buckets_, values(), options_.values, largest_block(blocks));
   }
   gatherer_.before_gather = [this](const Bucket& bucket) {
     if (await_update) {
       await_update(static_cast<std::size_t>(&bucket - buckets_.data()));
     }
   };
+}
+
+void ParameterStore::allocate_master(std::int64_t trained_shards) {
+  const DType exact = accumulation_dtype(options_.dtype);
+  const std::int64_t here = trained_shards - num_beside_;
+  const WeightForm form = form_at(Placement::device);
+  if (here > 0 && form == WeightForm::split) {
+    tensors_.add(Content::rests, Placement::device,
+                 Tensor::zeros(*stream_, DType::uint8, {kRestBytes * here}));
+  } else if (here > 0 && form == WeightForm::master) {
+    tensors_.add(Content::master, Placement::device, Tensor::zeros(*stream_, exact, {here}));
+  }
+  if (num_beside_ > 0 && form_at(options_.state) == WeightForm::master) {
+    tensors_.add(Content::master, options_.state,
+                 options_.state == Placement::file
+                     ? options_.files->zeros(exact, num_beside_)
+                     : Tensor::zeros(*options_.host, exact, {num_beside_}));
+  }
 }
 
 std::vector<std::size_t> ParameterStore::buckets_of(const ParameterList& parameters) const {
@@ -168,9 +181,11 @@ void ParameterStore::make_unit_flags() {
     for (const Bucket& bucket : buckets_) {
       units += num_units(bucket.shard_size());
     }
-    unit_flags_ = Tensor::empty(*stream_, DType::uint8, {units});
-    if (num_on_host_ > 0) {
-      host_flags_ = Tensor::empty(*options_.host, DType::uint8, {num_units(num_on_host_)});
+    tensors_.add(Content::unit_flags, Placement::device,
+                 Tensor::empty(*stream_, DType::uint8, {units}));
+    if (num_beside_ > 0) {
+      tensors_.add(Content::unit_flags, Placement::host,
+                   Tensor::empty(*options_.host, DType::uint8, {num_units(num_beside_)}));
     }
     return;
   }
@@ -186,10 +201,12 @@ void ParameterStore::make_unit_flags() {
     const auto begin = flags.begin() + bucket.shard_begin() / kUnitSize;
     mine.insert(mine.end(), begin, begin + num_units(bucket.shard_size()));
   }
-  unit_flags_ = Tensor::from_host(*stream_, mine, {static_cast<std::int64_t>(mine.size())});
-  if (num_on_host_ > 0) {
-    mine.resize(static_cast<std::size_t>(num_units(num_on_host_)));
-    host_flags_ = Tensor::from_host(*options_.host, mine, {num_units(num_on_host_)});
+  tensors_.add(Content::unit_flags, Placement::device,
+               Tensor::from_host(*stream_, mine, {static_cast<std::int64_t>(mine.size())}));
+  if (num_beside_ > 0) {
+    mine.resize(static_cast<std::size_t>(num_units(num_beside_)));
+    tensors_.add(Content::unit_flags, Placement::host,
+                 Tensor::from_host(*options_.host, mine, {num_units(num_beside_)}));
   }
 }
 
@@ -209,8 +226,8 @@ void ParameterStore::bind_grads(const Bucket& bucket, const Tensor& whole) const
 }
 
 Tensor ParameterStore::value_shard(const Bucket& bucket) const {
-  return values_.range(sharded_.values ? bucket.shard_first : bucket.first + bucket.shard_begin(),
-                       {bucket.shard_size()});
+  return values().range(sharded_.values ? bucket.shard_first : bucket.first + bucket.shard_begin(),
+                        {bucket.shard_size()});
 }
 
 // Only copies are given to the stream: others may use it meanwhile.
@@ -250,11 +267,11 @@ void ParameterStore::initialize_master(const Bucket& bucket, const Place& place,
   for (const Range& range : ranges_) {  // none of frozen parameters
     const std::int64_t first = std::max(begin, range.shard);
     const std::int64_t last = std::min(end, range.shard + range.count);
-    if (!has_master_copy(range) || first >= last) {
+    if (form_at(range.placement) == WeightForm::exact || first >= last) {
       continue;
     }
     const MasterWeights master = master_of(range, first - range.shard, last - first);
-    if (master.rest) {
+    if (master.split) {
       stream_->copy(master.rest.data(), numbers.rest.get() + (first - origin), master.rest.bytes());
     } else {
       stream_->copy(master.whole.data(), numbers.exact.get() + (first - origin),
@@ -292,14 +309,16 @@ std::int64_t ParameterStore::num_elements() const {
 }
 
 StoreBytes ParameterStore::bytes() const {
-  return {options_.values_on_host ? 0 : values_.bytes(), grads_.bytes(),
-          master_ ? master_.bytes() : 0, whole_ ? whole_->bytes() : 0};
+  return {.values = tensors_.bytes(Content::values),
+          .gradients = tensors_.bytes(Content::gradients),
+          .master = tensors_.bytes(Content::master) + tensors_.bytes(Content::rests),
+          .blocks = whole_ ? whole_->bytes() : 0};
 }
 
 // Values.
 
 ParameterAccess* ParameterStore::access() {
-  const bool awaits = num_on_host_ > 0 || (sharded_.optimizer && gatherer_.overlaps());
+  const bool awaits = num_beside_ > 0 || (sharded_.optimizer && gatherer_.overlaps());
   return sharded_.values || awaits ? this : nullptr;
 }
 
@@ -358,7 +377,7 @@ void ParameterStore::publish() {
     const Bucket& bucket = buckets_[i];
     if (bucket.num_shards > 1) {
       const Gatherer::Gather gather{&bucket, value_shard(bucket),
-                                    values_.range(bucket.first, {bucket.size})};
+                                    values().range(bucket.first, {bucket.size})};
       states_[i].arrived = gatherer_.start(std::span(&gather, 1));
     }
   }
@@ -367,7 +386,7 @@ void ParameterStore::publish() {
 void ParameterStore::take_over_master() {
   settle();
   for (const FlatShard& shard : shards()) {
-    if (shard.value && !shard.rest) {
+    if (shard.form == WeightForm::master) {
       round_master(shard);
     }
   }
@@ -398,7 +417,7 @@ void ParameterStore::prepare_grad(Parameter& parameter) {
     return;
   }
   const std::size_t i = bucket_of_.at(&parameter);
-  states_[i].grads = Tensor::zeros(*stream_, grads_.dtype(), {buckets_[i].size});
+  states_[i].grads = Tensor::zeros(*stream_, gradients().dtype(), {buckets_[i].size});
   bind_grads(buckets_[i], states_[i].grads);
 }
 
@@ -448,7 +467,7 @@ std::vector<std::size_t> ParameterStore::finish_step() {
 
 Tensor ParameterStore::take_grads(std::size_t bucket) {
   if (!sharded_.gradients) {
-    return grads_.range(buckets_[bucket].first, {buckets_[bucket].size});
+    return gradients().range(buckets_[bucket].first, {buckets_[bucket].size});
   }
   bind_grads(buckets_[bucket], {});
   return std::exchange(states_[bucket].grads, {});
@@ -456,7 +475,7 @@ Tensor ParameterStore::take_grads(std::size_t bucket) {
 
 ParameterStore::GradShard ParameterStore::grad_shard(std::size_t bucket) {
   const Bucket& b = buckets_[bucket];
-  return {grads_.range(b.shard_first, {b.shard_size()}),
+  return {gradients().range(b.shard_first, {b.shard_size()}),
           std::exchange(states_[bucket].has_sums, true)};
 }
 

@@ -20,6 +20,7 @@
 #include "optim/master_weights.h"
 #include "optim/optimizer.h"
 #include "zero/block_values.h"
+#include "zero/stored_tensors.h"
 #include "zero/ties.h"
 
 namespace bloomery {
@@ -33,13 +34,14 @@ struct StoreOptions {
   // Where values are gathered beside the computation; null: in its stream. It must end before the
   // store does.
   Stream* gathers = nullptr;
-  // In whose memory, on the host, the optimizer's state of so large a share of the elements lies:
-  // those whose gradients are final first. Null: everything is on the device.
-  Stream* host = nullptr;
+  // Where master weights and the optimizer's state of so large a share of the elements lie: those
+  // whose gradients are final first. The others are on the device.
+  Placement state = Placement::device;
   double host_share = 1;
-  bool values_on_host = false;  // shards of values too
-  // Where that state of the optimizer lies instead, with `host` for its updates; null: in memory.
-  StateFiles* files = nullptr;
+  Placement values = Placement::device;  // or host, where they are sharded and no state is here
+  // Of the host's memory and threads, if anything lies beside the device.
+  Stream* host = nullptr;
+  StateFiles* files = nullptr;  // of Placement::file
 };
 
 // Of the buffers that stay on the device.
@@ -150,15 +152,17 @@ class ParameterStore final : public ParameterAccess {
   // A range of the flat buffers that the optimizer sees as one. What lies on the host comes first.
   struct Range {
     std::int64_t value, grad, shard, count;
-    bool on_host;
+    Placement placement;  // of its state
   };
 
   void allocate(const std::vector<ParameterList>& blocks);
   void make_unit_flags();
   bool is_first_holder(const Parameter& parameter) const;
-  bool has_master_copy() const;
-  bool has_master_copy(const Range& range) const;
-  bool has_halves(const Range& range) const;
+  void allocate_master(std::int64_t trained_shards);
+  // Of weights whose state lies there.
+  WeightForm form_at(Placement placement) const;
+  const Tensor& values() const { return tensors_.at(Content::values, options_.values); }
+  const Tensor& gradients() const { return tensors_.at(Content::gradients); }
   MasterWeights master_of(const Range& range, std::int64_t first, std::int64_t count) const;
   void choose_host_share(std::int64_t trained_shards);
   std::vector<Range> merged_ranges() const;
@@ -186,13 +190,10 @@ class ParameterStore final : public ParameterAccess {
   std::vector<BucketState> states_;
   std::unordered_map<const Parameter*, std::size_t> bucket_of_;
   std::int64_t num_micro_batches_ = 0;
-  // Each of everything, or of this rank's shards. What is beside the values of the master weights:
-  // all of them, or the rest of each.
-  Tensor values_, grads_, master_, unit_flags_;
-  // The first elements of the shards: how many lie on the host, and what there is of them. Where
-  // nothing does master_ begins at the first element, else behind these.
-  std::int64_t num_on_host_ = 0;
-  Tensor host_master_, host_flags_;
+  // Each of everything, or of this rank's shards. The state of the shards' first elements lies
+  // beside the device: what is on the device of master weights begins behind these.
+  StoredTensors tensors_;
+  std::int64_t num_beside_ = 0;
   std::vector<Range> ranges_;
   Gatherer gatherer_;
   std::optional<BlockValues> whole_;  // if values are sharded

@@ -9,48 +9,49 @@
 
 namespace bloomery {
 
-bool ParameterStore::has_master_copy() const {
-  return options_.dtype != accumulation_dtype(options_.dtype);
-}
-
-bool ParameterStore::has_master_copy(const Range& range) const {
-  return has_master_copy() ||
-         (range.on_host && (!options_.values_on_host || options_.files != nullptr));
-}
-
-// On the host updates read no values: those are on the device.
-bool ParameterStore::has_halves(const Range& range) const {
-  return options_.dtype == DType::bf16 && !range.on_host;
+// Updates beside the device read no values, which would be half of split weights.
+WeightForm ParameterStore::form_at(Placement placement) const {
+  const bool on_device = placement == Placement::device;
+  if (options_.dtype == DType::bf16 && on_device) {
+    return WeightForm::split;
+  }
+  const bool rounded = options_.dtype != accumulation_dtype(options_.dtype);
+  const bool with_values = on_device || placement == options_.values;
+  return rounded || !with_values ? WeightForm::master : WeightForm::exact;
 }
 
 MasterWeights ParameterStore::master_of(const Range& range, std::int64_t first,
                                         std::int64_t count) const {
-  const std::int64_t at = range.shard - num_on_host_ + first;  // of master_
-  if (has_halves(range)) {
-    return {.value = values_.range(range.value + first, {count}),
-            .rest = master_.range(at * kRestBytes, {count * kRestBytes})};
+  const bool on_device = range.placement == Placement::device;
+  const std::int64_t at = range.shard + first - (on_device ? num_beside_ : 0);
+  switch (form_at(range.placement)) {
+    case WeightForm::exact:
+      break;
+    case WeightForm::master:
+      return {.whole = tensors_.at(Content::master, range.placement).range(at, {count})};
+    case WeightForm::split:
+      return {.split = true,
+              .value = values().range(range.value + first, {count}),
+              .rest = tensors_.at(Content::rests).range(at * kRestBytes, {count * kRestBytes})};
   }
-  if (!has_master_copy(range)) {
-    return {.whole = values_.range(range.value + first, {count})};
-  }
-  return {.whole = range.on_host ? host_master_.range(range.shard + first, {count})
-                                 : master_.range(at, {count})};
+  return {.whole = values().range(range.value + first, {count})};
 }
 
 // Ranges are cut where the sum of squares of gradients is cut anyway: so no share changes its bits.
 void ParameterStore::choose_host_share(std::int64_t trained_shards) {
   ranges_ = merged_ranges();
-  if (options_.host == nullptr) {
+  if (options_.state == Placement::device) {
     return;
   }
-  const double share = options_.values_on_host ? 1 : std::clamp(options_.host_share, 0.0, 1.0);
+  const double share =
+      options_.values == Placement::host ? 1 : std::clamp(options_.host_share, 0.0, 1.0);
   auto left = static_cast<std::int64_t>(std::ceil(share * static_cast<double>(trained_shards)));
   for (std::size_t i = 0; i < ranges_.size() && left > 0; ++i) {
     Range& range = ranges_[i];
-    range.on_host = true;
+    range.placement = options_.state;
     if (const std::int64_t cut = round_up(left, kNormChunk); cut < range.count) {
       Range rest = range;
-      rest.on_host = false;
+      rest.placement = Placement::device;
       rest.value += cut;
       rest.grad += cut;
       rest.shard += cut;
@@ -59,7 +60,7 @@ void ParameterStore::choose_host_share(std::int64_t trained_shards) {
       ranges_.insert(ranges_.begin() + static_cast<std::ptrdiff_t>(i) + 1, rest);
     }
     left -= ranges_[i].count;
-    num_on_host_ += ranges_[i].count;
+    num_beside_ += ranges_[i].count;
   }
 }
 
@@ -71,7 +72,7 @@ std::vector<ParameterStore::Range> ParameterStore::merged_ranges() const {
     }
     const std::int64_t whole = bucket.first + bucket.shard_begin(), shard = bucket.shard_first;
     const Range next{sharded_.values ? shard : whole, sharded_.gradients ? shard : whole, shard,
-                     bucket.shard_size(), false};
+                     bucket.shard_size(), Placement::device};
     Range* const last = all.empty() ? nullptr : &all.back();
     if (last != nullptr && last->value + last->count == next.value &&
         last->grad + last->count == next.grad) {
@@ -88,18 +89,26 @@ std::vector<FlatShard> ParameterStore::shards() const {
   for (const Range& range : ranges_) {
     const Shape shape{range.count};
     FlatShard& shard = all.emplace_back();
-    shard.value = has_master_copy(range) ? values_.range(range.value, shape) : Tensor();
+    shard.form = form_at(range.placement);
+    if (shard.form != WeightForm::exact) {
+      shard.value = values().range(range.value, shape);
+    }
     const MasterWeights weights = master_of(range, 0, range.count);
     shard.master = weights.whole;
     shard.rest = weights.rest;
-    shard.grad = grads_.range(range.grad, shape);
-    shard.unit_flags = unit_flags_.range(range.shard / kUnitSize, {num_units(range.count)});
-    if (range.on_host) {
+    shard.grad = gradients().range(range.grad, shape);
+    const auto flags = [&](Placement placement) {
+      return tensors_.at(Content::unit_flags, placement)
+          .range(range.shard / kUnitSize, {num_units(range.count)});
+    };
+    shard.unit_flags = flags(Placement::device);
+    shard.placement = range.placement;
+    shard.value_placement = options_.values;
+    if (!shard.on_device()) {
       shard.host = options_.host;
       shard.files = options_.files;
-      shard.host_flags = host_flags_.range(range.shard / kUnitSize, {num_units(range.count)});
+      shard.host_flags = flags(Placement::host);
       shard.host_parts = host_parts(range);
-      shard.value_on_host = options_.values_on_host;
     }
   }
   return all;
@@ -190,11 +199,12 @@ void ParameterStore::round_master(const FlatShard& shard) {
       launch(stream, ScaleAdd{.x = shard.master, .y = value});
     }
   };
-  if (shard.host == nullptr) {
+  if (shard.on_device()) {
     round_to(*stream_, shard.value);
     return;
   }
-  Tensor rounded = shard.value_on_host ? shard.value : shard.master;
+  const bool value_on_host = shard.value_placement == Placement::host;
+  Tensor rounded = value_on_host ? shard.value : shard.master;
   if (rounded.dtype() != shard.value.dtype()) {
     rounded = Tensor::empty(*shard.host, shard.value.dtype(), shard.value.shape());
   }
@@ -202,7 +212,7 @@ void ParameterStore::round_master(const FlatShard& shard) {
     round_to(*shard.host, rounded);
     shard.host->synchronize();
   }
-  if (!shard.value_on_host) {
+  if (!value_on_host) {
     stream_->copy(shard.value.data(), rounded.data(), rounded.bytes());
     stream_->synchronize();  // the rounded numbers end here
   }

@@ -317,7 +317,8 @@ class DeepSpeedFolder {
     }
   }
 
-  // zero/PARAMETER/{fp32,exp_avg,exp_avg_sq}.pt, each whole and without padding.
+  // zero/PARAMETER/fp32.pt and the tensors of the state (exp_avg.pt), each whole and without
+  // padding.
   void read_universal(const MegatronNames& names) {
     const LocalNames local(names, 0, 0);
     for (const auto& item : fs::directory_iterator(parts_.folder() / "zero")) {
@@ -325,9 +326,11 @@ class DeepSpeedFolder {
         continue;
       }
       const std::string parameter = item.path().filename().string();
-      for (const auto& [file, suffix] :
-           {std::pair("fp32.pt", std::string()), std::pair("exp_avg.pt", exp_avg_name("")),
-            std::pair("exp_avg_sq.pt", exp_avg_sq_name(""))}) {
+      std::vector<std::pair<std::string, std::string>> files = {{"fp32.pt", ""}};
+      for (const StateTensor& tensor : every_state_tensor()) {
+        files.emplace_back(concat(tensor.foreign, ".pt"), state_name("", tensor));
+      }
+      for (const auto& [file, suffix] : files) {
         if (!fs::exists(item.path() / file)) {
           continue;
         }

@@ -30,10 +30,9 @@ class DeepSpeedWriter {
       for (const std::string& name : model_.names(stage)) {
         const fs::path place = folder_ / "zero" / parameter(name);
         fs::create_directories(place);
-        for (const auto& [file, kind] :
-             {std::pair("fp32.pt", Kind::exact), std::pair("exp_avg.pt", Kind::exp_avg),
-              std::pair("exp_avg_sq.pt", Kind::exp_avg_sq)}) {
-          write_torch_file(place / file, state_of(name, kind));
+        write_torch_file(place / "fp32.pt", state_of(name, Kind::exact));
+        for (const StateTensor& tensor : model_.states()) {
+          write_torch_file(place / concat(tensor.foreign, ".pt"), state_of(name, Kind::of(tensor)));
         }
         write_torch_file(place / "step.pt", optimizer_steps());
       }
@@ -180,7 +179,7 @@ class DeepSpeedWriter {
     return single_number(static_cast<float>(model_.optimizer_steps()));
   }
 
-  PyValue state_of(const std::string& name, Kind kind) const {
+  PyValue state_of(const std::string& name, const Kind& kind) const {
     Dict state{{"param", model_.tensor(name, 0, kind)}};
     const auto ends = [&](std::string_view ending) { return name.ends_with(ending); };
     if (ends("word_embeddings.weight") || ends("output_layer.weight")) {
@@ -204,12 +203,14 @@ class DeepSpeedWriter {
     PyValue::List groups, exact, paddings, counts, mappings;
     std::int64_t index = 0;
     for (const ZeroShare& share : zero_shares(model_, rank)) {
-      const auto flat = [&](Kind kind, bool padded) {
+      const auto flat = [&](const Kind& kind, bool padded) {
         return flat_share(model_, share, rank.tensor, kind, padded);
       };
-      state.emplace_back(index, Dict{{"step", optimizer_steps()},
-                                     {"exp_avg", flat(Kind::exp_avg, true)},
-                                     {"exp_avg_sq", flat(Kind::exp_avg_sq, true)}});
+      Dict each{{"step", optimizer_steps()}};
+      for (const StateTensor& tensor : model_.states()) {
+        each.emplace_back(tensor.foreign, flat(Kind::of(tensor), true));
+      }
+      state.emplace_back(index, each);
       groups.emplace_back(model_.parameter_group(share.decays, share.experts, {index++}));
       exact.push_back(flat(Kind::exact, false));
       paddings.emplace_back(share.padding());

@@ -7,6 +7,7 @@
 #include "checkpoint/megatron/arguments.h"
 #include "checkpoint/megatron/foreign_write.h"
 #include "models/t5.h"
+#include "optim/optimizer_choice.h"
 #include "optim/schedule.h"
 
 namespace bloomery {
@@ -117,6 +118,25 @@ nlohmann::json run_option(const RunState* run, const char* name) {
   return options.is_object() && options.contains(name) ? options.at(name) : nlohmann::json();
 }
 
+// What the source has, for each of its weights, of all that an optimizer declares. Of optimizers
+// with tensors of the same names the one that the run says, else the first.
+std::span<const StateTensor> saved_state(const ModelSource& source) {
+  std::span<const StateTensor> found;
+  const nlohmann::json word = run_option(source.state(), "optimizer");
+  for (const auto& [name, rule] : optimizer_words()) {
+    const std::span<const StateTensor> declared = state_of(rule);
+    const bool all = std::ranges::all_of(source.weights(), [&](const auto& weight) {
+      return std::ranges::all_of(declared, [&](const StateTensor& tensor) {
+        return source.others().contains(state_name(weight.first, tensor));
+      });
+    });
+    if (all && (declared.size() > found.size() || (word.is_string() && word == name))) {
+      found = declared;
+    }
+  }
+  return found;
+}
+
 PyValue text_or_none(const std::string& text) { return text.empty() ? PyValue() : PyValue(text); }
 
 }  // namespace
@@ -126,11 +146,11 @@ ForeignModel::ForeignModel(const ModelSource& source, const ForeignLayout& layou
       layout_((require_form(source.record().model, layout), layout)),
       padded_vocabulary_(padded(source.record().model, layout)),
       names_(source.record().model, layout.tensor, padded_vocabulary_, QkvOrder::by_head),
-      release_(release),
-      has_states_(!release && std::ranges::all_of(source.weights(), [&](const auto& weight) {
-        return source.others().contains(exp_avg_name(weight.first)) &&
-               source.others().contains(exp_avg_sq_name(weight.first));
-      })) {}
+      release_(release) {
+  if (!release) {
+    states_ = saved_state(source);
+  }
+}
 
 bool ForeignModel::decays(const std::string& name) {
   return name.ends_with(".weight") && name.find("layernorm") == name.npos;
@@ -140,16 +160,11 @@ std::int64_t ForeignModel::size(const std::string& name) const {
   return names_.local_shape(*names_.find(name), name).numel();
 }
 
-PyValue::Tensor ForeignModel::tensor(const std::string& name, int rank, Kind kind) const {
+PyValue::Tensor ForeignModel::tensor(const std::string& name, int rank, const Kind& kind) const {
   const MegatronNames::Entry& entry = *names_.find(name);
   const DType stored = source_.weights().at(entry.ours).dtype;
-  const DType dtype = kind == Kind::computed && has_states_ ? record().dtype
-                      : kind == Kind::computed              ? stored
-                                                            : DType::fp32;
-  const char* const suffix = kind == Kind::exp_avg      ? "/exp_avg"
-                             : kind == Kind::exp_avg_sq ? "/exp_avg_sq"
-                                                        : "";
-  return {dtype, names_.local_shape(entry, name), {[this, &entry, rank, suffix, dtype] {
+  const DType dtype = !kind.is_computed ? DType::fp32 : has_states() ? record().dtype : stored;
+  return {dtype, names_.local_shape(entry, name), {[this, &entry, rank, suffix = kind.suffix, dtype] {
             return bytes(entry, rank, suffix, dtype);
           }}};
 }
@@ -164,7 +179,7 @@ const Tensor& ForeignModel::whole(const std::string& name) const {
 }
 
 std::vector<std::byte> ForeignModel::bytes(const MegatronNames::Entry& entry, int rank,
-                                           const char* suffix, DType dtype) const {
+                                           const std::string& suffix, DType dtype) const {
   const std::vector<TensorPart> parts = names_.segments(entry, rank);
   std::vector<std::byte> all;
   for (const TensorPart& part : parts) {
@@ -175,7 +190,7 @@ std::vector<std::byte> ForeignModel::bytes(const MegatronNames::Entry& entry, in
     const std::string name = part.tensor + suffix;
     if (padding &&
         !(source_.others().contains(name) && source_.others().at(name).shape == part.box.global)) {
-      if (*suffix == '\0') {
+      if (suffix.empty()) {
         const std::vector<float> row = mean_row(whole(entry.ours));
         const auto width = static_cast<std::int64_t>(row.size());
         for (std::int64_t i = 0; i < part.box.extent[0]; ++i) {

@@ -3,8 +3,10 @@
 
 #include <filesystem>
 #include <numeric>
+#include <span>
 
 #include "checkpoint/megatron/names.h"
+#include "checkpoint/model_record.h"
 #include "checkpoint/model_source.h"
 #include "checkpoint/pickle/torch_writer.h"
 
@@ -50,9 +52,17 @@ class ForeignModel {
   // Of tensor rank and stage, in Megatron's order of parameters: those of layers with the number of
   // the whole model.
   std::vector<std::string> names(int stage) const;
-  // Under a name of names(): the values that the model computes with, the exact ones, the moments.
-  enum class Kind : std::uint8_t { computed, exact, exp_avg, exp_avg_sq };
-  PyValue::Tensor tensor(const std::string& name, int rank, Kind kind) const;
+  // Which numbers of a weight: the values that the model computes with, the exact ones, or a tensor
+  // of the optimizer's state.
+  struct Kind {
+    std::string suffix;  // of the name in our checkpoints
+    bool is_computed = false;
+
+    static const Kind computed, exact;
+    static Kind of(const StateTensor& tensor) { return {.suffix = state_name("", tensor)}; }
+  };
+  // Under a name of names().
+  PyValue::Tensor tensor(const std::string& name, int rank, const Kind& kind) const;
   std::int64_t size(const std::string& name) const;  // elements on a rank
   static bool decays(const std::string& name);
 
@@ -63,7 +73,9 @@ class ForeignModel {
   // Whether there is a form of it that DeepSpeed's pipeline trains.
   bool is_decoder() const { return names_.find("lm_head.bias") == nullptr; }
   bool has_experts() const { return record().model.moe.any(); }
-  bool has_states() const { return has_states_; }
+  // What it has of the optimizer's.
+  std::span<const StateTensor> states() const { return states_; }
+  bool has_states() const { return !states_.empty(); }
   bool tied() const { return !record().model.vocabulary.untied; }
   const ModelRecord& record() const { return source_.record(); }
   const ForeignLayout& layout() const { return layout_; }
@@ -86,8 +98,8 @@ class ForeignModel {
   std::int64_t number(const char* name, std::int64_t otherwise) const;
   void add_family_arguments(PyValue::Dict& arguments) const;
   void add_run_arguments(PyValue::Dict& arguments) const;
-  std::vector<std::byte> bytes(const MegatronNames::Entry& entry, int rank, const char* suffix,
-                               DType dtype) const;
+  std::vector<std::byte> bytes(const MegatronNames::Entry& entry, int rank,
+                               const std::string& suffix, DType dtype) const;
   const Tensor& whole(const std::string& name) const;
   PyValue info(bool pipeline_names) const;
   std::pair<double, double> next_rates() const;
@@ -96,10 +108,14 @@ class ForeignModel {
   ForeignLayout layout_;
   std::int64_t padded_vocabulary_;
   MegatronNames names_;
-  bool release_, has_states_;
+  bool release_;
+  std::span<const StateTensor> states_;
   // The last tensor that was read: ranks ask for their parts of it one after another.
   mutable std::string last_name_;
   mutable Tensor last_;
 };
+
+inline const ForeignModel::Kind ForeignModel::Kind::computed{.suffix = "", .is_computed = true};
+inline const ForeignModel::Kind ForeignModel::Kind::exact{};
 
 }  // namespace bloomery

@@ -24,12 +24,12 @@ void flatten(const TorchValue& dict, const std::string& prefix, int depth,
   }
 }
 
-const LocalTensor* state_tensor(const std::vector<const LocalTensor*>& order, std::size_t index,
-                                const TorchValue& state) {
-  const auto moment = state.find("exp_avg") ? state.find("exp_avg") : state.find("momentum_buffer");
-  const bool fits = index < order.size() && moment && moment->is_tensor() &&
-                    moment->tensor().shape.numel() == order[index]->size;
-  return fits ? order[index] : nullptr;
+// Whether they are of that tensor: at least one of the optimizers' tensors, each of its size.
+bool is_state_of(const LocalTensor& tensor, const TorchValue& state) {
+  const std::vector<StateValue> values = state_values(state);
+  return !values.empty() && std::ranges::all_of(values, [&](const StateValue& each) {
+    return each.value.is_tensor() && each.value.tensor().shape.numel() == tensor.size;
+  });
 }
 
 }  // namespace
@@ -83,6 +83,16 @@ std::vector<const LocalTensor*> in_groups(const std::vector<LocalTensor>& tensor
   return order;
 }
 
+std::vector<StateValue> state_values(const TorchValue& state) {
+  std::vector<StateValue> values;
+  for (const StateTensor& tensor : every_state_tensor()) {
+    if (const auto value = state.find(tensor.foreign)) {
+      values.push_back({state_name("", tensor), *value});
+    }
+  }
+  return values;
+}
+
 bool add_states_in_order(ForeignParts& parts, const std::vector<const LocalTensor*>& order,
                          const TorchValue& state, const std::optional<TorchValue>& copies) {
   const std::vector<TorchValue::Item> states = state.items();
@@ -101,7 +111,7 @@ bool add_states_in_order(ForeignParts& parts, const std::vector<const LocalTenso
     }
   }
   for (std::size_t i = 0; i < order.size(); ++i) {
-    if (states[i].key != std::to_string(i) || !state_tensor(order, i, states[i].value)) {
+    if (states[i].key != std::to_string(i) || !is_state_of(*order[i], states[i].value)) {
       return false;
     }
   }
@@ -109,12 +119,8 @@ bool add_states_in_order(ForeignParts& parts, const std::vector<const LocalTenso
     if (order[i]->segments.empty()) {
       continue;
     }
-    const TorchValue& moments = states[i].value;
-    const bool adam = moments.find("exp_avg").has_value();
-    parts.add(order[i]->segments, exp_avg_name(""),
-              moments.at(adam ? "exp_avg" : "momentum_buffer"));
-    if (adam) {
-      parts.add(order[i]->segments, exp_avg_sq_name(""), moments.at("exp_avg_sq"));
+    for (const StateValue& each : state_values(states[i].value)) {
+      parts.add(order[i]->segments, each.suffix, each.value);
     }
     if (copies) {
       parts.add(order[i]->segments, "", copied[i]);

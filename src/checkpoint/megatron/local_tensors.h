@@ -48,13 +48,21 @@ std::string_view family_of_names(const std::vector<NamedValue>& values);
 std::vector<const LocalTensor*> in_groups(const std::vector<LocalTensor>& tensors,
                                           bool experts_apart);
 
+// Of a dictionary the tensors of an optimizer's state, with the end of their names in our
+// checkpoints.
+struct StateValue {
+  std::string suffix;
+  TorchValue value;
+};
+std::vector<StateValue> state_values(const TorchValue& state);
+
 // The states of an optimizer whose parameters are known by their order alone: `state` with one
 // entry per parameter, and the fp32 copies in the same groups, if there are any. False: they are
 // not those of these tensors, and nothing was added.
 bool add_states_in_order(ForeignParts& parts, const std::vector<const LocalTensor*>& order,
                          const TorchValue& state, const std::optional<TorchValue>& copies);
 
-// One flat buffer: weights, first or second moment of tensors that follow each other in it.
+// One flat buffer: weights, or a tensor of the state, of tensors that follow each other in it.
 struct FlatPart {
   const LocalTensor* tensor;
   std::int64_t first = 0;  // element of the tensor

@@ -201,8 +201,11 @@ class MegatronFolder {
       }
       begin += chunk_sizes[chunk];
       add_flat(parts_, places, "", types[0].value.at("param"));
-      add_flat(parts_, places, exp_avg_name(""), types[0].value.at("exp_avg"));
-      add_flat(parts_, places, exp_avg_sq_name(""), types[0].value.at("exp_avg_sq"));
+      const std::vector<StateValue> state = state_values(types[0].value);
+      check(!state.empty(), file.object().source(), ": has no state of an optimizer");
+      for (const StateValue& each : state) {
+        add_flat(parts_, places, each.suffix, each.value);
+      }
     }
     local.has_copies = true;
   }

@@ -57,7 +57,7 @@ class RankWriter {
   }
 
  private:
-  PyValue tensor(const std::string& name, Kind kind) const {
+  PyValue tensor(const std::string& name, const Kind& kind) const {
     return model_.tensor(name, rank_, kind);
   }
 
@@ -127,9 +127,11 @@ class RankWriter {
     for (const bool decays : {true, false}) {
       PyValue::List indices;
       for (const std::string& name : group(decays)) {
-        state.emplace_back(index, Dict{{"step", single_number(steps)},
-                                       {"exp_avg", tensor(name, Kind::exp_avg)},
-                                       {"exp_avg_sq", tensor(name, Kind::exp_avg_sq)}});
+        Dict each{{"step", single_number(steps)}};
+        for (const StateTensor& declared : model_.states()) {
+          each.emplace_back(declared.foreign, tensor(name, Kind::of(declared)));
+        }
+        state.emplace_back(index, each);
         indices.emplace_back(index++);
       }
       if (!indices.empty()) {

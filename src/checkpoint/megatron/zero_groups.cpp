@@ -64,7 +64,7 @@ std::vector<ZeroShare> zero_shares(const ForeignModel& model, const ZeroRank& ra
 }
 
 PyValue flat_share(const ForeignModel& model, const ZeroShare& share, int tensor_rank,
-                   ForeignModel::Kind kind, bool padded) {
+                   const ForeignModel::Kind& kind, bool padded) {
   const std::int64_t count = share.end - share.begin - (padded ? 0 : share.padding());
   PyValue::Tensor flat{DType::fp32, Shape{count}, {}};
   std::int64_t end = 0;

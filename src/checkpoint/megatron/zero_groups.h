@@ -29,9 +29,10 @@ ExpertPlace expert_place(const ForeignLayout& layout, const ZeroRank& rank);
 // Groups that are empty are left out.
 std::vector<ZeroShare> zero_shares(const ForeignModel& model, const ZeroRank& rank);
 
-// The numbers of a share: exact weights or a moment. Zeros pad it, unless `padded` is false.
+// The numbers of a share: exact weights or a tensor of the state. Zeros pad it, unless `padded` is
+// false.
 PyValue flat_share(const ForeignModel& model, const ZeroShare& share, int tensor_rank,
-                   ForeignModel::Kind kind, bool padded);
+                   const ForeignModel::Kind& kind, bool padded);
 
 // Where in a share each of its parameters lies.
 struct ShareFragment {

@@ -20,14 +20,11 @@ std::optional<TorchValue> group_state(const TorchValue& base, std::size_t group)
   return group < groups.size() ? std::optional(groups[group]) : std::nullopt;
 }
 
-void add_moments(ForeignParts& parts, const std::vector<FlatPart>& places,
-                 const std::optional<TorchValue>& state) {
-  for (const auto& [key, suffix] :
-       {std::pair("exp_avg", exp_avg_name("")), std::pair("momentum_buffer", exp_avg_name("")),
-        std::pair("exp_avg_sq", exp_avg_sq_name(""))}) {
-    if (const auto moment = state ? state->find(key) : std::nullopt;
-        moment && moment->is_tensor()) {
-      add_flat(parts, places, suffix, *moment);
+void add_base_state(ForeignParts& parts, const std::vector<FlatPart>& places,
+                    const std::optional<TorchValue>& state) {
+  for (const StateValue& each : state ? state_values(*state) : std::vector<StateValue>()) {
+    if (each.value.is_tensor()) {
+      add_flat(parts, places, each.suffix, each.value);
     }
   }
 }
@@ -86,7 +83,7 @@ class FlatGroups {
       for (std::size_t rank = 0; rank < states_.size(); ++rank) {
         add_flat(parts_, places[rank], "", partition(rank, group));
         const auto base = states_[rank].find("base_optimizer_state");
-        add_moments(parts_, places[rank], base ? group_state(*base, group) : std::nullopt);
+        add_base_state(parts_, places[rank], base ? group_state(*base, group) : std::nullopt);
       }
     }
   }
@@ -196,7 +193,7 @@ void add_stage_3(ForeignParts& parts, const std::vector<TorchValue>& files, cons
         at += share;
       }
       add_flat(parts, places, "", buffers[i]);
-      add_moments(parts, places, base ? group_state(*base, i) : std::nullopt);
+      add_base_state(parts, places, base ? group_state(*base, i) : std::nullopt);
     }
     check(next == tensors.size(), state.object().source(), ": its buffers end before parameter ",
           next, " of ", tensors.size());
@@ -259,7 +256,7 @@ bool add_plain_states(ForeignParts& parts, const TorchValue& optimizer,
   }
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     add_flat(parts, groups[i], "", buffers[i]);
-    add_moments(parts, groups[i], group_state(*inner, i));
+    add_base_state(parts, groups[i], group_state(*inner, i));
   }
   return true;
 }

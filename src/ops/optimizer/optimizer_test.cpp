@@ -118,7 +118,8 @@ TEST_P(GradientNorm, HasTheSameBitsTwiceAndWithOtherThreads) {
   EXPECT_EQ(sums[1], sums[2]);
 }
 
-enum class Rule { adam, momentum };
+enum class Rule { adam, momentum, lion };
+constexpr Rule kRules[] = {Rule::adam, Rule::momentum, Rule::lion};
 
 constexpr double kBeta1 = 0.9, kBeta2 = 0.95, kEpsilon = 1e-8;
 
@@ -145,9 +146,13 @@ struct Weights {
         moment1[i] = kBeta1 * moment1[i] + (1 - kBeta1) * g;
         moment2[i] = kBeta2 * moment2[i] + (1 - kBeta2) * g * g;
         direction = moment1[i] / (std::sqrt(moment2[i]) * s.inverse_sqrt_bias2 + kEpsilon);
-      } else {
+      } else if (rule == Rule::momentum) {
         moment1[i] = kBeta1 * moment1[i] + g;
         direction = moment1[i];
+      } else {
+        const double average = kBeta1 * moment1[i] + (1 - kBeta1) * g;
+        direction = average > 0 ? 1 : average < 0 ? -1 : 0;
+        moment1[i] = kBeta2 * moment1[i] + (1 - kBeta2) * g;
       }
       master[i] = (decays ? s.decay_factor : 1.0) * master[i] - s.step_size * direction;
     }
@@ -155,6 +160,7 @@ struct Weights {
 };
 
 struct DeviceWeights {
+  WeightForm form = WeightForm::exact;
   Tensor grad, master, moment1, moment2, value, rest, flags, scalars;
 
   DeviceWeights(Stream& stream, const Weights& from, DType dtype, const UpdateScalars& s) {
@@ -164,6 +170,7 @@ struct DeviceWeights {
     moment1 = to_device(stream, real, from.moment1);
     moment2 = to_device(stream, real, from.moment2);
     if (dtype != real) {
+      form = WeightForm::master;
       value = Tensor::empty(stream, dtype, master.shape());
     }
     flags = upload_flags(stream, from.flags);
@@ -172,13 +179,21 @@ struct DeviceWeights {
   }
 
   void update(Stream& stream, Rule rule) {
-    const UpdateBuffers buffers{grad, master, value, rest, moment1, moment2, flags};
-    const auto* device_scalars = static_cast<const UpdateScalars*>(scalars.data());
-    if (rule == Rule::adam) {
-      launch(stream, AdamUpdate{buffers, kBeta1, kBeta2, kEpsilon, device_scalars});
-    } else {
-      launch(stream, MomentumUpdate{buffers, kBeta1, device_scalars});
+    OptimizerRule chosen = Adam{.beta1 = kBeta1, .beta2 = kBeta2, .epsilon = kEpsilon};
+    if (rule == Rule::momentum) {
+      chosen = Momentum{.momentum = kBeta1};
+    } else if (rule == Rule::lion) {
+      chosen = Lion{.beta1 = kBeta1, .beta2 = kBeta2};
     }
+    launch(stream, Update{.buffers = {.grad = grad,
+                                      .form = form,
+                                      .master = master,
+                                      .value = value,
+                                      .rest = rest,
+                                      .state = {moment1, moment2},
+                                      .unit_flags = flags},
+                          .rule = chosen,
+                          .scalars = static_cast<const UpdateScalars*>(scalars.data())});
   }
 
   // The weights become halves.
@@ -187,6 +202,7 @@ struct DeviceWeights {
     rest = Tensor::empty(stream, DType::uint8, {kRestBytes * master.numel()});
     launch(stream, SplitWeights{.x = master, .value = value, .rest = rest});
     master = {};
+    form = WeightForm::split;
   }
   void join(Stream& stream) {
     master = Tensor::empty(stream, DType::fp32, value.shape());
@@ -226,7 +242,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, UpdateKernels, every_device(), device_label);
 
 TEST_P(UpdateKernels, FollowTheirDefinitionAtOddSizes) {
   Machine machine(GetParam());
-  for (const Rule rule : {Rule::adam, Rule::momentum}) {
+  for (const Rule rule : kRules) {
     for (const DType dtype : dtypes()) {
       const double tolerance = dtype == DType::fp64 ? 1e-14 : 3e-7;
       for (const std::int64_t count : kSizes) {
@@ -247,7 +263,7 @@ TEST_P(UpdateKernels, FollowTheirDefinitionAtOddSizes) {
 
 TEST_P(UpdateKernels, TakeGradientsInBf16) {
   Machine machine(GetParam());
-  for (const Rule rule : {Rule::adam, Rule::momentum}) {
+  for (const Rule rule : kRules) {
     for (const std::int64_t count : kSizes) {
       const Weights drawn = Weights::drawn_for(count);
       DeviceWeights narrow(machine.stream, drawn, DType::bf16, some_scalars());
@@ -263,7 +279,7 @@ TEST_P(UpdateKernels, TakeGradientsInBf16) {
 
 TEST_P(UpdateKernels, OfHalvesAreThoseOfTheWholeWeights) {
   Machine machine(GetParam());
-  for (const Rule rule : {Rule::adam, Rule::momentum}) {
+  for (const Rule rule : kRules) {
     for (const DType grad : {DType::fp32, DType::bf16}) {
       for (const std::int64_t count : kSizes) {
         const Weights drawn = Weights::drawn_for(count);
@@ -313,7 +329,7 @@ TEST_P(UpdateKernels, HalvesAreTheNearestBf16AndTheWholeWeight) {
 
 TEST_P(UpdateKernels, RoundTheNewWeightsToTheComputeDtype) {
   Machine machine(GetParam());
-  for (const Rule rule : {Rule::adam, Rule::momentum}) {
+  for (const Rule rule : kRules) {
     for (const DType dtype : {DType::bf16, DType::fp16}) {
       for (const std::int64_t count : kSizes) {
         DeviceWeights weights(machine.stream, Weights::drawn_for(count), dtype, some_scalars());
@@ -326,7 +342,7 @@ TEST_P(UpdateKernels, RoundTheNewWeightsToTheComputeDtype) {
           launch(machine.stream, SplitWeights{weights.master, rounded, {}});
         }
         EXPECT_EQ(to_bytes(machine.stream, weights.value), to_bytes(machine.stream, rounded))
-            << dtype << ' ' << count << (rule == Rule::adam ? " adam" : " momentum");
+            << dtype << ' ' << count << " rule " << static_cast<int>(rule);
       }
     }
   }
@@ -336,7 +352,7 @@ TEST_P(UpdateKernels, ChangeNothingWhenTheStepIsSkipped) {
   Machine machine(GetParam());
   UpdateScalars skip = some_scalars();
   skip.skip = 1;
-  for (const Rule rule : {Rule::adam, Rule::momentum}) {
+  for (const Rule rule : kRules) {
     for (const DType dtype : dtypes()) {
       DeviceWeights weights(machine.stream, Weights::drawn_for(1003), dtype, skip);
       const auto before = weights.bits(machine.stream);
@@ -350,7 +366,7 @@ TEST_P(UpdateKernels, KeepGapsAtZero) {
   Machine machine(GetParam());
   const std::vector<double> zero(300, 0.0);
   const Weights weights{zero, zero, zero, zero, mixed_flags(300)};
-  for (const Rule rule : {Rule::adam, Rule::momentum}) {
+  for (const Rule rule : kRules) {
     DeviceWeights on_device(machine.stream, weights, DType::bf16, some_scalars());
     on_device.update(machine.stream, rule);
     for (const std::vector<unsigned char>& bytes : on_device.bits(machine.stream)) {

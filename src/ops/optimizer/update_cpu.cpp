@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <cmath>
+#include <utility>
 
 #include "ops/common/convert.h"
 #include "ops/optimizer/update.h"
@@ -27,76 +27,34 @@ template <class... Buffers>
   (prefetch(buffers + i + kAhead, kPiece), ...);
 }
 
-template <class Real>
-struct Scalars {
-  Real grad_factor, step_size, inverse_sqrt_bias2, decay_factor, l2;
-
-  Scalars(const UpdateScalars& from, bool decays)
-      : grad_factor(static_cast<Real>(from.grad_factor)),
-        step_size(static_cast<Real>(from.step_size)),
-        inverse_sqrt_bias2(static_cast<Real>(from.inverse_sqrt_bias2)),
-        decay_factor(static_cast<Real>(decays ? from.decay_factor : 1.0)),
-        l2(static_cast<Real>(decays ? from.l2 : 0.0)) {}
-};
-
-// The rules are functors over elements [first, first + count), all with the same flags; `weights`
-// are those elements' master weights.
-template <class Real, class Grad>
-struct Adam {
-  UpdateBuffers buffers;
-  Real beta1, rest1, beta2, rest2, epsilon;
-
-  explicit Adam(const AdamUpdate& k)
-      : buffers(k.buffers),
-        beta1(static_cast<Real>(k.beta1)),
-        rest1(static_cast<Real>(1.0 - k.beta1)),
-        beta2(static_cast<Real>(k.beta2)),
-        rest2(static_cast<Real>(1.0 - k.beta2)),
-        epsilon(static_cast<Real>(k.epsilon)) {}
-
-  void operator()(Real* __restrict weights, std::int64_t first, std::int64_t count,
-                  const Scalars<Real> s) const {
-    const Grad* __restrict grad = buffers.grad.as<Grad>() + first;
-    Real* __restrict moment1 = buffers.moment1.as<Real>() + first;
-    Real* __restrict moment2 = buffers.moment2.as<Real>() + first;
-    const Real b1 = beta1, r1 = rest1, b2 = beta2, r2 = rest2, eps = epsilon;
-    for (std::int64_t piece = 0; piece < count; piece += kPiece) {
-      prefetch_ahead(piece, grad, weights, moment1, moment2);
-      for (std::int64_t i = piece; i < std::min(piece + kPiece, count); ++i) {
-        const Real g = s.grad_factor * load(grad + i) + s.l2 * weights[i];
-        const Real m = b1 * moment1[i] + r1 * g;
-        const Real v = b2 * moment2[i] + r2 * g * g;
-        const Real denominator = std::sqrt(v) * s.inverse_sqrt_bias2 + eps;
-        weights[i] = s.decay_factor * weights[i] - s.step_size * (m / denominator);
-        moment1[i] = m;
-        moment2[i] = v;
-      }
+// Elements of one unit, or of several with the same flags.
+template <class Element, class Real, class Grad, class... State>
+void update_elements(const Element element, const ElementScalars<Real> s, std::int64_t count,
+                     Real* __restrict weights, const Grad* __restrict grad,
+                     State* __restrict... state) {
+  for (std::int64_t piece = 0; piece < count; piece += kPiece) {
+    prefetch_ahead(piece, grad, weights, state...);
+    for (std::int64_t i = piece; i < std::min(piece + kPiece, count); ++i) {
+      const Real g = s.grad_factor * load(grad + i) + s.l2 * weights[i];
+      weights[i] = element(s, weights[i], g, state[i]...);
     }
   }
-};
+}
 
-template <class Real, class Grad>
-struct Momentum {
-  UpdateBuffers buffers;
-  Real momentum;
+// A rule for elements [first, first + count), all with the same flags; `weights` are those
+// elements' master weights.
+template <class Rule, class Real, class Grad>
+struct RangeUpdate {
+  const UpdateBuffers& buffers;
+  typename Rule::template Element<Real> element;
 
-  explicit Momentum(const MomentumUpdate& k)
-      : buffers(k.buffers), momentum(static_cast<Real>(k.momentum)) {}
-
-  void operator()(Real* __restrict weights, std::int64_t first, std::int64_t count,
-                  const Scalars<Real> s) const {
-    const Grad* __restrict grad = buffers.grad.as<Grad>() + first;
-    Real* __restrict moment1 = buffers.moment1.as<Real>() + first;
-    const Real kept = momentum;
-    for (std::int64_t piece = 0; piece < count; piece += kPiece) {
-      prefetch_ahead(piece, grad, weights, moment1);
-      for (std::int64_t i = piece; i < std::min(piece + kPiece, count); ++i) {
-        const Real g = s.grad_factor * load(grad + i) + s.l2 * weights[i];
-        const Real m = kept * moment1[i] + g;
-        weights[i] = s.decay_factor * weights[i] - s.step_size * m;
-        moment1[i] = m;
-      }
+  void operator()(Real* weights, std::int64_t first, std::int64_t count,
+                  const ElementScalars<Real> s) const {
+    [&]<std::size_t... kTensors>(std::index_sequence<kTensors...>) {
+      update_elements(element, s, count, weights, buffers.grad.as<Grad>() + first,
+                      (buffers.state[kTensors].template as<Real>() + first)...);
     }
+    (std::make_index_sequence<std::size(Rule::kState)>());
   }
 };
 
@@ -110,7 +68,7 @@ void split_to(std::uint16_t* __restrict value, std::uint16_t* __restrict rest,
 }
 
 void publish(const UpdateBuffers& buffers, std::int64_t first, std::int64_t count) {
-  if (!buffers.value) {
+  if (buffers.form == WeightForm::exact) {
     return;
   }
   const float* __restrict master = buffers.master.as<float>() + first;
@@ -129,9 +87,10 @@ void publish(const UpdateBuffers& buffers, std::int64_t first, std::int64_t coun
 
 // Of one block of units, whose weights are joined, updated and split in L1.
 template <class Real, class Rule>
-void update_block(const Rule& rule, std::int64_t first, std::int64_t count, const Scalars<Real> s) {
+void update_block(const Rule& rule, std::int64_t first, std::int64_t count,
+                  const ElementScalars<Real> s) {
   const UpdateBuffers& buffers = rule.buffers;
-  if (!buffers.rest) {
+  if (buffers.form != WeightForm::split) {
     rule(buffers.master.template as<Real>() + first, first, count, s);
     publish(buffers, first, count);
     return;
@@ -156,7 +115,7 @@ void update(ThreadPool& pool, const UpdateScalars& scalars, const Rule& rule) {
   const std::int64_t total = buffers.numel();
   const auto* flags = buffers.unit_flags.template as<std::uint8_t>();
   const auto decays = [flags](std::int64_t unit) { return (flags[unit] & kUnitDecays) != 0; };
-  const Scalars<Real> decaying(scalars, true), plain(scalars, false);
+  const ElementScalars<Real> decaying(scalars, true), plain(scalars, false);
   pool.for_ranges(num_units(total), kUnitsPerItem, [&](std::int64_t unit, std::int64_t end) {
     while (unit < end) {
       std::int64_t stop = unit + 1;
@@ -165,7 +124,7 @@ void update(ThreadPool& pool, const UpdateScalars& scalars, const Rule& rule) {
       }
       const std::int64_t first = unit * kUnitSize;
       const std::int64_t count = std::min(stop * kUnitSize, total) - first;
-      if (buffers.value && !buffers.rest) {
+      if (buffers.form == WeightForm::master) {
         prefetch(buffers.value.template as<std::uint16_t>() + first, count);
       }
       update_block<Real>(rule, first, count, decays(unit) ? decaying : plain);
@@ -174,31 +133,30 @@ void update(ThreadPool& pool, const UpdateScalars& scalars, const Rule& rule) {
   });
 }
 
-template <template <class, class> class Rule, class Kernel>
-void dispatch(Stream& stream, const Kernel& k) {
-  if (k.scalars->skip != 0) {
-    return;
-  }
+template <class Rule>
+void dispatch(Stream& stream, const Update& k, const Rule& rule) {
   ThreadPool& pool = stream.device().pool();
-  if (k.buffers.moment1.dtype == DType::fp64) {
-    update<double>(pool, *k.scalars, Rule<double, double>(k));
+  const auto start = [&]<class Real, class Grad>(Real, Grad) {
+    update<Real>(
+        pool, *k.scalars,
+        RangeUpdate<Rule, Real, Grad>{k.buffers, typename Rule::template Element<Real>(rule)});
+  };
+  if (k.buffers.state[0].dtype == DType::fp64) {
+    start(double(), double());
   } else if (k.buffers.grad.dtype == DType::bf16) {
-    update<float>(pool, *k.scalars, Rule<float, bfloat16>(k));
+    start(float(), bfloat16());
   } else {
-    update<float>(pool, *k.scalars, Rule<float, float>(k));
+    start(float(), float());
   }
 }
 
 }  // namespace
 
 template <>
-void run(ThisCpu, Stream& stream, const AdamUpdate& k) {
-  dispatch<Adam>(stream, k);
-}
-
-template <>
-void run(ThisCpu, Stream& stream, const MomentumUpdate& k) {
-  dispatch<Momentum>(stream, k);
+void run(ThisCpu, Stream& stream, const Update& k) {
+  if (k.scalars->skip == 0) {
+    std::visit([&](const auto& rule) { dispatch(stream, k, rule); }, k.rule);
+  }
 }
 
 }  // namespace bloomery

@@ -1,5 +1,7 @@
 // A warp updates whole units, one access of four elements per thread and buffer, two units at a
 // time so that eight loads are in flight.
+#include <utility>
+
 #include "device/cuda_check.h"
 #include "device/warp.cuh"
 #include "ops/optimizer/update.h"
@@ -15,73 +17,32 @@ static_assert(kUnitSize == 4 * kWarpSize, "a warp covers a unit with four elemen
 struct NoCopy {};  // value type when the master weights are the value
 struct Halves {};  // when value and rest are the halves of the weights
 
-template <class Copy, class Grad>
+template <int kTensors, class Copy, class Grad>
 struct Pointers {
   const Grad* grad;
   float* master;
-  float* moment1;
-  float* moment2;
+  float* state[kTensors];
   Copy* value;
   std::uint16_t* rest;
   const std::uint8_t* flags;
   std::int64_t count;
 };
 
-template <class Copy, class Grad>
-__device__ __forceinline__ std::uint16_t* halves_of(const Pointers<Copy, Grad>& at) {
+template <int kTensors, class Copy, class Grad>
+__device__ __forceinline__ std::uint16_t* halves_of(const Pointers<kTensors, Copy, Grad>& at) {
   return reinterpret_cast<std::uint16_t*>(at.value);
 }
 
-struct Scalars {
-  float grad_factor, step_size, inverse_sqrt_bias2, decay_factor, l2;
-};
-
-__device__ __forceinline__ Scalars scalars_of(const UpdateScalars& from) {
-  return {static_cast<float>(from.grad_factor), static_cast<float>(from.step_size),
-          static_cast<float>(from.inverse_sqrt_bias2), static_cast<float>(from.decay_factor),
-          static_cast<float>(from.l2)};
-}
-
-struct Adam {
-  static constexpr bool kHasMoment2 = true;
-  float beta1, rest1, beta2, rest2, epsilon;
-
-  explicit Adam(const AdamUpdate& k)
-      : beta1(static_cast<float>(k.beta1)),
-        rest1(static_cast<float>(1.0 - k.beta1)),
-        beta2(static_cast<float>(k.beta2)),
-        rest2(static_cast<float>(1.0 - k.beta2)),
-        epsilon(static_cast<float>(k.epsilon)) {}
-
-  __device__ __forceinline__ float operator()(float p, float g, float& m, float& v,
-                                              const Scalars& s) const {
-    m = beta1 * m + rest1 * g;
-    v = beta2 * v + rest2 * g * g;
-    return s.decay_factor * p - s.step_size * (m / (sqrtf(v) * s.inverse_sqrt_bias2 + epsilon));
-  }
-};
-
-struct Momentum {
-  static constexpr bool kHasMoment2 = false;
-  float momentum;
-
-  explicit Momentum(const MomentumUpdate& k) : momentum(static_cast<float>(k.momentum)) {}
-
-  __device__ __forceinline__ float operator()(float p, float g, float& m, float&,
-                                              const Scalars& s) const {
-    m = momentum * m + g;
-    return s.decay_factor * p - s.step_size * m;
-  }
-};
-
 // The weights of one thread: four elements of a unit, fewer at the end of the buffer.
+template <int kTensors>
 struct Part {
-  Pack<float, 4> grad, master, moment1, moment2;
+  Pack<float, 4> grad, master, state[kTensors];
   bool decays;
 };
 
-template <class Copy, class Grad>
-__device__ __forceinline__ float weight_at(const Pointers<Copy, Grad>& at, std::int64_t i) {
+template <int kTensors, class Copy, class Grad>
+__device__ __forceinline__ float weight_at(const Pointers<kTensors, Copy, Grad>& at,
+                                           std::int64_t i) {
   if constexpr (std::is_same_v<Copy, Halves>) {
     return __uint_as_float(joined_bits({halves_of(at)[i], at.rest[i]}));
   } else {
@@ -90,9 +51,9 @@ __device__ __forceinline__ float weight_at(const Pointers<Copy, Grad>& at, std::
 }
 
 // Four weights, at a multiple of four.
-template <class Copy, class Grad>
-__device__ __forceinline__ void load_weights(const Pointers<Copy, Grad>& at, std::int64_t first,
-                                             Pack<float, 4>& weights) {
+template <int kTensors, class Copy, class Grad>
+__device__ __forceinline__ void load_weights(const Pointers<kTensors, Copy, Grad>& at,
+                                             std::int64_t first, Pack<float, 4>& weights) {
   if constexpr (std::is_same_v<Copy, Halves>) {
     const Pack<std::uint16_t, 4> value = load_pack<4>(halves_of(at) + first);
     const Pack<std::uint16_t, 4> rest = load_pack<4>(at.rest + first);
@@ -105,9 +66,10 @@ __device__ __forceinline__ void load_weights(const Pointers<Copy, Grad>& at, std
   }
 }
 
-template <bool kHasMoment2, class Copy, class Grad>
-__device__ __forceinline__ Part load_part(const Pointers<Copy, Grad>& at, std::int64_t first) {
-  Part part{};
+template <int kTensors, class Copy, class Grad>
+__device__ __forceinline__ Part<kTensors> load_part(const Pointers<kTensors, Copy, Grad>& at,
+                                                    std::int64_t first) {
+  Part<kTensors> part{};
   if (first >= at.count) {
     return part;
   }
@@ -119,9 +81,9 @@ __device__ __forceinline__ Part load_part(const Pointers<Copy, Grad>& at, std::i
       part.grad[i] = to_float(grad[i]);
     }
     load_weights(at, first, part.master);
-    part.moment1 = load_pack<4>(at.moment1 + first);
-    if constexpr (kHasMoment2) {
-      part.moment2 = load_pack<4>(at.moment2 + first);
+#pragma unroll
+    for (int t = 0; t < kTensors; ++t) {
+      part.state[t] = load_pack<4>(at.state[t] + first);
     }
   } else {
 #pragma unroll
@@ -129,9 +91,9 @@ __device__ __forceinline__ Part load_part(const Pointers<Copy, Grad>& at, std::i
       if (first + i < at.count) {
         part.grad[i] = to_float(at.grad[first + i]);
         part.master[i] = weight_at(at, first + i);
-        part.moment1[i] = at.moment1[first + i];
-        if constexpr (kHasMoment2) {
-          part.moment2[i] = at.moment2[first + i];
+#pragma unroll
+        for (int t = 0; t < kTensors; ++t) {
+          part.state[t][i] = at.state[t][first + i];
         }
       }
     }
@@ -154,9 +116,9 @@ __device__ __forceinline__ void store_up_to(T* to, std::int64_t first, std::int6
   }
 }
 
-template <class Copy, class Grad>
-__device__ __forceinline__ void store_weights(const Pointers<Copy, Grad>& at, std::int64_t first,
-                                              const Pack<float, 4>& weights) {
+template <int kTensors, class Copy, class Grad>
+__device__ __forceinline__ void store_weights(const Pointers<kTensors, Copy, Grad>& at,
+                                              std::int64_t first, const Pack<float, 4>& weights) {
   constexpr bool kSplits = std::is_same_v<Copy, Halves>;
   if constexpr (!kSplits) {
     store_up_to(at.master, first, at.count, weights);
@@ -183,9 +145,18 @@ __device__ __forceinline__ void store_weights(const Pointers<Copy, Grad>& at, st
   }
 }
 
-template <class Rule, class Copy, class Grad>
-__device__ __forceinline__ void update_part(const Rule& rule, const Pointers<Copy, Grad>& at,
-                                            std::int64_t first, Part& part, Scalars s) {
+template <class Element, int kTensors, std::size_t... kIndices>
+__device__ __forceinline__ float updated(const Element& element, const ElementScalars<float>& s,
+                                         float g, Part<kTensors>& part, int i,
+                                         std::index_sequence<kIndices...>) {
+  return element(s, part.master[i], g, part.state[kIndices][i]...);
+}
+
+template <class Element, int kTensors, class Copy, class Grad>
+__device__ __forceinline__ void update_part(const Element& element,
+                                            const Pointers<kTensors, Copy, Grad>& at,
+                                            std::int64_t first, Part<kTensors>& part,
+                                            ElementScalars<float> s) {
   if (first >= at.count) {
     return;
   }
@@ -196,72 +167,68 @@ __device__ __forceinline__ void update_part(const Rule& rule, const Pointers<Cop
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const float g = s.grad_factor * part.grad[i] + s.l2 * part.master[i];
-    part.master[i] = rule(part.master[i], g, part.moment1[i], part.moment2[i], s);
+    part.master[i] = updated(element, s, g, part, i, std::make_index_sequence<kTensors>());
   }
-  store_up_to(at.moment1, first, at.count, part.moment1);
-  if constexpr (Rule::kHasMoment2) {
-    store_up_to(at.moment2, first, at.count, part.moment2);
+#pragma unroll
+  for (int t = 0; t < kTensors; ++t) {
+    store_up_to(at.state[t], first, at.count, part.state[t]);
   }
   store_weights(at, first, part.master);
 }
 
-template <class Rule, class Copy, class Grad>
+template <class Element, int kTensors, class Copy, class Grad>
 __global__ void __launch_bounds__(kThreads)
-    update(Rule rule, Pointers<Copy, Grad> at, const UpdateScalars* scalars) {
+    update(Element element, Pointers<kTensors, Copy, Grad> at, const UpdateScalars* scalars) {
   const int warp = threadIdx.x / kWarpSize, lane = threadIdx.x % kWarpSize;
   const std::int64_t unit = std::int64_t{blockIdx.x} * kWarps * kUnitsAtOnce + warp;
-  Part parts[kUnitsAtOnce];
+  Part<kTensors> parts[kUnitsAtOnce];
 #pragma unroll
   for (int j = 0; j < kUnitsAtOnce; ++j) {
-    parts[j] = load_part<Rule::kHasMoment2>(at, (unit + j * kWarps) * kUnitSize + lane * 4);
+    parts[j] = load_part(at, (unit + j * kWarps) * kUnitSize + lane * 4);
   }
   if (scalars->skip != 0) {  // after the loads, so that they do not wait for it
     return;
   }
-  const Scalars s = scalars_of(*scalars);
+  const ElementScalars<float> s(*scalars, true);
 #pragma unroll
   for (int j = 0; j < kUnitsAtOnce; ++j) {
-    update_part(rule, at, (unit + j * kWarps) * kUnitSize + lane * 4, parts[j], s);
+    update_part(element, at, (unit + j * kWarps) * kUnitSize + lane * 4, parts[j], s);
   }
 }
 
 template <class Copy, class Grad, class Rule>
 void launch_update(Stream& stream, const Rule& rule, const UpdateBuffers& buffers,
                    const UpdateScalars* scalars) {
-  const Pointers<Copy, Grad> at{buffers.grad.as<Grad>(),
-                                buffers.master.as<float>(),
-                                buffers.moment1.as<float>(),
-                                buffers.moment2.as<float>(),
-                                buffers.value.as<Copy>(),
-                                buffers.rest.as<std::uint16_t>(),
-                                buffers.unit_flags.as<std::uint8_t>(),
-                                buffers.numel()};
+  constexpr int kTensors = std::size(Rule::kState);
+  Pointers<kTensors, Copy, Grad> at{.grad = buffers.grad.as<Grad>(),
+                                    .master = buffers.master.as<float>(),
+                                    .state = {},
+                                    .value = buffers.value.as<Copy>(),
+                                    .rest = buffers.rest.as<std::uint16_t>(),
+                                    .flags = buffers.unit_flags.as<std::uint8_t>(),
+                                    .count = buffers.numel()};
+  for (int t = 0; t < kTensors; ++t) {
+    at.state[t] = buffers.state[t].as<float>();
+  }
   constexpr std::int64_t kPerBlock = kWarps * kUnitsAtOnce * kUnitSize;
   const auto blocks = static_cast<unsigned>((at.count + kPerBlock - 1) / kPerBlock);
-  update<<<blocks, kThreads, 0, cuda_stream(stream)>>>(rule, at, scalars);
+  const typename Rule::template Element<float> element(rule);
+  update<<<blocks, kThreads, 0, cuda_stream(stream)>>>(element, at, scalars);
   check_launch("optimizer update");
 }
 
-template <class Rule, class Kernel>
-void dispatch(Stream& stream, const Kernel& k) {
+template <class Rule>
+void dispatch(Stream& stream, const Update& k, const Rule& rule) {
   const UpdateBuffers& buffers = k.buffers;
-  check(buffers.moment1.dtype == DType::fp32, "optimizer: ", buffers.moment1.dtype,
-        " weights are not available on CUDA; use fp32, bf16 or fp16");
-  if (buffers.numel() == 0) {
-    return;
-  }
-  const Rule rule(k);
-  const bool halves = static_cast<bool>(buffers.rest),
+  const bool halves = buffers.form == WeightForm::split,
              bf16_grad = buffers.grad.dtype == DType::bf16;
-  check(!bf16_grad || (buffers.value && buffers.value.dtype == DType::bf16),
-        "optimizer: gradients in bf16 go with values in bf16");
   if (halves && bf16_grad) {
     launch_update<Halves, __nv_bfloat16>(stream, rule, buffers, k.scalars);
   } else if (halves) {
     launch_update<Halves, float>(stream, rule, buffers, k.scalars);
   } else if (bf16_grad) {
     launch_update<__nv_bfloat16, __nv_bfloat16>(stream, rule, buffers, k.scalars);
-  } else if (!buffers.value) {
+  } else if (buffers.form == WeightForm::exact) {
     launch_update<NoCopy, float>(stream, rule, buffers, k.scalars);
   } else if (buffers.value.dtype == DType::bf16) {
     launch_update<__nv_bfloat16, float>(stream, rule, buffers, k.scalars);
@@ -272,8 +239,16 @@ void dispatch(Stream& stream, const Kernel& k) {
 
 }  // namespace
 
-void run(OnCuda, Stream& stream, const AdamUpdate& k) { dispatch<Adam>(stream, k); }
-
-void run(OnCuda, Stream& stream, const MomentumUpdate& k) { dispatch<Momentum>(stream, k); }
+void run(OnCuda, Stream& stream, const Update& k) {
+  const UpdateBuffers& buffers = k.buffers;
+  check(buffers.state[0].dtype == DType::fp32, "optimizer: ", buffers.state[0].dtype,
+        " weights are not available on CUDA; use fp32, bf16 or fp16");
+  check(buffers.grad.dtype != DType::bf16 ||
+            (buffers.form != WeightForm::exact && buffers.value.dtype == DType::bf16),
+        "optimizer: gradients in bf16 go with values in bf16");
+  if (buffers.numel() > 0) {
+    std::visit([&](const auto& rule) { dispatch(stream, k, rule); }, k.rule);
+  }
+}
 
 }  // namespace bloomery

@@ -13,6 +13,13 @@
 
 namespace bloomery {
 
+// How the exact weights of a range are kept beside its values, with which a model computes.
+enum class WeightForm : std::uint8_t {
+  exact,   // the values are the weights
+  master,  // a tensor of their own, in fp32; values are its rounding, or a copy elsewhere
+  split,   // bf16 values and what their rounding left are the halves
+};
+
 struct WeightHalves {
   std::uint16_t value;  // the bits of a bf16
   std::uint16_t rest;   // the bits of a signed number, to be added to those of the value

@@ -23,7 +23,7 @@ struct Portion {
   std::vector<float> numbers;
 };
 
-std::vector<Portion> own_portions(Rank& rank, ShardTensor which) {
+std::vector<Portion> own_portions(Rank& rank, const ShardTensor& which) {
   std::vector<std::vector<float>> shards;
   for (const FlatShard& shard : rank.optimizer().shards()) {
     shards.push_back(which(shard, rank.stream()).to_host<float>(rank.stream()));
@@ -67,7 +67,7 @@ void add_portions(std::string_view message, Tensors& whole) {
 }
 
 // Whole on the first rank. Collective.
-Tensors gathered(Rank& rank, ShardTensor which) {
+Tensors gathered(Rank& rank, const ShardTensor& which) {
   Tensors whole;
   HostGroup& host = rank.mesh().world().host();
   for (const std::string& message : host.gather("portions", to_bytes(own_portions(rank, which)))) {

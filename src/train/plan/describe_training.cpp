@@ -86,15 +86,7 @@ void describe_rate(OptionTable& t, RateOptions& o) {
 
 void describe_update(OptionTable& t, UpdateOptions& o) {
   t.section("optimizer");
-  t.add("optimizer", o.kind, "Rule of the update; adam decays weights apart from the gradient.",
-        {{"adam", OptimizerKind::adamw},
-         {"adamw", OptimizerKind::adamw},
-         {"adam-l2", OptimizerKind::adam},
-         {"sgd", OptimizerKind::sgd}});
-  t.add("adam-beta1", o.beta1, "Decay of the first moment.", from_to_below(0, 1));
-  t.add("adam-beta2", o.beta2, "Decay of the second moment.", from_to_below(0, 1));
-  t.add("adam-eps", o.epsilon, "Added to the denominator.", above(0));
-  t.add("sgd-momentum", o.momentum, "Of sgd.", from_to_below(0, 1));
+  describe(t, o.optimizer);
   t.add("clip-grad", o.clip, "Largest norm of the gradient; 0: any.", at_least(0))
       .deepspeed("gradient_clipping")
       .deepspeed_wins();

@@ -317,11 +317,7 @@ Plan make_plan(const PretrainOptions& o, std::int64_t vocabulary) {
                        o.sampling.cluster_path};
   }
   plan_length(o.length, plan);
-  plan.optimizer = {.kind = o.update.kind,
-                    .beta1 = o.update.beta1,
-                    .beta2 = o.update.beta2,
-                    .epsilon = o.update.epsilon,
-                    .momentum = o.update.momentum,
+  plan.optimizer = {.rule = o.update.optimizer.rule(),
                     .clip = o.update.clip,
                     .schedule = schedule_options(o, plan),
                     .loss_scale = loss_scale_options(o.precision)};

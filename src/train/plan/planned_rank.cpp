@@ -63,7 +63,7 @@ PlannedMemory plan_rank(const Plan& plan, const SampleFields& fields, DeviceKind
     memory.parameters += static_cast<std::int64_t>(rank.stage().teacher()->store().bytes().values);
   }
   memory.gradients = static_cast<std::int64_t>(store.gradients);
-  memory.optimizer = static_cast<std::int64_t>(store.master + rank.optimizer().moment_bytes());
+  memory.optimizer = static_cast<std::int64_t>(store.master + rank.optimizer().state_bytes());
   memory.in_files = rank.stage().files() == nullptr
                         ? 0
                         : static_cast<std::int64_t>(rank.stage().files()->used_bytes());

@@ -48,6 +48,7 @@ TEST(PlannedMemory, IsThatOfARealRun) {
       {},
       {"--bf16", "--global-batch-size", "12"},
       {"--bf16", "--fp32-residual-connection", "--optimizer", "sgd"},
+      {"--bf16", "--optimizer", "lion", "--ranks-as-threads", "2", "--zero-stage", "1"},
       {"--checkpoint-activations"},
       {"--bf16", "--recompute-granularity", "full", "--recompute-method", "block",
        "--recompute-num-layers", "3"},

@@ -14,6 +14,7 @@
 #include "ops/fp8/fp8_layers.h"
 #include "ops/loss/preference.h"
 #include "optim/optimizer.h"
+#include "optim/optimizer_choice.h"
 #include "samples/curriculum/difficulty.h"
 #include "samples/instruct/instruct_options.h"
 #include "samples/sample_kind.h"
@@ -120,8 +121,7 @@ struct RateOptions {
 };
 
 struct UpdateOptions {
-  OptimizerKind kind = OptimizerKind::adamw;
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, momentum = 0.9;
+  OptimizerChoice optimizer;
   double clip = 1;
   double weight_decay = 0.01;
   std::optional<double> start_weight_decay, end_weight_decay;

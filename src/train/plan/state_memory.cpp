@@ -9,7 +9,7 @@ StateMemory expected_state(Rank& rank) {
   const auto exact = static_cast<std::int64_t>(size_of(accumulation_dtype(dtype)));
   const auto value = static_cast<std::int64_t>(size_of(dtype));
   const auto grad = rank.options().replicas.grad_dtype == DType::bf16 ? value : exact;
-  const int moments = rank.options().optimizer.kind == OptimizerKind::sgd ? 1 : 2;
+  const std::int64_t state = exact * std::ssize(rank.optimizer().state_tensors());
   // Beside the value: what its rounding left, or the whole weight.
   const std::int64_t master = dtype == DType::bf16 ? kRestBytes : value < exact ? exact : 0;
   const Sharding& sharded = rank.store().sharded();
@@ -34,7 +34,7 @@ StateMemory expected_state(Rank& rank) {
     bytes.parameters += value * held(sharded.values);
     if (!parameter->frozen) {
       bytes.gradients += grad * held(sharded.gradients);
-      bytes.optimizer += (exact * moments + master) * held(sharded.optimizer);
+      bytes.optimizer += (state + master) * held(sharded.optimizer);
     }
   }
   const OffloadOptions& offload = rank.options().offload;  // what the device is rid of
@@ -50,7 +50,7 @@ StateMemory allocated_state(Rank& rank) {
       rank.stage().quantized() != nullptr ? rank.stage().quantized()->bytes() : 0;
   return {.parameters = static_cast<std::int64_t>(store.values + codes),
           .gradients = static_cast<std::int64_t>(store.gradients),
-          .optimizer = static_cast<std::int64_t>(store.master + rank.optimizer().moment_bytes())};
+          .optimizer = static_cast<std::int64_t>(store.master + rank.optimizer().state_bytes())};
 }
 
 }  // namespace bloomery

@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 #include <sstream>
 
 #include "checkpoint/boxes.h"
 #include "checkpoint/hf/hf_origin.h"
 #include "comm/world.h"
+#include "config/json_fields.h"
 #include "nn/adapter.h"
 #include "ops/matmul/choices.h"
+#include "optim/optimizer_choice.h"
 #include "train/run/initial_model.h"
 #include "train/run/loaded_libraries.h"
 #include "train/step/layer_states.h"
@@ -124,6 +127,36 @@ bool lacks_adapter(const Rank& rank, const CheckpointReader& reader) {
          !model_record(reader.state(), reader.folder().string()).model.adapter.enabled;
 }
 
+// Whether the run that saved it says so; a converted checkpoint says nothing.
+bool is_of_other_rule(const OptimizerRule& rule, const CheckpointReader& reader) {
+  const JsonFields options(reader.state().options, reader.folder().string());
+  const auto word = options.find<std::string>("optimizer");
+  return word && std::ranges::any_of(optimizer_words(), [&](const auto& each) {
+           return each.first == *word && each.second.index() != rule.index();
+         });
+}
+
+// The checkpoint has the tensors that the optimizer declares, and no others.
+void check_state_fits(const Rank& rank, const CheckpointReader& reader) {
+  const std::string place = reader.folder().string();
+  const std::string& probe = trained(rank.parameters()).name;
+  std::set<std::string> stored, declared;
+  for (const StateTensor& tensor : every_state_tensor()) {
+    if (reader.contains(state_name(probe, tensor))) {
+      stored.insert(tensor.name);
+    }
+  }
+  for (const StateTensor& tensor : state_of(rank.options().optimizer.rule)) {
+    declared.insert(tensor.name);
+  }
+  check(!stored.empty(), place,
+        " has no state of the optimizer: give --no-load-optim to go on with a fresh one, or "
+        "--finetune to start at iteration 0");
+  check(stored == declared && !is_of_other_rule(rank.options().optimizer.rule, reader), place,
+        " was saved by another kind of optimizer; give the same "
+        "--optimizer, or --no-load-optim");
+}
+
 void check_fits(const Rank& rank, const CheckpointReader& reader, bool optimizer) {
   const std::string place = reader.folder().string();
   const bool new_adapter = lacks_adapter(rank, reader);
@@ -167,14 +200,9 @@ void check_fits(const Rank& rank, const CheckpointReader& reader, bool optimizer
         " differences); give the model flags that it was trained with:", wrong);
   check(!optimizer || !new_adapter, place,
         " is of a run without --lora: give --finetune to start an adapter beside its weights");
-  const std::string& probe = trained(rank.parameters()).name;
-  check(!optimizer || reader.contains(exp_avg_name(probe)), place,
-        " has no state of the optimizer: give --no-load-optim to go on with a fresh one, or "
-        "--finetune to start at iteration 0");
-  const bool adam = rank.options().optimizer.kind != OptimizerKind::sgd;
-  check(!optimizer || reader.contains(exp_avg_sq_name(probe)) == adam, place,
-        " was saved by another kind of optimizer; give the same "
-        "--optimizer, or --no-load-optim");
+  if (optimizer) {
+    check_state_fits(rank, reader);
+  }
 }
 
 void load_step_state(Rank& rank, const CheckpointReader& reader) {
@@ -236,10 +264,10 @@ void load_part(PartLoader& loader, Rank& rank, const Part& part, bool optimizer)
   loader.add(name, part, part.weights);
   if (optimizer && part.shard) {
     const FlatShard& shard = rank.optimizer().shards()[*part.shard];
-    const Shape shape{part.count};
-    loader.add(exp_avg_name(name), part, {.whole = shard.moment1.range(part.at, shape)});
-    if (shard.moment2) {
-      loader.add(exp_avg_sq_name(name), part, {.whole = shard.moment2.range(part.at, shape)});
+    const std::span<const StateTensor> declared = rank.optimizer().state_tensors();
+    for (std::size_t i = 0; i < declared.size(); ++i) {
+      loader.add(state_name(name, declared[i]), part,
+                 {.whole = shard.state[i].range(part.at, {part.count})});
     }
   }
 }
@@ -366,17 +394,15 @@ void RunCheckpoints::add_parameters() {
     if (!part.is_first_holder) {
       continue;
     }
-    const auto add = [&](const std::string& name, const Tensor& tensor) {
-      stage_.add_range(name, tensor.dtype(), part.box, part.first, part.count, tensor.data());
-    };
     const std::string name = stored_name(part);
     add_weights(name, part);
     if (!flags_.no_save_optim && part.shard) {
       const FlatShard& shard = rank_.optimizer().shards()[*part.shard];
-      const Shape shape{part.count};
-      add(exp_avg_name(name), shard.moment1.range(part.at, shape));
-      if (shard.moment2) {
-        add(exp_avg_sq_name(name), shard.moment2.range(part.at, shape));
+      const std::span<const StateTensor> declared = rank_.optimizer().state_tensors();
+      for (std::size_t i = 0; i < declared.size(); ++i) {
+        const Tensor tensor = shard.state[i].range(part.at, {part.count});
+        stage_.add_range(state_name(name, declared[i]), tensor.dtype(), part.box, part.first,
+                         part.count, tensor.data());
       }
     }
   }

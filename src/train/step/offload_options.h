@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/block_io.h"
+#include "optim/placement.h"
 
 namespace bloomery {
 
@@ -17,6 +18,12 @@ struct OffloadOptions {
   bool activations = false;  // inputs of recomputed layers
   bool keys = false;         // of chunks of sequences, with their values and gradients
 
+  // Of what optimizer_share says.
+  Placement state() const {
+    return optimizer_share == 0 ? Placement::device
+           : folder.empty()     ? Placement::host
+                                : Placement::file;
+  }
   bool any() const { return optimizer_share > 0 || activations || keys; }
 };
 

@@ -9,7 +9,7 @@ namespace {
 // Elements of the parts of parameters that no rank before this one has. `which` says which of a
 // shard's tensors.
 template <class Body>
-void for_each_counted(Rank& rank, ShardTensor which, const Body& body) {
+void for_each_counted(Rank& rank, const ShardTensor& which, const Body& body) {
   std::vector<std::vector<float>> shards;
   for (const FlatShard& shard : rank.optimizer().shards()) {
     shards.push_back(which(shard, rank.stream()).to_host<float>(rank.stream()));
@@ -47,7 +47,7 @@ double gradient_zeros(Rank& rank) {
 
 std::vector<std::pair<std::string, double>> optimizer_statistics(Rank& rank) {
   std::vector<std::pair<std::string, double>> all;
-  const auto add = [&](const std::string& name, ShardTensor which, bool square_root) {
+  const auto add = [&](const std::string& name, const ShardTensor& which, bool square_root) {
     double squares = 0, sum = 0, largest = 0;
     for_each_counted(rank, which, [&](double x) {
       const double size = square_root ? std::sqrt(x) : std::abs(x);
@@ -62,13 +62,14 @@ std::vector<std::pair<std::string, double>> optimizer_statistics(Rank& rank) {
     put("_l1", over_ranks(rank, sum, Reduce::sum));
     put("_abs_max", over_ranks(rank, largest, Reduce::max));
   };
-  if (rank.optimizer().shards().front().moment2) {
-    const auto moment2 = [](const FlatShard& shard, Stream&) { return shard.moment2; };
-    add("variance", moment2, false);
-    add("variance_sqrt", moment2, true);
+  const std::span<const StateTensor> declared = rank.optimizer().state_tensors();
+  for (std::size_t i = declared.size(); i-- > 0;) {
+    const auto tensor = [i](const FlatShard& shard, Stream&) { return shard.state[i]; };
+    add(declared[i].statistic, tensor, false);
+    if (declared[i].is_squared) {
+      add(concat(declared[i].statistic, "_sqrt"), tensor, true);
+    }
   }
-  add(
-      "momentum", [](const FlatShard& shard, Stream&) { return shard.moment1; }, false);
   add("weight", weights_of, false);
   return all;
 }

@@ -18,7 +18,7 @@ Stage::Stage(const RankOptions& options, std::unique_ptr<Communicator> world)
       kept_gradients_(*stream_),
       host_(options.offload.any() ? std::make_unique<HostSide>(*device_) : nullptr),
       mesh_(std::make_unique<Mesh>(options.layout.degrees, std::move(world))) {
-  if (!options.offload.folder.empty() && options.offload.optimizer_share > 0) {
+  if (options.offload.state() == Placement::file) {
     files_ = std::make_unique<StateFiles>(host_->stream(), options.offload.folder,
                                           options.offload.files);
   }
@@ -156,9 +156,10 @@ StoreOptions Stage::store_options(const Ties* ties) const {
           .bucket_elements = options_.replicas.bucket_elements,
           .ties = ties,
           .gathers = gathers_.get(),
-          .host = options_.offload.optimizer_share > 0 ? &host_->stream() : nullptr,
+          .state = options_.offload.state(),
           .host_share = options_.offload.optimizer_share,
-          .values_on_host = options_.offload.values,
+          .values = options_.offload.values ? Placement::host : Placement::device,
+          .host = host_ ? &host_->stream() : nullptr,
           .files = files_.get()};
 }
 
