@@ -1,5 +1,5 @@
 // Steps and evaluations under layouts, with what the table of layouts (layout_table_test.cpp)
-// leaves out: recomputation, uneven stages, the wish to stop, frozen models.
+// leaves out: recomputation, uneven stages and the wish to stop.
 #include <gtest/gtest.h>
 
 #include <mutex>
@@ -121,41 +121,6 @@ TEST(Stop, IsHeardOnEveryRankWhoeverWantsIt) {
       EXPECT_TRUE(rank.outcome(0).stop);
       EXPECT_EQ(rank.outcome(0).losses.front().name, "lm loss");
     });
-  }
-}
-
-// A second model of other size on the same batches: it reports and stays as it is.
-TEST(FrozenModel, RunsOnTheSameBatchAndIsNotTrained) {
-  RankOptions options = tiny();
-  options.model.attention.dropout = options.model.residual.dropout = 0;
-  ModelOptions teacher = options.model;
-  teacher.num_layers = 2;
-  const std::vector<HostBatch> batches = step_batches(0, 0, 4);
-  const std::vector<Rank::Result> alone = [&] {
-    Rank rank(options);
-    return std::vector{rank.step(batches), rank.step(batches)};
-  }();
-  RankOptions of_teacher = options;
-  of_teacher.model = teacher;
-  of_teacher.seed = 77;
-  const double expected = Rank(of_teacher).step(batches).loss;
-
-  Rank rank(options);
-  const std::size_t before = rank.stream().memory()->statistics().used_bytes;
-  const Model& frozen = rank.add_frozen("teacher", teacher, 77);
-  std::size_t values = 0;
-  for (const Parameter* parameter : frozen.parameters()) {
-    EXPECT_FALSE(parameter->grad);
-    values += parameter->value.bytes();
-  }
-  EXPECT_LT(rank.stream().memory()->statistics().used_bytes - before, values + values / 2)
-      << "neither gradients nor moments";
-  for (int step = 0; step < 2; ++step) {
-    EXPECT_EQ(rank.step(batches).loss, alone[static_cast<std::size_t>(step)].loss);
-    const Rank::Losses losses = rank.outcome(0).losses;
-    ASSERT_EQ(losses.size(), 2u);
-    EXPECT_EQ(losses[1].name, "teacher lm loss");
-    EXPECT_NEAR(losses[1].value, expected, 1e-6);
   }
 }
 

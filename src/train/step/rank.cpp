@@ -10,7 +10,6 @@
 #include "nn/token_dropping.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "train/run/timers.h"
-#include "train/step/frozen_model.h"
 #include "train/step/stage_blocks.h"
 #include "train/step/step_graphs.h"
 #include "train/step/teacher.h"
@@ -169,15 +168,6 @@ void Rank::check_whole(const char* what) const {
         " beside the trained one stands whole, and cannot be cut into pipeline stages");
 }
 
-const Model& Rank::add_frozen(const std::string& name, const ModelOptions& options,
-                              std::uint64_t seed) {
-  check_whole("a frozen model");
-  frozen_.push_back(
-      std::make_unique<FrozenModel>(name, options, *stream_, *mesh_, store_options(nullptr)));
-  frozen_.back()->store->initialize(seed);
-  return frozen_.back()->model;
-}
-
 Context Rank::context(const Batch& batch, Tape* tape) {
   return Context{.stream = *stream_,
                  .mesh = *mesh_,
@@ -207,9 +197,9 @@ std::int64_t Rank::place_of(const std::string& name) {
   return place;
 }
 
-void Rank::add_losses(const std::string& prefix, const Metrics& metrics, double factor) {
+void Rank::add_losses(const Metrics& metrics, double factor) {
   for (const Metrics::Entry& entry : metrics.entries()) {
-    const std::string name = prefix + std::string(entry.name);
+    const std::string name(entry.name);
     if (entry.beside) {
       names_beside_.insert(name);
     }
@@ -221,20 +211,11 @@ void Rank::add_losses(const std::string& prefix, const Metrics& metrics, double 
 }
 
 // The losses of one micro-batch, each `factor` of its mean.
-void Rank::report(const Batch& batch, const Metrics& metrics, double factor) {
+void Rank::report(const Metrics& metrics, double factor) {
   if (teacher_) {
     teacher_->dismiss();
   }
-  add_losses("", metrics, factor);
-  for (const auto& frozen : frozen_) {
-    Context forward = context(batch, nullptr);
-    forward.training = false;
-    forward.access = frozen->store->access();
-    Metrics own;
-    forward.metrics = &own;
-    frozen->model.forward(forward);
-    add_losses(frozen->name + " ", own, factor);
-  }
+  add_losses(metrics, factor);
 }
 
 void Rank::enqueue_gradients(std::int64_t num_micro_batches, const BatchSource& batch) {
@@ -243,7 +224,7 @@ void Rank::enqueue_gradients(std::int64_t num_micro_batches, const BatchSource& 
   begin_passes(num_micro_batches);
   clear_statistics();
   parts_ = parts;
-  in_graphs_ = graphs_ && graphs_->wanted() && frozen_.empty() && !executor_->observed();
+  in_graphs_ = graphs_ && graphs_->wanted() && !executor_->observed();
   if (in_graphs_) {
     return run_in_graphs(num_micro_batches, batch, parts);
   }
@@ -254,9 +235,6 @@ void Rank::enqueue_gradients(std::int64_t num_micro_batches, const BatchSource& 
 
 void Rank::begin_passes(std::int64_t num_micro_batches) {
   store_->begin_step(num_micro_batches);
-  for (const auto& frozen : frozen_) {
-    frozen->store->begin_pass(Pass::training);
-  }
   if (teacher_) {
     teacher_->begin_pass();
   }
@@ -282,8 +260,8 @@ ExecutorWork Rank::training_work(const BatchSource& batch, const Tensor& grad_sc
   ExecutorWork work{.batch = batch,
                     .grad_scale = grad_scale,
                     .training = true,
-                    .report = [this, parts](const Batch& of, const Metrics& metrics) {
-                      report(of, metrics, 1 / static_cast<double>(parts));
+                    .report = [this, parts](const Batch&, const Metrics& metrics) {
+                      report(metrics, 1 / static_cast<double>(parts));
                     }};
   if (teacher_ && taught_) {
     work.prepare = [this](const Batch& of) { teacher_->teach(context(of, nullptr)); };

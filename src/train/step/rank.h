@@ -55,7 +55,6 @@ struct RankOptions {
   OffloadOptions offload;
 };
 
-struct FrozenModel;
 class StepGraphs;
 class Teacher;
 
@@ -141,11 +140,6 @@ class Rank {
   };
   AnswerLogps answer_logps(std::int64_t num_micro_batches, const BatchSource& batch);
 
-  // A second model that is not trained (a teacher, for one). It runs on
-  // every micro-batch, without dropout, and its losses come after those of the trained model as
-  // "<name> <loss>". Its parameters start as those of a rank with this seed; they have values only.
-  const Model& add_frozen(const std::string& name, const ModelOptions& options, std::uint64_t seed);
-
   Teacher* teacher() { return teacher_.get(); }  // null: there is none
   // Whether the next steps learn from the teacher; they do unless told otherwise.
   void set_taught(bool taught) { taught_ = taught; }
@@ -193,8 +187,8 @@ class Rank {
   using Report = std::function<void(const Batch& batch, const Metrics& metrics)>;
   void run_forward(std::int64_t num_micro_batches, const BatchSource& batch, const Report& report);
   void set_work(const char* work);
-  void add_losses(const std::string& prefix, const Metrics& metrics, double factor);
-  void report(const Batch& batch, const Metrics& metrics, double factor);
+  void add_losses(const Metrics& metrics, double factor);
+  void report(const Metrics& metrics, double factor);
   std::int64_t place_of(const std::string& name);
   void sum_losses(const Tensor& statistics);
   void learn_loss_names();
@@ -223,7 +217,6 @@ class Rank {
   std::unique_ptr<QuantizedWeights> quantized_;
   std::unique_ptr<Ties> ties_;
   std::unique_ptr<ParameterStore> store_;
-  std::vector<std::unique_ptr<FrozenModel>> frozen_;
   std::unique_ptr<Teacher> teacher_;
   bool taught_ = true;
   // Beside the computation, null where there is nothing to do: what layers communicate, and sums of

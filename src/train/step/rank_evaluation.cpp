@@ -1,7 +1,6 @@
 // What a rank computes without learning from it.
 #include <algorithm>
 
-#include "train/step/frozen_model.h"
 #include "train/step/rank.h"
 #include "train/step/teacher.h"
 
@@ -11,9 +10,6 @@ namespace bloomery {
 void Rank::run_forward(std::int64_t num_micro_batches, const BatchSource& batch,
                        const Report& report) {
   store_->begin_pass(Pass::evaluation);
-  for (const auto& frozen : frozen_) {
-    frozen->store->begin_pass(Pass::evaluation);
-  }
   if (fp8_) {
     fp8_->begin_pass();
   }
@@ -61,8 +57,8 @@ std::vector<float> Rank::answers(std::int64_t num_micro_batches, const BatchSour
 Rank::Losses Rank::evaluate(std::int64_t num_micro_batches, const BatchSource& batch) {
   const std::int64_t parts = num_micro_batches * mesh_->degree(Axis::data);
   clear_statistics();
-  run_forward(num_micro_batches, batch, [&](const Batch& of, const Metrics& metrics) {
-    report(of, metrics, 1 / static_cast<double>(parts));
+  run_forward(num_micro_batches, batch, [&](const Batch&, const Metrics& metrics) {
+    report(metrics, 1 / static_cast<double>(parts));
   });
   Losses losses = mean_losses();
   if (teacher_) {  // which has no part in evaluations
