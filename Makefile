@@ -54,6 +54,7 @@ demo: $(DEMO)
 
 check:
 	tools/check_layers
+	tools/check_families
 	tools/check_headers
 	tools/check_sizes
 	tools/check_format

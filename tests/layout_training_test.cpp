@@ -1,5 +1,5 @@
 // Steps and evaluations under layouts, with what the table of layouts (layout_table_test.cpp)
-// leaves out: recomputation, uneven stages, the wish to stop, frozen models.
+// leaves out: recomputation, uneven stages and the wish to stop.
 #include <gtest/gtest.h>
 
 #include <mutex>

@@ -27,9 +27,8 @@ LoadOptions ModelChoice::options() const {
 
 void ModelChoice::require_agreement(const LoadedModel& model) const {
   const ModelOptions& o = model.options();
-  const std::string_view reads = find_family(o.family).dataset;
-  check(reads == "gpt" || reads == "t5", "the model of ", model.folder().string(), " is a ",
-        o.family, ", which does not continue text");
+  check(find_family(o.family).head == FamilyHead::next_token, "the model of ",
+        model.folder().string(), " is a ", o.family, ", which does not continue text");
   require_sizes(model);
 }
 

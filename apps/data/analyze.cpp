@@ -63,8 +63,7 @@ void describe(OptionTable& t, DataAnalyzeOptions& o) {
   describe_corpora(t, o.samples.data);
   t.add("seed", o.samples.seed, "Seed of the order of samples.", between(0, UINT32_MAX));
   describe_sentence_samples(t, o.samples.sentences);
-  t.add("bert-no-binary-head", o.samples.sentences.bert_no_binary_head,
-        "BERT samples of one segment.");
+  t.add("bert-no-binary-head", o.samples.sentences.one_segment, "BERT samples of one segment.");
   t.add("make-vocab-size-divisible-by", o.divisible_by, "Padding of the vocabulary.",
         between(1, 1e6));
   t.add("tensor-model-parallel-size", o.tensor_ranks, "Likewise.", between(1, 65536));

@@ -48,7 +48,7 @@ void describe(OptionTable& t, DataSamplesOptions& o) {
   t.add("json", o.json, "One JSON object per line: {\"sample\": k, \"tokens\": [ids], ...}.");
   describe_sentence_samples(t, o.sentences);
   describe_block_samples(t, o.sentences);
-  t.add("bert-no-binary-head", o.sentences.bert_no_binary_head, "BERT samples of one segment.");
+  t.add("bert-no-binary-head", o.sentences.one_segment, "BERT samples of one segment.");
   describe(t, o.tokenizer);
 }
 

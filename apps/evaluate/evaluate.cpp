@@ -212,8 +212,9 @@ Json run_task(const EvaluateOptions& options, LoadedModel& model, std::ostream& 
     return run_retriever_task(options.retriever, model, options.json, out);
   }
   options.model.require_sizes(model);
-  const std::string_view reads = find_family(model.options().family).dataset;
-  const bool fits = options.task == Task::logits ? reads != "ict" : reads == "gpt";
+  const Family& family = find_family(model.options().family);
+  const bool fits =
+      options.task == Task::logits ? family.head != FamilyHead::text_vectors : family.is_decoder();
   check(fits, "the model of ", model.folder().string(), " is a ", model.options().family,
         options.task == Task::logits
             ? ", which gives vectors of texts and no logits"

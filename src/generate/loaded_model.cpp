@@ -76,7 +76,6 @@ int count_sharing(HostGroup& host, const DeviceOptions& device) {
 
 ModelOptions for_inference(ModelOptions options) {
   options.vocabulary.padded_in_softmax = false;
-  options.vocabulary.fp16_loss = false;
   return options;
 }
 

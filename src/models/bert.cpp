@@ -5,7 +5,7 @@
 #include "base/findings.h"
 #include "config/option_table.h"
 #include "models/decoder.h"
-#include "models/families.h"
+#include "models/family.h"
 #include "models/megatron.h"
 #include "nn/masked_head.h"
 #include "nn/task_head.h"
@@ -276,6 +276,20 @@ std::vector<std::string> bert_problems(const ModelOptions& o, const MeshDegrees&
   return f.found;
 }
 
+std::vector<std::string> megatron_problems(const ModelOptions& o) {
+  Findings f;
+  f.require(o.segments.token_types == (o.segments.binary_head ? 2 : 0),
+            "token types but for a binary head, and two of them");
+  f.require(o.head_activation == MlpKind::gelu_erf ||
+                (o.head_activation == MlpKind::gelu_tanh && o.mlp.kind == MlpKind::gelu_tanh),
+            "its activation in the head");
+  return f.found;
+}
+
+std::vector<MegatronArgument> megatron_arguments(const ModelOptions& o) {
+  return {{"bert_binary_head", o.segments.binary_head}};
+}
+
 Blocks blocks(const ModelOptions& options, const Mesh& mesh, DType dtype, BlockRange slice) {
   ModelOptions o = options;
   o.attention.causal = false;
@@ -299,9 +313,13 @@ const Family& bert_family() {
                                      .describe = describe,
                                      .problems = bert_problems,
                                      .num_blocks = num_decoder_blocks,
+                                     .head = FamilyHead::masked_tokens,
                                      .blocks = blocks,
                                      .hugging_face = kForms,
-                                     .megatron = kMegatronBert};
+                                     .megatron = {.tensors = kMegatronBert,
+                                                  .own_names = "lm_head.dense.",
+                                                  .problems = megatron_problems,
+                                                  .arguments = megatron_arguments}};
   return kFamily;
 }
 

@@ -110,9 +110,6 @@ void describe_layers(OptionTable& t, ModelOptions& o) {
         "Embeddings are multiplied by the square root of the hidden size.");
   t.add("padded-vocab-in-softmax", o.vocabulary.padded_in_softmax,
         "Padded columns take part in the softmax, as Megatron computes.");
-  t.add("fp16-lm-cross-entropy", o.vocabulary.fp16_loss,
-        "With --fp16: the loss from fp16 logits in fp16, every step rounded as Megatron's, instead "
-        "of in fp32.");
 }
 
 void describe_experts(OptionTable& t, MoeOptions& o) {

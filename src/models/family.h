@@ -1,11 +1,13 @@
-// A family of models: which of the common options it uses and how, its blocks, and its names in
-// Hugging Face's files. One value per family, in a file of its own, listed in registry.cpp.
+// A family of models: which of the common options it uses and how, its blocks, what its models are
+// for, and its names in other programs' files. One value per family, in a file of its own that
+// registry.cpp lists, or in a row of llama_families.cpp.
 #pragma once
 
 #include <concepts>
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "models/hf_config.h"
@@ -62,6 +64,38 @@ struct MegatronTensor {
   int cut = kWhole;  // dimension of ours that tensor ranks divide; from the last one if negative
 };
 
+// An argument of Megatron's that the checkpoints of one family have beside those of all models.
+struct MegatronArgument {
+  std::string_view name;
+  std::variant<bool, std::int64_t> value;
+};
+
+struct MegatronForm {
+  std::span<const MegatronTensor> tensors;  // empty: Megatron has no such model
+  // How some names begin that no other family's tensors have; empty: there are none.
+  std::string_view own_names = "";
+  // What Megatron cannot say of a model, each completing "it has no". May be null.
+  std::vector<std::string> (*problems)(const ModelOptions& options) = nullptr;
+  std::vector<MegatronArgument> (*arguments)(const ModelOptions& options) = nullptr;  // or null
+};
+
+// What a model tells at its end.
+enum class FamilyHead : std::uint8_t {
+  next_token,     // so it continues texts
+  masked_tokens,  // or what a task asks, with its head instead
+  text_vectors,   // as a retriever does, which has towers
+};
+
+// A retriever's blocks are two towers that give texts vectors. That of contexts comes first and
+// reads the batch's `encoder`, that of queries the batch itself; what they leave is State::encoder
+// and State::stream, [sequences, width], and where there are metrics to report to and both towers
+// ran, the loss.
+struct RetrieverTowers {
+  BlockRange contexts, queries;
+  std::int64_t width = 0;
+  std::vector<std::int64_t> topk;  // shares of queries that are told: own context among the k best
+};
+
 struct Family {
   std::string_view name;             // "gpt"
   std::string_view summary;          // for help
@@ -77,6 +111,9 @@ struct Family {
   // Of models with an encoder: the first block of the decoder, where a pipeline stage must begin.
   // The block before it leaves the encoder's output in the state. Null: there is no encoder.
   int (*decoder_begin)(const ModelOptions& options) = nullptr;
+  FamilyHead head = FamilyHead::next_token;
+  // Of retrievers; else null.
+  RetrieverTowers (*towers)(const ModelOptions& options) = nullptr;
   // Blocks of the slice, of completed options.
   Blocks (*blocks)(const ModelOptions& options, const Mesh& mesh, DType dtype,
                    BlockRange slice) = nullptr;
@@ -84,8 +121,12 @@ struct Family {
   // of that model's behind a first part, as query.blocks.0.norm_1.gain, takes its values. Empty:
   // there is none.
   std::string_view starts_from = "";
-  HuggingFaceForms hugging_face;                  // empty: there is no such form
-  std::span<const MegatronTensor> megatron = {};  // empty: Megatron has no such model
+  HuggingFaceForms hugging_face;  // empty: there is no such form
+  MegatronForm megatron = {};
+
+  // One stack of layers reads the batch: there is neither an encoder nor a tower.
+  bool has_one_stack() const { return decoder_begin == nullptr && towers == nullptr; }
+  bool is_decoder() const { return head == FamilyHead::next_token && has_one_stack(); }
 };
 
 // What a model of the family of `here` would be, of the same sizes and kinds as a stored one of the
@@ -96,6 +137,8 @@ ModelOptions as_family(ModelOptions stored, const ModelOptions& here);
 std::vector<const Family*> families();
 // An Error names the nearest when there is none.
 const Family& find_family(std::string_view name);
+// The first one with this head.
+const Family& family_with(FamilyHead head);
 // Makes a family known, for programs (and tests) with one of their own: once, before it is used.
 void add_family(const Family& family);
 

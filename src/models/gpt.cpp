@@ -1,6 +1,6 @@
 // GPT as Megatron trains it: every common option is open. Its Hugging Face form is GPT-2.
 #include "models/decoder.h"
-#include "models/families.h"
+#include "models/family.h"
 #include "models/megatron.h"
 
 namespace bloomery {
@@ -92,7 +92,7 @@ const Family& gpt_family() {
       .num_blocks = num_decoder_blocks,
       .blocks = decoder_blocks,
       .hugging_face = &kGpt2,
-      .megatron = kMegatronDecoder};
+      .megatron = {.tensors = kMegatronDecoder}};
   return kFamily;
 }
 

@@ -6,7 +6,7 @@
 #include "base/findings.h"
 #include "config/option_table.h"
 #include "models/decoder.h"
-#include "models/families.h"
+#include "models/family.h"
 #include "nn/norm.h"
 #include "nn/pooler.h"
 #include "parallel/retrieval_loss.h"
@@ -243,13 +243,16 @@ std::vector<std::string> ict_problems(const ModelOptions& o, const MeshDegrees& 
   return f.found;
 }
 
-}  // namespace
-
-BlockRange context_tower(const ModelOptions& options) { return {0, num_decoder_blocks(options)}; }
-
-BlockRange query_tower(const ModelOptions& options) {
-  return {num_decoder_blocks(options), num_blocks(options)};
+RetrieverTowers towers(const ModelOptions& o) {
+  const IctOptions& own = o.own<IctOptions>();
+  const int end_of_contexts = num_decoder_blocks(o);
+  return {.contexts = {0, end_of_contexts},
+          .queries = {end_of_contexts, num_blocks(o)},
+          .width = own.projection > 0 ? own.projection : o.hidden_size,
+          .topk = own.topk};
 }
+
+}  // namespace
 
 const Family& ict_family() {
   static constexpr Family kFamily = {.name = "ict",
@@ -259,6 +262,8 @@ const Family& ict_family() {
                                      .describe = describe,
                                      .problems = ict_problems,
                                      .num_blocks = num_blocks,
+                                     .head = FamilyHead::text_vectors,
+                                     .towers = towers,
                                      .blocks = blocks,
                                      .starts_from = "bert"};
   return kFamily;

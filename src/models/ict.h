@@ -13,10 +13,4 @@ struct IctOptions {
   std::vector<std::int64_t> topk;  // accuracies that are told
 };
 
-// Which blocks of the model are a tower: that of contexts comes first. It reads the batch's
-// `encoder`, that of queries the batch itself; what they leave is State::encoder and State::stream,
-// [sequences, width], and where there are metrics to report to and both towers ran, the loss.
-BlockRange context_tower(const ModelOptions& options);
-BlockRange query_tower(const ModelOptions& options);
-
 }  // namespace bloomery

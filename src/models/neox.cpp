@@ -1,6 +1,6 @@
 // GPT-NeoX, Pythia, open-calm: partly rotated heads, attention and MLP side by side (or not).
 #include "models/decoder.h"
-#include "models/families.h"
+#include "models/family.h"
 #include "models/megatron.h"
 
 namespace bloomery {
@@ -92,7 +92,7 @@ const Family& neox_family() {
                                      .num_blocks = num_decoder_blocks,
                                      .blocks = decoder_blocks,
                                      .hugging_face = &kNeox,
-                                     .megatron = kMegatronDecoder};
+                                     .megatron = {.tensors = kMegatronDecoder}};
   return kFamily;
 }
 

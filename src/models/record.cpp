@@ -92,7 +92,6 @@ constexpr std::string_view kFree[] = {
     "init-method-xavier-uniform",
     "attention-dropout",
     "hidden-dropout",
-    "fp16-lm-cross-entropy",
     "moe-balance-all-choices",
     "moe-input-jitter-eps",
     "moe-loss-coeff",
@@ -106,6 +105,9 @@ constexpr std::string_view kFree[] = {
     "retriever-score-scaling",
     "retriever-report-topk-accuracies",
 };
+
+// Names in older records that say nothing about a model any more.
+constexpr std::string_view kFormer[] = {"family", "version", "fp16-lm-cross-entropy"};
 
 // What a mixture is by layer, however it was written down. Without experts nothing of it counts.
 MoeOptions by_layer(const MoeOptions& moe, std::int64_t num_layers) {
@@ -191,7 +193,7 @@ ModelOptions from_record(std::string_view json, const std::string& place,
   for (const std::string& name : fields.names()) {
     if (std::ranges::find(known, name) != known.end()) {
       readable[name] = Json::parse(fields.json(name));
-    } else if (name != "family" && name != "version") {
+    } else if (std::ranges::find(kFormer, name) == std::end(kFormer)) {
       notes.push_back(concat(place, ": has ", name, " = ", fields.json(name),
                              ", which is unknown here and "
                              "left out; a newer program wrote it"));

@@ -72,7 +72,6 @@ const std::pair<const char*, Json> kChanged[] = {
     {"untie-embeddings-and-output-weights", true},
     {"scale-embeddings", true},
     {"padded-vocab-in-softmax", true},
-    {"fp16-lm-cross-entropy", true},
     {"use-rotary-position-embeddings", true},
     {"rotary-position-embeddings-theta", 12345.678901234567},
     {"rotary-percent", 0.25},

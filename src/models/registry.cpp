@@ -1,20 +1,35 @@
 #include <algorithm>
+#include <iterator>
 #include <mutex>
 
 #include "config/nearest.h"
-#include "models/families.h"
+#include "models/family.h"
 
 namespace bloomery {
+
+// A file each; llama_families.cpp has a row for each of its own.
+const Family& gpt_family();
+std::vector<const Family*> llama_families();
+const Family& neox_family();
+const Family& bert_family();
+const Family& t5_family();
+const Family& ict_family();
+
 namespace {
+
+// The families that the program comes with, in the order of help; the first is the default.
+std::vector<const Family*> built_in() {
+  std::vector<const Family*> all = {&gpt_family()};
+  std::ranges::copy(llama_families(), std::back_inserter(all));
+  all.insert(all.end(), {&neox_family(), &bert_family(), &t5_family(), &ict_family()});
+  return all;
+}
 
 // Values that never change once they are in the list; it grows before ranks start, in programs with
 // a family of their own.
 struct Registry {
   std::mutex mutex;
-  std::vector<const Family*> families = {&gpt_family(),     &llama_family(),     &qwen2_family(),
-                                         &neox_family(),    &mistral_family(),   &qwen3_family(),
-                                         &gemma_family(),   &bert_family(),      &t5_family(),
-                                         &mixtral_family(), &qwen2_moe_family(), &ict_family()};
+  std::vector<const Family*> families = built_in();
 };
 
 Registry& registry() {
@@ -48,6 +63,14 @@ const Family& find_family(std::string_view name) {
     names.emplace_back(family->name);
   }
   throw Error(concat("there is no model family '", name, "'", suggestion(name, names)));
+}
+
+const Family& family_with(FamilyHead head) {
+  const std::vector<const Family*> all = families();
+  const auto found =
+      std::ranges::find_if(all, [&](const Family* family) { return family->head == head; });
+  check(found != all.end(), "no model family has such a head");
+  return **found;
 }
 
 void add_family(const Family& family) {

@@ -4,7 +4,7 @@
 
 #include "base/findings.h"
 #include "config/option_table.h"
-#include "models/families.h"
+#include "models/family.h"
 #include "models/megatron.h"
 
 namespace bloomery {
@@ -173,6 +173,17 @@ std::vector<std::string> t5_problems(const ModelOptions& o, const MeshDegrees& d
   return f.found;
 }
 
+std::vector<std::string> megatron_problems(const ModelOptions& o) {
+  Findings f;
+  const T5Options& own = o.own<T5Options>();
+  f.require(own.head_bias && !own.head_scale, "output layer of that form");
+  return f.found;
+}
+
+std::vector<MegatronArgument> megatron_arguments(const ModelOptions& o) {
+  return {{"decoder_num_layers", num_t5_decoder_layers(o)}};
+}
+
 }  // namespace
 
 const Family& t5_family() {
@@ -186,7 +197,10 @@ const Family& t5_family() {
                                      .decoder_begin = t5_decoder_begin,
                                      .blocks = t5_blocks,
                                      .hugging_face = &kT5,
-                                     .megatron = kMegatronT5};
+                                     .megatron = {.tensors = kMegatronT5,
+                                                  .own_names = "language_model.decoder.",
+                                                  .problems = megatron_problems,
+                                                  .arguments = megatron_arguments}};
   return kFamily;
 }
 

@@ -30,7 +30,6 @@ Head::Head(const ModelOptions& options, const Mesh& mesh, std::shared_ptr<Parame
       options_{.vocabulary = options.vocabulary.size,
                .first_token = first_token,
                .padded_in_softmax = options.vocabulary.padded_in_softmax,
-               .fp16_loss = options.vocabulary.fp16_loss,
                .sums_input_gradient = !mesh.divides_tokens()},
       scale_(extras.scale),
       dropout_(extras.ends_in_dropout ? options.residual.dropout : 0) {

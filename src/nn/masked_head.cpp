@@ -46,7 +46,6 @@ MaskedHead::MaskedHead(const ModelOptions& o, const Mesh& mesh, std::shared_ptr<
       options_{.vocabulary = o.vocabulary.size,
                .first_token = first_token,
                .padded_in_softmax = o.vocabulary.padded_in_softmax,
-               .fp16_loss = o.vocabulary.fp16_loss,
                .sums_input_gradient = !mesh.divides_tokens()} {
   if (o.segments.binary_head) {
     const auto layer = [&](const char* name, std::int64_t out) {

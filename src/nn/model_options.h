@@ -89,7 +89,6 @@ struct VocabularyOptions {
   bool scaled = false;              // embeddings are multiplied by sqrt(hidden size)
   double noise_alpha = 0;           // of noise on embeddings in training (NEFTune); 0: none
   bool padded_in_softmax = false;   // padding columns count, as in Megatron
-  bool fp16_loss = false;           // the softmax of fp16 logits is computed in fp16
 };
 
 struct ResidualOptions {

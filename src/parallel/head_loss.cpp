@@ -5,7 +5,7 @@
 
 #include "base/round_up.h"
 #include "ops/arithmetic/arithmetic.h"
-#include "ops/loss/half_loss.h"
+#include "ops/loss/loss.h"
 #include "ops/matmul/matmul.h"
 #include "ops/swap/swap_dims.h"
 
@@ -92,7 +92,6 @@ class HeadPass {
         columns_(columns_of(weight, options)),
         vocabulary_(options.vocabulary),
         sums_input_gradient_(options.sums_input_gradient),
-        in_half_(options.fp16_loss && x.dtype() == DType::fp16),
         sum_dtype_(accumulation_dtype(x.dtype())) {
     const std::int64_t tokens = x.shape()[0];
     inverse_ = Tensor::empty(stream_, sum_dtype_, {1});
@@ -167,7 +166,7 @@ class HeadPass {
     multiply(stream_, x, weight_, bias_, logits);
     const Tensor from_teacher =
         distillation_ ? distillation_->run(begin, end, logits, with_gradients()) : Tensor();
-    if (with_gradients() && ranks_.size() == 1 && !in_half_) {
+    if (with_gradients() && ranks_.size() == 1) {
       launch(stream_, LossAndGradient{.logits = logits,
                                       .labels = labels,
                                       .columns = columns_,
@@ -202,38 +201,24 @@ class HeadPass {
                                    .sum = sum,
                                    .target = target});
     ranks_.all_reduce(max, Reduce::max, stream_);
-    if (in_half_) {
-      launch(stream_, HalfLossSum{.logits = logits, .columns = columns_, .max = max, .sum = sum});
-    } else {
-      launch(stream_, LossRescale{.local_max = local_max, .max = max, .sum = sum});
-    }
+    launch(stream_, LossRescale{.local_max = local_max, .max = max, .sum = sum});
     ranks_.all_reduce(statistics.slice(2, 4), Reduce::sum, stream_);
-    launch_as<HalfLossTokens>(LossTokens{.max = max,
-                                         .sum = sum,
-                                         .target = target,
-                                         .labels = labels,
-                                         .mask = mask,
-                                         .vocabulary = vocabulary_,
-                                         .losses = losses});
+    launch(stream_, LossTokens{.max = max,
+                               .sum = sum,
+                               .target = target,
+                               .labels = labels,
+                               .mask = mask,
+                               .vocabulary = vocabulary_,
+                               .losses = losses});
     if (with_gradients()) {
-      launch_as<HalfLossGradient>(LossGradient{.logits = logits,
-                                               .labels = labels,
-                                               .columns = columns_,
-                                               .max = max,
-                                               .sum = sum,
-                                               .mask = mask,
-                                               .inverse = inverse_,
-                                               .grad_scale = context_.batch.grad_scale});
-    }
-  }
-
-  // The kernel, or its like in fp16.
-  template <class InHalf, class Kernel>
-  void launch_as(const Kernel& kernel) {
-    if (in_half_) {
-      launch(stream_, InHalf{kernel});
-    } else {
-      launch(stream_, kernel);
+      launch(stream_, LossGradient{.logits = logits,
+                                   .labels = labels,
+                                   .columns = columns_,
+                                   .max = max,
+                                   .sum = sum,
+                                   .mask = mask,
+                                   .inverse = inverse_,
+                                   .grad_scale = context_.batch.grad_scale});
     }
   }
 
@@ -267,7 +252,6 @@ class HeadPass {
   const LossColumns columns_;
   const std::int64_t vocabulary_;
   const bool sums_input_gradient_;
-  const bool in_half_;
   const DType sum_dtype_;
   Tensor inverse_, losses_, grad_x_;
   Sink weight_sink_, bias_sink_;  // null without a tape, and of what is frozen

@@ -14,7 +14,6 @@ struct HeadOptions {
   std::int64_t vocabulary = 0;
   std::int64_t first_token = 0;    // global index of this rank's first column
   bool padded_in_softmax = false;  // padding columns count, as in Megatron
-  bool fp16_loss = false;          // of fp16 logits: in fp16 step by step (ops/loss/half_loss.h)
   bool weighted = false;  // the mask has weights of any sign: losses are summed, not averaged
   std::int64_t chunk_tokens = 0;  // 0: chosen by size
   // Axes whose ranks hold the other columns; none: all are here.

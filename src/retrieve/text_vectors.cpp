@@ -4,7 +4,6 @@
 
 #include "evaluate/scorer.h"
 #include "models/family.h"
-#include "models/ict.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "samples/ict_dataset.h"
 
@@ -12,7 +11,7 @@ namespace bloomery {
 namespace {
 
 const ModelOptions& retriever(const LoadedModel& model) {
-  check(find_family(model.options().family).dataset == "ict", "the model of ",
+  check(find_family(model.options().family).towers != nullptr, "the model of ",
         model.folder().string(), " is a ", model.options().family,
         ", no retriever: train one with `bloomery pretrain_ict`");
   return model.options();
@@ -55,12 +54,10 @@ Tensor in_fp32(Stream& stream, const Tensor& x) {
 TextVectors::TextVectors(LoadedModel& model, std::int64_t seq_length)
     : model_(model),
       length_(length_of(retriever(model), seq_length)),
-      width_(model.options().own<IctOptions>().projection),
+      towers_(find_family(model.options().family).towers(model.options())),
       cls_(require_token(model.tokenizer().special().cls, "[CLS]")),
       sep_(require_token(model.tokenizer().special().sep, "[SEP]")),
-      encoder_(model.tokenizer().make_encoder({.add_special_tokens = false})) {
-  width_ = width_ > 0 ? width_ : model.options().hidden_size;
-}
+      encoder_(model.tokenizer().make_encoder({.add_special_tokens = false})) {}
 
 std::vector<TokenId> TextVectors::encoded(std::string_view text) {
   std::vector<TokenId> ids;
@@ -92,15 +89,13 @@ Batch TextVectors::upload(const std::vector<std::vector<TokenId>>& tokens) const
 
 Tensor TextVectors::queries(const std::vector<std::vector<TokenId>>& tokens) {
   const Batch batch = upload(tokens);
-  return in_fp32(model_.stream(),
-                 run_tower(model_, batch, query_tower(model_.options()), &State::stream).data);
+  return in_fp32(model_.stream(), run_tower(model_, batch, towers_.queries, &State::stream).data);
 }
 
 Tensor TextVectors::contexts(const std::vector<std::vector<TokenId>>& tokens) {
   Batch batch;
   batch.encoder = std::make_shared<Batch>(upload(tokens));
-  return in_fp32(model_.stream(),
-                 run_tower(model_, batch, context_tower(model_.options()), &State::encoder).data);
+  return in_fp32(model_.stream(), run_tower(model_, batch, towers_.contexts, &State::encoder).data);
 }
 
 }  // namespace bloomery

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "generate/loaded_model.h"
+#include "models/family.h"
 
 namespace bloomery {
 
@@ -15,7 +16,7 @@ class TextVectors {
   TextVectors(LoadedModel& model, std::int64_t seq_length);
 
   std::int64_t length() const { return length_; }
-  std::int64_t width() const { return width_; }
+  std::int64_t width() const { return towers_.width; }
   Stream& stream() const { return model_.stream(); }
 
   // What a tower reads: [CLS] text [SEP], [CLS] title [SEP] text [SEP].
@@ -31,7 +32,8 @@ class TextVectors {
   Batch upload(const std::vector<std::vector<TokenId>>& tokens) const;
 
   LoadedModel& model_;
-  std::int64_t length_, width_;
+  std::int64_t length_;
+  RetrieverTowers towers_;
   TokenId cls_, sep_;
   std::unique_ptr<Encoder> encoder_;
 };

@@ -143,7 +143,7 @@ TEST(MegatronSamples, AreOurs) {
     options.mask_prob = expected["masking"];
     options.short_seq_prob = expected["short"];
     options.seed = expected["seed"];
-    options.bert_no_binary_head = !expected["binary_head"].get<bool>();
+    options.one_segment = !expected["binary_head"].get<bool>();
     write_titles(data.data_path[0] + "_titles");
     options.blocks = {.titles = {data.data_path[0] + "_titles"},
                       .query_in_block_prob = expected["in_block"],

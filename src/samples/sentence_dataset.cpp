@@ -118,17 +118,16 @@ SampleFields t5_fields(const SentenceSampleOptions& options) {
 BertDataset::BertDataset(std::shared_ptr<const IndexedCorpus> corpus, const CorpusRequest& request,
                          MaskingVocabulary vocabulary, const SentenceSampleOptions& options,
                          const Log& log)
-    : SentenceDataset(
-          "BERT", std::move(corpus), request, std::move(vocabulary), options,
-          mapping_options(options, request, kBertExtra, options.bert_no_binary_head ? 1 : 2),
-          bert_fields(options), log) {}
+    : SentenceDataset("BERT", std::move(corpus), request, std::move(vocabulary), options,
+                      mapping_options(options, request, kBertExtra, options.one_segment ? 1 : 2),
+                      bert_fields(options), log) {}
 
 void BertDataset::read(std::int64_t k, const Sample& out) const {
   std::int64_t target = 0;
   const SentenceTokens text = sentences(k, target);
   NumpyRandom random = this->random(k);
   const BertSample sample = make_bert_sample(text, target, options_.seq_length, options_.mask_prob,
-                                             !options_.bert_no_binary_head, vocabulary_, random);
+                                             !options_.one_segment, vocabulary_, random);
   copy_to<TokenId>(out, "tokens", sample.tokens);
   copy_to<std::int32_t>(out, "token_types", sample.types);
   copy_to<TokenId>(out, "labels", sample.labels);

@@ -23,7 +23,7 @@ struct SentenceSampleOptions {
   std::int64_t seq_length = 0;          // of the encoder
   std::int64_t decoder_seq_length = 0;  // of T5
   double mask_prob = 0.15, short_seq_prob = 0.1;
-  bool bert_no_binary_head = false;
+  bool one_segment = false;
   std::int64_t seed = 1234;
   BlockSampleOptions blocks;
 };

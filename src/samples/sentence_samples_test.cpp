@@ -256,7 +256,7 @@ TEST_F(SentenceDatasetTest, AMappingMadeForSomethingElseIsNotUsed) {
   };
   expect_own([&] { request_.split_text = "2,7,1"; });
   expect_own([&] { request_.whole = true; });
-  expect_own([&] { options_.bert_no_binary_head = true; });
+  expect_own([&] { options_.one_segment = true; });
   expect_own([&] { options_.short_seq_prob = 0.0951; });
 }
 

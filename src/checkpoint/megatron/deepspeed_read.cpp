@@ -80,7 +80,8 @@ class DeepSpeedFolder {
 
   static std::string_view family(const TorchValue& first) {
     const auto module = first.find("module");
-    return module && module->is_dict() ? family_of_names(flattened(*module)) : "gpt";
+    return family_of_names(module && module->is_dict() ? flattened(*module)
+                                                       : std::vector<NamedValue>());
   }
 
   MegatronNames layout(const MegatronArguments& arguments, const ModelOptions& model,

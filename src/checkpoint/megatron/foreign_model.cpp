@@ -6,7 +6,7 @@
 #include "checkpoint/boxes.h"
 #include "checkpoint/megatron/arguments.h"
 #include "checkpoint/megatron/foreign_write.h"
-#include "models/t5.h"
+#include "models/family.h"
 #include "optim/optimizer_choice.h"
 #include "optim/schedule.h"
 
@@ -39,13 +39,11 @@ void require_form(const ModelOptions& o, const ForeignLayout& layout) {
               kind == MlpKind::squared_relu,
           "its activation");
   require(!o.attention.scale, "scale of attention scores of its own");
-  require(o.family != "bert" || o.segments.token_types == (o.segments.binary_head ? 2 : 0),
-          "token types but for a binary head, and two of them");
-  require(o.family != "bert" || o.head_activation == MlpKind::gelu_erf ||
-              (o.head_activation == MlpKind::gelu_tanh && kind == MlpKind::gelu_tanh),
-          "its activation in the head");
-  const T5Options* t5 = o.family == "t5" ? &o.own<T5Options>() : nullptr;
-  require(t5 == nullptr || (t5->head_bias && !t5->head_scale), "output layer of that form");
+  if (const auto problems = find_family(o.family).megatron.problems) {
+    for (const std::string& line : problems(o)) {
+      require(false, line);
+    }
+  }
   const MoeOptions& moe = o.moe;
   if (moe.any()) {
     require(moe.shared_ffn == 0, "expert that all tokens go to");
@@ -302,10 +300,13 @@ void ForeignModel::add_run_arguments(Dict& a) const {
 }
 
 void ForeignModel::add_family_arguments(Dict& a) const {
-  if (record().model.family == "bert") {
-    a.emplace_back("bert_binary_head", record().model.segments.binary_head);
-  } else if (num_stacks() == 2) {
-    a.emplace_back("decoder_num_layers", num_t5_decoder_layers(record().model));
+  if (const auto own = find_family(record().model.family).megatron.arguments) {
+    for (const MegatronArgument& argument : own(record().model)) {
+      std::visit([&](auto value) { a.emplace_back(std::string(argument.name), value); },
+                 argument.value);
+    }
+  }
+  if (num_stacks() == 2) {
     a.emplace_back("pipeline_model_parallel_split_rank",
                    layout_.pipeline > 1 ? PyValue(first_stage(1)) : PyValue());
   }

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "checkpoint/model_record.h"
+#include "models/family.h"
 
 namespace bloomery {
 namespace {
@@ -64,7 +65,11 @@ std::string_view family_of_names(const std::vector<NamedValue>& values) {
     return std::ranges::any_of(
         values, [&](const NamedValue& each) { return each.name.starts_with(prefix); });
   };
-  return any("language_model.decoder.") ? "t5" : any("lm_head.dense.") ? "bert" : "gpt";
+  const std::vector<const Family*> all = families();
+  const auto found = std::ranges::find_if(all, [&](const Family* family) {
+    return !family->megatron.own_names.empty() && any(family->megatron.own_names);
+  });
+  return (found == all.end() ? all.front() : *found)->name;
 }
 
 std::vector<const LocalTensor*> in_groups(const std::vector<LocalTensor>& tensors,

@@ -40,7 +40,8 @@ struct NamedValue {
 };
 std::vector<NamedValue> flattened(const TorchValue& dict, const std::string& prefix = "");
 
-// The family that a model with tensors of these names is of.
+// The family that a model with tensors of these names is of; the default one if no name is a
+// family's own.
 std::string_view family_of_names(const std::vector<NamedValue>& values);
 
 // In the order of an optimizer's groups: those that decay first; then experts, if they have groups

@@ -59,13 +59,13 @@ MegatronNames::MegatronNames(const ModelOptions& options, int tensor,
       joined_(joined),
       vocabulary_(options.vocabulary.size) {
   const Family& family = find_family(options.family);
-  check(!family.megatron.empty(), "Megatron has no models of the family ", family.name);
+  check(!family.megatron.tensors.empty(), "Megatron has no models of the family ", family.name);
   const Model model(options, Mesh::single(), DType::fp32);
   std::map<std::string, Shape> wanted;
   for (const Parameter* parameter : model.parameters()) {
     wanted.emplace(parameter->name, parameter->box.global);
   }
-  for (const MegatronTensor& rule : family.megatron) {
+  for (const MegatronTensor& rule : family.megatron.tensors) {
     const bool layered = rule.ours.find('#') != rule.ours.npos;
     for (std::int64_t layer = 0; layer < (layered ? family.num_blocks(options) : 1); ++layer) {
       const auto found = wanted.find(numbered(rule.ours, layer));

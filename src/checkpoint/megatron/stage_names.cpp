@@ -60,7 +60,7 @@ std::vector<std::string> ForeignModel::names(int stage) const {
       begin = next;
     }
   };
-  const auto rules = find_family(record().model.family).megatron;
+  const auto rules = find_family(record().model.family).megatron.tensors;
   int stack = -1;
   for (Rule begin = rules.begin(); begin != rules.end();) {
     const Rule end = std::find_if(begin, rules.end(), [&](const MegatronTensor& rule) {

@@ -38,8 +38,6 @@ class MatmulChoices {
   // On: what is timed goes to a file of this kind of device and version of its library, and what is
   // there already is not timed again. So later runs make the same choices as the first.
   bool lasting = false;
-  // Lets fp32 products on CUDA round their inputs to 10 bits of mantissa.
-  bool allow_tf32 = false;
 
   // The choice for a key, empty when there is none yet.
   std::string find(const MatmulKey& key) const;

@@ -134,12 +134,9 @@ CublasLt::CublasLt(Device& device) : device_(device), choices_(device.service<Ma
 }
 
 void CublasLt::describe(Plan& plan, const MatmulKey& key, const Matmul& p) const {
-  const bool tf32 = key.input == DType::fp32 && choices_.allow_tf32;
   cublasLtMatmulDesc_t description = nullptr;
-  check_cublas(
-      cublasLtMatmulDescCreate(
-          &description, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
-      "cublasLtMatmulDescCreate");
+  check_cublas(cublasLtMatmulDescCreate(&description, CUBLAS_COMPUTE_32F, CUDA_R_32F),
+               "cublasLtMatmulDescCreate");
   plan.description.reset(description);
   set(description, CUBLASLT_MATMUL_DESC_TRANSA, key.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(description, CUBLASLT_MATMUL_DESC_TRANSB, key.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);

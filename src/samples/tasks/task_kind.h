@@ -34,8 +34,6 @@ struct TaskKind {
   // Sequences of a sample.
   int num_sequences() const { return answer == TaskAnswer::choice ? kChoices : 1; }
   static constexpr int kChoices = 4;
-  // Of the models that are tuned for it.
-  std::string_view family() const { return answer == TaskAnswer::passage ? "ict" : "bert"; }
 };
 
 std::vector<std::string> task_names();

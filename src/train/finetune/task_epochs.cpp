@@ -10,7 +10,6 @@
 
 #include "base/file.h"
 #include "checkpoint/folder.h"
-#include "models/ict.h"
 
 namespace bloomery {
 namespace {
@@ -86,7 +85,7 @@ void TaskEpochs::evaluate(std::int64_t epoch, const Progress& progress, const Fe
 TaskScores TaskEpochs::judged(const TaskSamples& samples,
                               const std::vector<TaskOutputs>& outputs) const {
   return data_.kind().answer == TaskAnswer::passage
-             ? judge_ranks(outputs, plan_.model.own<IctOptions>().topk)
+             ? judge_ranks(outputs, find_family(plan_.model.family).towers(plan_.model).topk)
              : judge(data_.kind(), samples, outputs);
 }
 

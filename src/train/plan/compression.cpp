@@ -77,7 +77,7 @@ std::string with_layer(std::string_view name, std::int64_t layer) {
 std::vector<std::pair<std::string, std::string>> linear_layers(const ModelOptions& model) {
   constexpr std::string_view kWeight = ".weight";
   std::vector<std::pair<std::string, std::string>> all;
-  for (const MegatronTensor& each : find_family(model.family).megatron) {
+  for (const MegatronTensor& each : find_family(model.family).megatron.tensors) {
     if (each.ours.find('#') == std::string_view::npos || !each.ours.ends_with(kWeight) ||
         each.cut == MegatronTensor::kWhole) {
       continue;

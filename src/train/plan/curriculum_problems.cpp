@@ -40,7 +40,7 @@ void check_lengths(const PretrainOptions& o, const std::string& name,
 }
 
 void check_samples(const PretrainOptions& o, const std::string& name, Findings& f) {
-  f.require(sample_kind(o).name == "gpt" || sample_kind(o).name == "bert", name,
+  f.require(find_family(o.model.family).has_one_stack(), name,
             ": it is for decoders and BERT, not for ", o.model.family);
   f.require(!o.task.enabled(), name, ": it is not for tasks; leave it out");
   f.require(!o.instruct.enabled, name, ": it is not for records of instructions; leave it out");
@@ -74,7 +74,7 @@ void check_sampling(const PretrainOptions& o, Findings& f) {
             "of the latter");
   f.attempt([&] {
     const StepLengths lengths = step_lengths(o);
-    f.require(!lengths.reshape || sample_kind(o).name == "gpt", name,
+    f.require(!lengths.reshape || find_family(o.model.family).is_decoder(), name,
               ": seqlen_reshape is for decoders; give seqlen_truncate");
     if (lengths.curriculum) {
       check_lengths(o, name, *lengths.curriculum, lengths.reshape, f);
@@ -112,7 +112,7 @@ void check_random_ltd(const PretrainOptions& o, Findings& f) {
 
 void check_layer_drop(const PretrainOptions& o, Findings& f) {
   const std::string name = "progressive_layer_drop";
-  f.require(sample_kind(o).name == "gpt" || sample_kind(o).name == "bert", name,
+  f.require(find_family(o.model.family).has_one_stack(), name,
             ": it is for decoders and BERT, not for ", o.model.family);
   f.require(!o.model.residual.after_norm, name,
             ": what goes into a layer cannot pass by it in a model that normalises behind layers");

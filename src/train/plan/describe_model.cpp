@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "config/option_table.h"
-#include "train/plan/pretrain_options.h"
+#include "train/plan/plan.h"
 
 namespace bloomery {
 namespace {
@@ -43,8 +43,9 @@ PretrainOptions task_defaults(const std::vector<std::string>& arguments) {
   const std::string task = named_task(arguments);
   const std::vector<std::string> known = task_names();
   const bool is_known = std::ranges::find(known, task) != known.end();
-  std::vector<std::string> all = {concat("--", kFamily),
-                                  std::string(is_known ? find_task(task).family() : "bert")};
+  std::vector<std::string> all = {
+      concat("--", kFamily),
+      std::string(task_family(is_known ? find_task(task) : TaskKind()).name)};
   all.insert(all.end(), arguments.begin(), arguments.end());
   PretrainOptions options = pretrain_defaults(all);
   options.task.name = task;

@@ -131,6 +131,9 @@ constexpr std::array kRefused = {
     Refused{"num-experts-switch", "",
             "Megatron's own switch layers, which Megatron-DeepSpeed cannot run since 2023, are not "
             "built; --num-experts with --expert-interval 1 and --topk 1 is the nearest"},
+    Refused{"fp16-lm-cross-entropy", "False",
+            "the loss of fp16 logits is computed in fp32 here; logits are never kept whole, so "
+            "that fp16 would save no memory"},
     Refused{"aml-data-download-path", "", "write the whole prefix in --data-path"},
     Refused{"onnx-safe", "False", "models are exported with `convert`, not by tracing"},
     Refused{"ds-inference inference", "", "this command trains; text comes from `generate`"},

@@ -13,7 +13,7 @@
 namespace bloomery {
 namespace {
 
-constexpr std::int64_t kGpt2Vocabulary = 50257, kLlamaVocabulary = 32000;
+constexpr std::int64_t kBytePairVocabulary = 50257, kSentencePieceVocabulary = 32000;
 
 bool has_files(const TokenizerOptions& o) {
   bool any = false;
@@ -40,9 +40,9 @@ VocabularySize vocabulary_size(const TokenizerOptions& o) {
   if (o.type == "NullTokenizer" || has_files(o)) {
     return {load_tokenizer(o)->vocab_size(), false};
   }
-  const bool like_llama =
+  const bool sentence_pieces =
       o.type.find("SentencePiece") != o.type.npos || o.type == "Llama2Tokenizer";
-  return {like_llama ? kLlamaVocabulary : kGpt2Vocabulary, true};
+  return {sentence_pieces ? kSentencePieceVocabulary : kBytePairVocabulary, true};
 }
 
 std::vector<std::string> missing_paths(const PretrainOptions& o) {

@@ -127,13 +127,18 @@ ModelOptions model_options(const PretrainOptions& options, std::int64_t vocabula
   return completed(model);
 }
 
+const Family& task_family(const TaskKind& task) {
+  return family_with(task.answer == TaskAnswer::passage ? FamilyHead::text_vectors
+                                                        : FamilyHead::masked_tokens);
+}
+
 const SampleKind& sample_kind(const PretrainOptions& options) {
   return find_sample_kind(find_family(options.model.family).dataset);
 }
 
 SampleOptions sample_options(const PretrainOptions& options) {
   SentenceSampleOptions sentences = options.sentences;
-  sentences.bert_no_binary_head = !options.model.segments.binary_head;
+  sentences.one_segment = !options.model.segments.binary_head;
   return {.data = options.data,
           .sentences = sentences,
           .vocab_extra_ids = options.tokenizer.vocab_extra_ids,

@@ -30,6 +30,8 @@ struct ParameterCount {
 };
 ParameterCount count_parameters(const ModelOptions& options);
 
+// The family whose models are tuned for such a task.
+const Family& task_family(const TaskKind& task);
 // What the model's family is fed.
 const SampleKind& sample_kind(const PretrainOptions& options);
 SampleOptions sample_options(const PretrainOptions& options);

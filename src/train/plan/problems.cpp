@@ -28,8 +28,6 @@ void check_network(const PretrainOptions& o, Findings& f) {
             "--task-head is set by finetune --task NAME; without a task nothing would be learnt");
   f.require(!m.residual.fp32 || o.precision.dtype != DType::fp32,
             "--fp32-residual-connection needs --bf16 or --fp16");
-  f.require(!m.vocabulary.fp16_loss || o.precision.dtype == DType::fp16,
-            "--fp16-lm-cross-entropy needs --fp16");
   f.require(o.recompute.granularity != RecomputeFlags::Granularity::selective ||
                 o.recompute.method == RecomputeFlags::Method::none,
             "--recompute-method goes with --recompute-granularity full only");
@@ -170,8 +168,7 @@ void check_chunks(const PretrainOptions& o, Findings& f) {
   constexpr const char* kFlag = "--ds-sequence-parallel-fpdt";
   f.require(p.chunks.length % p.sequence == 0, kFlag, "-chunk-size ", p.chunks.length,
             ": --ds-sequence-parallel-size ", p.sequence, " must divide it");
-  f.require(find_family(o.model.family).dataset == "gpt",  // a decoder
-            kFlag,
+  f.require(find_family(o.model.family).is_decoder(), kFlag,
             ": the chunks of a sequence see those before them, in decoders such as gpt and "
             "llama; leave it out for --model-family ",
             o.model.family);
@@ -304,8 +301,9 @@ void check_length(const PretrainOptions& o, Findings& f) {
 
 void check_task(const PretrainOptions& o, Findings& f) {
   const double epochs = o.instruct.epochs.value_or(0);
-  f.require(o.model.family == o.task.kind().family(), "--task ", o.task.name, " is for models of ",
-            "the family ", o.task.kind().family(), ", not ", o.model.family);
+  f.require(o.model.family == task_family(o.task.kind()).name, "--task ", o.task.name,
+            " is for models of ", "the family ", task_family(o.task.kind()).name, ", not ",
+            o.model.family);
   f.require(epochs == std::floor(epochs) && epochs <= 1e6, "--epochs ", epochs,
             ": a task is trained on for whole epochs");
   f.require(epochs == 0 || !o.task.train_data.empty(),

@@ -8,9 +8,9 @@ void add_parameters_by_block(const Model& model, std::vector<ParameterList>& all
   }
 }
 
-FrozenModel::FrozenModel(std::string own_name, const ModelOptions& options, Stream& stream,
-                         Mesh& mesh, const StoreOptions& store_options)
-    : name(std::move(own_name)), model(options, mesh, store_options.dtype) {
+FrozenModel::FrozenModel(const ModelOptions& options, Stream& stream, Mesh& mesh,
+                         const StoreOptions& store_options)
+    : model(options, mesh, store_options.dtype) {
   for (Parameter* parameter : model.parameters()) {
     parameter->frozen = true;
   }

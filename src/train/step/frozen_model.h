@@ -1,7 +1,7 @@
 // A model beside the trained one, which stays as it is: its parameters have values only.
 #pragma once
 
-#include <string>
+#include <memory>
 
 #include "models/model.h"
 #include "zero/parameter_store.h"
@@ -13,10 +13,9 @@ void add_parameters_by_block(const Model& model, std::vector<ParameterList>& all
 
 struct FrozenModel {
   // Stream and mesh must outlive it.
-  FrozenModel(std::string name, const ModelOptions& options, Stream& stream, Mesh& mesh,
+  FrozenModel(const ModelOptions& options, Stream& stream, Mesh& mesh,
               const StoreOptions& store_options);
 
-  std::string name;
   Model model;
   std::unique_ptr<ParameterStore> store;
 };

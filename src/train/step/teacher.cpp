@@ -26,7 +26,7 @@ Teacher::Teacher(const TeacherOptions& options, const Model& student, Stream& st
                  const StoreOptions& store_options)
     : options_(options),
       stream_(stream),
-      frozen_("teacher", options.model, stream, mesh, store_options),
+      frozen_(options.model, stream, mesh, store_options),
       head_(head_of(frozen_.model)),
       distillation_{.weight = options.weight,
                     .temperature = options.temperature,

@@ -1,4 +1,4 @@
-// What Llama and the families like it share in Hugging Face's files.
+// Names of Llama's tensors, and of those of its like with experts, in Hugging Face's files.
 #pragma once
 
 #include <array>
@@ -34,39 +34,38 @@ inline constexpr TensorRule kLlamaTensors[] = {
 };
 
 // The same rules and further ones, as one list.
-template <std::size_t kSome, std::size_t kMore>
-constexpr std::array<TensorRule, kSome + kMore> with_further(const TensorRule (&some)[kSome],
-                                                             const TensorRule (&more)[kMore]) {
+template <std::size_t kMore>
+constexpr auto llama_tensors_and(const TensorRule (&more)[kMore]) {
+  constexpr std::size_t kSome = std::size(kLlamaTensors);
   std::array<TensorRule, kSome + kMore> all{};
   for (std::size_t i = 0; i < kSome + kMore; ++i) {
-    all[i] = i < kSome ? some[i] : more[i - kSome];
+    all[i] = i < kSome ? kLlamaTensors[i] : more[i - kSome];
   }
   return all;
 }
 
-// What transformers takes where config.json does not say it.
-struct LlamaDefaults {
-  std::int64_t heads, layers, hidden, ffn;
-  std::int64_t groups = 0;  // 0: as many as heads
-  std::int64_t vocabulary = 32000, max_length = 2048;
-  std::int64_t head_dim = 0;  // 0: hidden / heads
-  const char* activation = "silu";
-  bool tied = false;
-  bool one_plus_gain = false;  // in the norms of all its models
-  HfExtras extras;
-};
+inline constexpr auto kMixtralTensors = llama_tensors_and({
+    {"blocks.#.moe.router.weight", "layers.#.block_sparse_moe.gate.weight", "n e -> n e"},
+    {"blocks.#.moe.experts.up.weight",
+     "layers.#.block_sparse_moe.experts.*.w1.weight|layers.#.block_sparse_moe.experts.*.w3.weight",
+     "(x i) e -> x i e", "11"},
+    {"blocks.#.moe.experts.down.weight", "layers.#.block_sparse_moe.experts.*.w2.weight",
+     "(x e) i -> x e i", "1"},
+});
 
-// Everything but biases, windows and token ids.
-void llama_like_config(HfConfig& config, ModelOptions& options, const LlamaDefaults& defaults);
-// attention_bias: of queries, keys, values and attention's output together.
-void attention_bias_config(HfConfig& config, ModelOptions& options);
-void llama_defaults(ModelOptions& options);
-
-// Experts that drop no token, as transformers' models have them, with its defaults for their number
-// and for how many a token takes.
-void no_drop_defaults(MoeOptions& options);
-void no_drop_config(HfConfig& config, MoeOptions& options,
-                    std::initializer_list<const char*> experts_key, std::int64_t experts,
-                    std::int64_t topk);
+inline constexpr auto kQwen2MoeTensors = llama_tensors_and({
+    {"blocks.#.moe.router.weight", "layers.#.mlp.gate.weight", "n e -> n e"},
+    {"blocks.#.moe.experts.up.weight",
+     "layers.#.mlp.experts.*.gate_proj.weight|layers.#.mlp.experts.*.up_proj.weight",
+     "(x i) e -> x i e", "11"},
+    {"blocks.#.moe.experts.down.weight", "layers.#.mlp.experts.*.down_proj.weight",
+     "(x e) i -> x e i", "1"},
+    {"blocks.#.moe.shared.up.weight",
+     "layers.#.mlp.shared_expert.gate_proj.weight|layers.#.mlp.shared_expert.up_proj.weight",
+     "(x u) e -> x u e", "11"},
+    {"blocks.#.moe.shared.down.weight", "layers.#.mlp.shared_expert.down_proj.weight",
+     "e u -> e u"},
+    {"blocks.#.moe.shared_gate.weight", "layers.#.mlp.shared_expert_gate.weight", "1 e -> 1 e"},
+});
 
 }  // namespace bloomery
