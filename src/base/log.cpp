@@ -2,8 +2,12 @@
 
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
 
 #include "base/terminal.h"
+#include "base/wrap.h"
 
 namespace bloomery {
 namespace {
@@ -35,6 +39,19 @@ spdlog::logger& stderr_logger() {
   return *logger;
 }
 
+// Lines that fit the terminal; elsewhere, where programs read them, they stay whole.
+std::string fitted(const std::string& text) {
+  constexpr std::size_t kHead = 11;  // "I 12:00:00 "
+  const std::size_t columns = terminal_columns(STDERR_FILENO);
+  if (!is_terminal(STDERR_FILENO) || columns < 2 * kHead) {
+    return text;
+  }
+  const std::size_t end = std::min(text.find('\n'), text.size());
+  const std::string first =
+      wrapped(std::string(kHead, ' '), text.substr(0, end), columns, kHead).substr(kHead);
+  return first + wrapped_lines(text.substr(end), columns);
+}
+
 LogLevel translate(spdlog::level::level_enum level) {
   for (const LogLevel ours : {LogLevel::debug, LogLevel::info, LogLevel::warning}) {
     if (translate(ours) == level) return ours;
@@ -57,7 +74,7 @@ Log::Log(int rank, int num_ranks, LogLevel threshold)
 
 void Log::write(LogLevel level, const std::string& line) const {
   if (level >= threshold_) {
-    stderr_logger().log(translate(level), "{}{}", tag_, line);
+    stderr_logger().log(translate(level), "{}", fitted(tag_ + line));
   }
 }
 
