@@ -20,7 +20,7 @@ struct DoctorOptions {
 
 void describe(OptionTable& t, DoctorOptions& o) {
   t.section("report");
-  t.add("json", o.json, "One JSON object instead of a page.");
+  t.add("json", o.json, "Print one JSON object instead of a page.");
 }
 
 Json to_json(const Findings& findings, bool healthy) {
@@ -72,9 +72,9 @@ int doctor(const Arguments& arguments, std::ostream& out) {
   describe(table, options);
   if (!read_options(
           table, arguments, out,
-          "usage: bloomery doctor [OPTIONS]\n\nWhat this machine has for training, what it lacks, "
-          "and the command that installs it.\n"
-          "Exit code 0: everything this build needs is there; 1: something is wrong.\n")) {
+          "usage: bloomery doctor [OPTIONS]\n\nChecks devices and libraries of this machine, and "
+          "prints the command that installs what is missing. Exits with 0 when everything that "
+          "this build needs is there, otherwise with 1.\n\nexample:\n  bloomery doctor\n")) {
     return kFinished;
   }
   Findings findings, gpus;
