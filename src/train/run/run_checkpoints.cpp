@@ -169,8 +169,8 @@ void check_fits(const Rank& rank, const CheckpointReader& reader, bool optimizer
         " is of a run without --lora: give --finetune to start an adapter beside its weights");
   const std::string& probe = trained(rank.parameters()).name;
   check(!optimizer || reader.contains(exp_avg_name(probe)), place,
-        " has no state of the optimizer: give --no-load-optim to go on with a fresh one, or "
-        "--finetune to start at iteration 0");
+        " has no optimizer state: give --no-load-optim to continue with a fresh one, or --finetune "
+        "to start at iteration 0");
   const bool adam = rank.options().optimizer.kind != OptimizerKind::sgd;
   check(!optimizer || reader.contains(exp_avg_sq_name(probe)) == adam, place,
         " was saved by another kind of optimizer; give the same "
