@@ -141,7 +141,7 @@ std::vector<TokenId> PromptEncoder::encode(const TextPrompt& prompt, bool add_sp
   for (const TokenId id : ids) {
     if (id < 0 || id >= model_.vocabulary()) {
       throw ApiError(400,
-                     concat("prompt has token ", id, ", but the model knows ", model_.vocabulary()),
+                     concat("Token id ", id, " is out of range: the vocabulary has ", model_.vocabulary()),
                      "prompt");
     }
   }
