@@ -8,10 +8,12 @@
 
 #include "apps/checkpoint/common.h"
 #include "apps/common/command_line.h"
+#include "apps/common/pager.h"
 #include "base/error.h"
 #include "base/file_lock.h"
 #include "base/folder.h"
 #include "base/number_text.h"
+#include "base/wrap.h"
 #include "checkpoint/prune.h"
 #include "checkpoint/timeline.h"
 
@@ -62,11 +64,12 @@ void print_row(const nlohmann::ordered_json& row, std::ostream& out) {
     out << fmt::format("{:<16} {}\n", folder, row["damage"].get<std::string>());
     return;
   }
-  out << fmt::format("{:<16} {:>12} samples {:>12} in {} file{}, {} tensors, by {}\n", folder,
-                     row["consumed_samples"].get<std::int64_t>(),
-                     size_text(row["bytes"].get<double>()), row["files"].get<std::size_t>(),
-                     row["files"] == 1 ? "" : "s", row["tensors"].get<std::size_t>(),
-                     row["program"].get<std::string>());
+  const std::string line = fmt::format(
+      "{:<16} {:>12} samples {:>12} in {}, {}, by {}", folder,
+      row["consumed_samples"].get<std::int64_t>(), size_text(row["bytes"].get<double>()),
+      counted(row["files"].get<std::int64_t>(), "file"),
+      counted(row["tensors"].get<std::int64_t>(), "tensor"), row["program"].get<std::string>());
+  out << wrapped_lines(line, output_columns(out)) << '\n';
 }
 
 struct PruneCommand {

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
+#include <limits>
 
 #include "base/terminal.h"
 
@@ -14,6 +15,10 @@ namespace bloomery {
 namespace {
 
 constexpr std::size_t kUsualColumns = 80, kMostColumns = 100;  // longer lines are hard to read
+
+bool on_terminal(const std::ostream& out) {
+  return &out == &std::cout && is_terminal(STDOUT_FILENO);
+}
 
 std::string pager_command() {
   const char* const asked = std::getenv("PAGER");
@@ -51,8 +56,13 @@ bool shown_by(const std::string& command, const std::string& text) {
 
 }  // namespace
 
+std::size_t output_columns(const std::ostream& out) {
+  return on_terminal(out) ? terminal_columns(STDOUT_FILENO)
+                          : std::numeric_limits<std::size_t>::max();
+}
+
 void show_page(std::ostream& out, const std::function<std::string(std::size_t columns)>& page) {
-  if (&out != &std::cout || !is_terminal(STDOUT_FILENO)) {
+  if (!on_terminal(out)) {
     out << page(kUsualColumns);
     return;
   }

@@ -8,6 +8,9 @@
 
 namespace bloomery {
 
+// The columns of the terminal that `out` is; elsewhere lines have no limit.
+std::size_t output_columns(const std::ostream& out);
+
 // Writes page(columns) to `out`. Where that is the standard output and a terminal, lines are as
 // wide as it, up to 100 columns, and a page that is higher goes through $PAGER (less, where it is
 // not set; none, where it is empty). Elsewhere lines have 80 columns.

@@ -68,7 +68,7 @@ void describe(OptionTable& t, DataAnalyzeOptions& o) {
         "Make BERT samples of one segment.");
   t.add("make-vocab-size-divisible-by", o.divisible_by,
         "Pad the vocabulary to a multiple of this number.", between(1, 1e6));
-  t.add("tensor-model-parallel-size", o.tensor_ranks, "Likewise.", between(1, 65536));
+  t.add("tensor-model-parallel-size", o.tensor_ranks, "Tensor-parallel ranks of the run; they change the padded vocabulary.", between(1, 65536));
   describe(t, o.tokenizer);
   for (const char* of_training :
        {"micro-batch-size", "max-position-embeddings", "num-layers", "hidden-size",

@@ -1,12 +1,13 @@
 #include "apps/doctor/doctor.h"
 
 #include <algorithm>
-#include <iomanip>
 #include <nlohmann/json.hpp>
 
 #include "apps/bloomery.h"
 #include "apps/common/command_line.h"
+#include "apps/common/pager.h"
 #include "apps/doctor/findings.h"
+#include "base/wrap.h"
 #include "build_config.h"
 
 namespace bloomery {
@@ -39,6 +40,7 @@ Json to_json(const Findings& findings, bool healthy) {
 }
 
 void print(const Findings& findings, std::ostream& out) {
+  const std::size_t columns = output_columns(out);
   std::size_t width = 0;
   for (const Finding& finding : findings) {
     width = std::max(width, finding.name.size());
@@ -52,10 +54,12 @@ void print(const Findings& findings, std::ostream& out) {
     const char* mark = finding.health == Health::good       ? "  ok  "
                        : finding.health == Health::optional ? "  --  "
                                                             : "  !!  ";
-    out << mark << std::left << std::setw(static_cast<int>(width) + 2) << finding.name
-        << finding.value << '\n';
+    const std::size_t indent = 6 + width + 2;
+    std::string row = mark + finding.name;
+    row.resize(indent, ' ');
+    out << wrapped(row, finding.value, columns, indent) << '\n';
     if (!finding.advice.empty()) {
-      out << "      " << std::string(width + 2, ' ') << "-> " << finding.advice << '\n';
+      out << wrapped(std::string(indent, ' ') + "->", finding.advice, columns, indent + 3) << '\n';
     }
   }
 }

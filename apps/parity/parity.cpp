@@ -56,7 +56,8 @@ void describe(OptionTable& t, ParityChoice& o) {
         "Relative tolerance of losses, gradient norms, and tensors (relative to the largest "
         "element).",
         at_least(0));
-  t.add("tensors", o.work.tensors, "Compare every tensor, not losses and gradient norms alone.");
+  t.add("tensors", o.work.tensors, "Compare every tensor, not losses and gradient norms alone.")
+      .off("Compare losses and gradient norms only, not every tensor.");
   t.add("show", o.shown, "Number of most different tensors to print per layout.", at_least(0));
 }
 

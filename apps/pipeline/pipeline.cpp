@@ -6,8 +6,10 @@
 
 #include "apps/bloomery.h"
 #include "apps/common/command_line.h"
+#include "apps/common/pager.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/wrap.h"
 #include "pipeline/simulate.h"
 
 namespace bloomery {
@@ -61,11 +63,12 @@ int pipeline(const Arguments& arguments, std::ostream& out) {
   const Simulation simulation = simulate(lists, choice.shape.num_chunks, true, choice.times);
   check(simulation.problem.empty(), simulation.problem);
   const auto [least, most] = std::ranges::minmax(simulation.most_tapes);
-  out << fmt::format(
+  const std::string line = fmt::format(
       "{} stages, {} micro-batches: a step takes {:g}, stages wait {:.2f} % of the time they work "
-      "and hold {} to {} passes\n",
+      "and hold {} to {} passes",
       choice.shape.num_stages, choice.shape.num_micro_batches, simulation.duration(),
       100 * simulation.bubble(), least, most);
+  out << wrapped_lines(line, output_columns(out)) << '\n';
   if (!choice.svg.empty()) {
     write_file(choice.svg, timeline_svg(simulation, choice.shape.num_chunks));
     out << choice.svg << '\n';

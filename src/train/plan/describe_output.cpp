@@ -21,7 +21,8 @@ void describe_checkpoint(OptionTable& t, CheckpointFlags& o) {
   t.add("finetune", o.finetune, "Load the weights only and start at iteration 0.");
   t.add("use-checkpoint-args", o.use_checkpoint_args,
         "Take the model's options from --load instead of the flags; always so for a Hugging Face "
-        "folder.");
+        "folder.")
+      .off("Take the model's options from the flags instead of --load.");
   t.add("load-tag", o.load_tag, "Checkpoint of --load to use: 100, step-100 or global_step100.");
   t.add("reset-iteration", o.reset_iteration,
         "Load weights and optimizer, but count iterations and samples from 0.");
