@@ -80,7 +80,8 @@ void describe_logging(OptionTable& t, LoggingOptions& o) {
   t.add("report-samples", o.report_samples,
         "Prompts that the finished model continues in report.html.");
   t.add("straggler-percent", o.straggler_percent,
-        "Warn of a rank that computes this much slower than the median of its stage; 0: never.",
+        "Warn of a rank that computes this many percent slower than the median of its stage; 0: "
+        "never.",
         between(0, 10'000));
   t.add_choice("profile", o.profile,
                "Write a trace of the profiled steps of all ranks; pt-full adds shapes.",

@@ -88,7 +88,8 @@ void describe_parallel(OptionTable& t, ParallelOptions& o) {
   describe_chunks(t, o.chunks);
   t.add("moe-expert-parallel-size", o.expert,
         "Number of data-parallel ranks that split the experts; tokens are sent to them. "
-        "Tensor-parallel ranks share each expert and do not count.",
+        "Tensor-parallel ranks always share each expert: a number that includes them is counted "
+        "without them.",
         between(1, 65536));
   t.add("pipeline-model-parallel-size", o.pipeline, "Number of pipeline stages.",
         between(1, 65536));
