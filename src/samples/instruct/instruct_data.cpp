@@ -138,7 +138,7 @@ void InstructData::add(Split split, const Records& records, std::int64_t first, 
         "no pair is left to train on: give more records, or a larger --seq-length than ", length_);
   if (choice.examples().empty()) return;
   check(choice.counts().learnt > 0 || split != Split::train,
-        "no record has a token in the loss: --seq-length cuts off the answers, ", length_,
+        "no record has a token in the loss: answers are cut off by --seq-length ", length_,
         ", the response template does not occur, or the template marks nothing by {% generation "
         "%}");
   auto samples = std::make_shared<InstructSamples>();
