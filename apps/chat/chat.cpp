@@ -82,7 +82,7 @@ void converse(const ChatCommand& command, LoadedModel& model, const Interrupts& 
   }
 }
 
-constexpr const char* kUsage =
+constexpr const char* kChatUsage =
     "usage: bloomery chat --load DIR [OPTIONS]\n\n"
     "Talks to a model in the terminal, with its chat template. /help lists the commands of a "
     "conversation.\n\n"
@@ -107,7 +107,7 @@ int run_chat(ChatCommand& command, const ModelRanks& ranks, std::ostream& out) {
 }  // namespace
 
 int chat(const Arguments& arguments, std::ostream& out) {
-  return run_model_command(arguments, out, kUsage, defaults(), run_chat);
+  return run_model_command(arguments, out, kChatUsage, defaults(), run_chat);
 }
 
 }  // namespace bloomery

@@ -19,6 +19,26 @@ constexpr const char* kFooter =
     "A flag --NAME that takes no value has an opposite, --no-NAME.\n"
     "Every command takes -q (warnings and errors only) and -v (more detail).\n";
 
+// Examples, which stand behind two blanks, stay commands of a shell when they are cut into lines.
+std::string fitted_usage(const std::string& usage, std::size_t columns) {
+  constexpr std::size_t kBlanks = 2, kForBackslash = 2;
+  std::string text;
+  std::istringstream lines(usage);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find_first_not_of(' ') != kBlanks || line.size() <= columns) {
+      text += wrapped_lines(line, columns) + "\n";
+      continue;
+    }
+    std::istringstream pieces(wrapped("  ", line.substr(kBlanks), columns - kForBackslash, 4));
+    std::string example;
+    for (std::string piece; std::getline(pieces, piece);) {
+      example += (example.empty() ? "" : " \\\n") + piece;
+    }
+    text += example + "\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 bool print_help(const OptionTable& table, const Arguments& arguments, std::ostream& out,
@@ -28,7 +48,7 @@ bool print_help(const OptionTable& table, const Arguments& arguments, std::ostre
   }
   if (std::ranges::find(arguments, kHelpAsList) == arguments.end()) {
     show_page(out, [&](std::size_t columns) {
-      return concat(wrapped_lines(usage, columns), "\n", table.help(columns), "\n",
+      return concat(fitted_usage(usage, columns), "\n", table.help(columns), "\n",
                     wrapped_lines(kFooter, columns));
     });
     return true;

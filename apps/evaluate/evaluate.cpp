@@ -222,7 +222,7 @@ Json run_task(const EvaluateOptions& options, LoadedModel& model, std::ostream& 
   }
 }
 
-constexpr const char* kUsage =
+constexpr const char* kEvaluateUsage =
     "usage: bloomery evaluate --task TASK --load DIR --valid-data FILE [OPTIONS]\n"
     "       bloomery evaluate --task LOGITS --load DIR --ids FILE [--decoder-ids FILE] "
     "--output FILE.npy\n"
@@ -248,7 +248,7 @@ int run_evaluate(EvaluateOptions& options, const ModelRanks& ranks, std::ostream
 }  // namespace
 
 int evaluate(const Arguments& arguments, std::ostream& out) {
-  return run_model_command(arguments, out, kUsage, EvaluateOptions(), run_evaluate);
+  return run_model_command(arguments, out, kEvaluateUsage, EvaluateOptions(), run_evaluate);
 }
 
 }  // namespace bloomery

@@ -169,7 +169,7 @@ class GenerateRun {
   Generator generator_;
 };
 
-constexpr const char* kUsage =
+constexpr const char* kGenerateUsage =
     "usage: bloomery generate --load DIR --prompt TEXT [OPTIONS]\n"
     "       bloomery generate --load DIR --prompt-file FILE --json [OPTIONS]\n"
     "       bloomery generate --load DIR --num-samples N [OPTIONS]\n"
@@ -204,7 +204,7 @@ int run_generate(GenerateCommand& command, const ModelRanks& ranks, std::ostream
 }  // namespace
 
 int generate(const Arguments& arguments, std::ostream& out) {
-  return run_model_command(arguments, out, kUsage, GenerateCommand(), run_generate);
+  return run_model_command(arguments, out, kGenerateUsage, GenerateCommand(), run_generate);
 }
 
 }  // namespace bloomery

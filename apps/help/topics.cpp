@@ -1,6 +1,6 @@
 #include "apps/help/topics.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "apps/bloomery.h"
 #include "apps/commands.h"

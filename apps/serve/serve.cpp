@@ -73,7 +73,7 @@ void serve_model(const ServeCommand& command, LoadedModel& model, std::ostream& 
   }
 }
 
-constexpr const char* kUsage =
+constexpr const char* kServeUsage =
     "usage: bloomery serve --load DIR [--port N] [OPTIONS]\n\n"
     "Serves OpenAI's /v1/completions and /v1/chat/completions, Megatron's PUT /api, /health, "
     "/metrics, and a chat page at /. Continuous batching; every answer equals that of a lone "
@@ -94,7 +94,7 @@ int run_serve(const ServeCommand& command, const ModelRanks& ranks, std::ostream
 }  // namespace
 
 int serve(const Arguments& arguments, std::ostream& out) {
-  return run_model_command(arguments, out, kUsage, ServeCommand(), run_serve);
+  return run_model_command(arguments, out, kServeUsage, ServeCommand(), run_serve);
 }
 
 }  // namespace bloomery
