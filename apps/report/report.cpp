@@ -72,11 +72,10 @@ int report(const Arguments& arguments, std::ostream& out) {
             "Prompts that the newest checkpoint of the folder continues.");
   table.add("sample-tokens", samples.tokens, "Tokens per sample.", at_least(1));
   describe(table, device);
-  if (!read_options(
-          table, arguments, out,
-          "usage: bloomery report FOLDER [OPTIONS]\n\nDraws FOLDER/report.html from "
-          "FOLDER/metrics.jsonl.\n\nexample:\n  bloomery report run/gpt --samples \\" Once upon a
-              time\\"\n")) {
+  if (!read_options(table, arguments, out,
+                    "usage: bloomery report FOLDER [OPTIONS]\n\nDraws FOLDER/report.html from "
+                    "FOLDER/metrics.jsonl.\n\n"
+                    "example:\n  bloomery report run/gpt --samples \"Once upon a time\"\n")) {
     return kFinished;
   }
   if (!samples.prompts.empty()) {

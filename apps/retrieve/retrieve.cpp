@@ -149,7 +149,7 @@ int retrieve_search(const Arguments& arguments, std::ostream& out) {
           table, arguments, out,
           "usage: bloomery retrieve search --load DIR --index FILE --query TEXT...\n\nPrints the "
           "passages nearest to queries.\n\nexample:\n  bloomery retrieve search --load run/ict "
-          "--index passages.index --query \\" who wrote faust\\"\n",
+          "--index passages.index --query \"who wrote faust\"\n",
           wrong)) {
     return 0;
   }
