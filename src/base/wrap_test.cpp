@@ -12,7 +12,8 @@ TEST(Wrap, WordsGoOnBelowTheIndent) {
 }
 
 TEST(Wrap, AWordWiderThanALineHasALineOfItsOwn) {
-  EXPECT_EQ(wrapped("a", "https://example.org/long b", 10, 2), "a\n  https://example.org/long\n  b");
+  EXPECT_EQ(wrapped("a", "https://example.org/long b", 10, 2),
+            "a\n  https://example.org/long\n  b");
 }
 
 TEST(Wrap, ColumnsAreCountedNotBytes) {
@@ -22,8 +23,9 @@ TEST(Wrap, ColumnsAreCountedNotBytes) {
 }
 
 TEST(Wrap, LinesKeepTheirIndentAndTheirOrder) {
-  EXPECT_EQ(wrapped_lines("usage: bloomery chat --load DIR\n\nshort\n  a list entry of words\n", 20),
-            "usage: bloomery chat\n         --load DIR\n\nshort\n  a list entry of\n    words\n");
+  EXPECT_EQ(
+      wrapped_lines("usage: bloomery chat --load DIR\n\nshort\n  a list entry of words\n", 20),
+      "usage: bloomery chat\n         --load DIR\n\nshort\n  a list entry of\n    words\n");
   EXPECT_EQ(wrapped_lines("fits", 20), "fits");
 }
 

@@ -122,6 +122,9 @@ void describe_layers(OptionTable& t, ModelOptions& o) {
   t.add("apply-residual-connection-post-layernorm", o.residual.after_norm,
         "Branch the residual connection off after the normalization.");
   t.add("fp32-residual-connection", o.residual.fp32, "Keep the residual stream in fp32.");
+}
+
+void describe_vocabulary(OptionTable& t, ModelOptions& o) {
   t.add("untie-embeddings-and-output-weights", o.vocabulary.untied,
         "Use an output matrix of its own instead of the word embeddings.");
   t.add("scale-embeddings", o.vocabulary.scaled,
@@ -214,6 +217,7 @@ void describe_randomness(OptionTable& t, ModelOptions& o) {
 void describe_model(OptionTable& table, ModelOptions& options) {
   describe_size(table, options);
   describe_layers(table, options);
+  describe_vocabulary(table, options);
   describe_experts(table, options.moe);
   describe_positions(table, options.positions);
   describe_randomness(table, options);
