@@ -143,7 +143,8 @@ TEST_F(IctTraining, IsSearchedAndEvaluated) {
   const std::string load = concat(" --device cpu --num-threads 1 --load ", at("ict"), " ");
   const std::string index = concat("retrieve index --evidence-data-path ", at("passages.tsv"),
                                    " --index ", at("index"), load);
-  EXPECT_NE(expect_command(words(index)).find("3 passages, vectors of 16"), std::string::npos);
+  EXPECT_NE(expect_command(words(index)).find("3 passages, embeddings of size 16"),
+            std::string::npos);
   expect_command(words(index), kBadInput);  // it is there
   expect_command(words(index + "--overwrite"));
 

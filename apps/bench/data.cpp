@@ -23,14 +23,14 @@ struct BenchDataOptions {
 };
 
 void describe(OptionTable& t, BenchDataOptions& o) {
-  t.section("index of a made-up corpus");
-  t.add("documents", o.documents, "Documents of the corpus.", between(1, INT32_MAX));
-  t.add("mean-length", o.mean_length, "Mean number of tokens of a document.", between(1, 1 << 29));
+  t.section("index of a synthetic corpus");
+  t.add("documents", o.documents, "Number of documents.", between(1, INT32_MAX));
+  t.add("mean-length", o.mean_length, "Mean tokens per document.", between(1, 1 << 29));
   t.add("seq-length", o.seq_length, "Tokens per sample.", at_least(1));
-  t.add("epochs", o.epochs, "Epochs to index.", at_least(1));
-  t.add("seed", o.seed, "Seed of the order.", between(0, UINT32_MAX));
-  t.add("data-cache-path", o.folder, "Where to write the index; by default a temporary folder.");
-  t.add("json", o.json, "One JSON object instead of a line of text.");
+  t.add("epochs", o.epochs, "Number of epochs to index.", at_least(1));
+  t.add("seed", o.seed, "Seed of the sample order.", between(0, UINT32_MAX));
+  t.add("data-cache-path", o.folder, "Folder for the index; none: a temporary folder.");
+  t.add("json", o.json, "Print one JSON object instead of a line of text.");
 }
 
 // Lengths from 1 to twice the mean.
@@ -59,7 +59,9 @@ int bench_data(const Arguments& arguments, std::ostream& out) {
   BenchDataOptions o;
   OptionTable table;
   describe(table, o);
-  if (!read_options(table, arguments, out, "usage: bloomery bench data [OPTIONS]\n")) {
+  if (!read_options(table, arguments, out,
+                    "usage: bloomery bench data [OPTIONS]\n\nBuilds the index of a large synthetic "
+                    "corpus.\n\nexample:\n  bloomery bench data --documents 1000000\n")) {
     return 0;
   }
   const TemporaryFolder temporary;

@@ -29,27 +29,28 @@ struct BenchGenerateOptions {
 
 void describe(OptionTable& t, BenchGenerateOptions& o) {
   t.section("model");
-  t.add_choice("size", o.size, "Which model.", bench_model_names());
-  t.add("dtype", o.dtype, "Of parameters and activations.",
+  t.add_choice("size", o.size, "Model to measure.", bench_model_names());
+  t.add("dtype", o.dtype, "Data type of parameters and activations.",
         {{"fp32", DType::fp32}, {"bf16", DType::bf16}, {"fp16", DType::fp16}});
-  t.add("quantize", o.quantized, "Codes in place of the weights of linear layers.",
+  t.add("quantize", o.quantized, "Weight-only quantization of linear layers.",
         {{"none", QuantizedFormat::none},
          {"int8", QuantizedFormat::int8},
          {"fp8", QuantizedFormat::fp8},
          {"nf4", QuantizedFormat::nf4}});
   t.section("texts");
   t.add("batch-size", o.batch, "Sequences.", between(1, 65536));
-  t.add("prompt-length", o.prompt_length, "Tokens of each prompt.", between(1, 1 << 20));
-  t.add("out-seq-length", o.new_tokens, "New tokens of each sequence.", between(2, 1 << 20));
-  t.add("greedy", o.sampling.greedy, "Always the likeliest token.");
-  t.add("temperature", o.sampling.temperature, "Logits are divided by it.", at_least(0));
-  t.add("top-k", o.sampling.top_k, "Only the k likeliest tokens; 0: all.", at_least(0));
-  t.add("top-p", o.sampling.top_p, "Only the likeliest tokens with this probability together.",
-        between(0, 1));
-  t.add("repetition-penalty", o.sampling.repetition_penalty, "Of tokens that occurred.", above(0));
+  t.add("prompt-length", o.prompt_length, "Tokens per prompt.", between(1, 1 << 20));
+  t.add("out-seq-length", o.new_tokens, "New tokens per sequence.", between(2, 1 << 20));
+  t.add("greedy", o.sampling.greedy, "Use greedy decoding.");
+  t.add("temperature", o.sampling.temperature, "Sampling temperature.", at_least(0));
+  t.add("top-k", o.sampling.top_k, "Sample from the k likeliest tokens; 0: all.", at_least(0));
+  t.add("top-p", o.sampling.top_p,
+        "Nucleus sampling: the likeliest tokens whose probabilities sum to p.", between(0, 1));
+  t.add("repetition-penalty", o.sampling.repetition_penalty, "Repetition penalty; 1: none.",
+        above(0));
   t.section("run");
   describe(t, o.device);
-  t.add("rounds", o.rounds, "Timed rounds, after one that is not; the median counts.", at_least(1));
+  t.add("rounds", o.rounds, "Timed rounds after one warm-up; the median counts.", at_least(1));
 }
 
 // Weights that give logits a deviation of about 3, as trained models do. Those of products repeat
@@ -179,7 +180,9 @@ int bench_generate(const Arguments& arguments, std::ostream& out) {
   BenchGenerateOptions o;
   OptionTable table;
   describe(table, o);
-  if (!read_options(table, arguments, out, "usage: bloomery bench generate [OPTIONS]\n")) {
+  if (!read_options(table, arguments, out,
+                    "usage: bloomery bench generate [OPTIONS]\n\nMeasures tokens per second of "
+                    "generation.\n\nexample:\n  bloomery bench generate --size 124M\n")) {
     return 0;
   }
   ModelOptions options = bench_model(o.size).options;

@@ -21,14 +21,14 @@ struct BenchMinHashOptions {
 
 void describe(OptionTable& t, BenchMinHashOptions& o) {
   t.section("signatures");
-  t.add("input", o.input, "A file of documents, which are held in memory.").required();
-  t.add("json-key", o.json_key, "Where the text is in each JSON object.");
-  t.add("hash", o.minhash.hash, "Of shingles.",
+  t.add("input", o.input, "File of documents; it is read into memory.").required();
+  t.add("json-key", o.json_key, "JSON key of the text.");
+  t.add("hash", o.minhash.hash, "Hash function of shingles.",
         {{"xxh64", ShingleHash::xxh64}, {"sha1", ShingleHash::sha1}});
-  t.add("num-buckets", o.minhash.num_buckets, "Buckets of a signature.", between(1, 1000));
-  t.add("hashes-per-bucket", o.minhash.hashes_per_bucket, "Values of a bucket.", between(1, 1000));
-  t.add("seconds", o.seconds, "Passes are made for so long at least.", above(0));
-  t.add("json", o.json, "One JSON object instead of a line of text.");
+  t.add("num-buckets", o.minhash.num_buckets, "LSH buckets per signature.", between(1, 1000));
+  t.add("hashes-per-bucket", o.minhash.hashes_per_bucket, "Hashes per bucket.", between(1, 1000));
+  t.add("seconds", o.seconds, "Minimum measuring time in seconds.", above(0));
+  t.add("json", o.json, "Print one JSON object instead of a line of text.");
 }
 
 std::vector<std::string> read_texts(const BenchMinHashOptions& o) {
@@ -51,7 +51,9 @@ int bench_minhash(const Arguments& arguments, std::ostream& out) {
   BenchMinHashOptions o;
   OptionTable table;
   describe(table, o);
-  if (!read_options(table, arguments, out, "usage: bloomery bench minhash --input FILE\n")) {
+  if (!read_options(table, arguments, out,
+                    "usage: bloomery bench minhash --input FILE\n\nMeasures MinHash signatures of "
+                    "documents.\n\nexample:\n  bloomery bench minhash --input web.jsonl\n")) {
     return 0;
   }
   const std::vector<std::string> texts = read_texts(o);

@@ -26,13 +26,13 @@ struct BenchOffloadOptions {
 void describe(OptionTable& t, BenchOffloadOptions& o) {
   t.section("offload");
   describe(t, o.device);
-  t.add("elements", o.elements, "Weights whose state is updated.", between(1 << 14, 1e12));
-  t.add("parts", o.parts, "That are updated one after another.", between(1, 1e6));
-  t.add("offload-folder", o.folder, "State in files there; empty: in memory.");
-  t.add("aio-block-size", o.block_bytes, "Bytes of a block.", between(4096, 1 << 30));
-  t.add("aio-queue-depth", o.queue_depth, "Blocks under way.", between(1, 4096));
-  t.add("aio-thread-count", o.threads, "Threads where there is no io_uring.", between(1, 256));
-  t.add("repeats", o.repeats, "The best of so many counts.", between(1, 1000));
+  t.add("elements", o.elements, "Number of weights.", between(1 << 14, 1e12));
+  t.add("parts", o.parts, "Number of parts, updated one after another.", between(1, 1e6));
+  t.add("offload-folder", o.folder, "Folder for the state; none: memory.");
+  t.add("aio-block-size", o.block_bytes, "Block size in bytes.", between(4096, 1 << 30));
+  t.add("aio-queue-depth", o.queue_depth, "Blocks in flight.", between(1, 4096));
+  t.add("aio-thread-count", o.threads, "Threads where io_uring is missing.", between(1, 256));
+  t.add("repeats", o.repeats, "Number of repetitions; the best counts.", between(1, 1000));
 }
 
 double best_seconds(int repeats, const std::function<void()>& work) {
@@ -116,7 +116,10 @@ int bench_offload(const Arguments& arguments, std::ostream& out) {
   BenchOffloadOptions o;
   OptionTable table;
   describe(table, o);
-  if (!read_options(table, arguments, out, "usage: bloomery bench offload [options]\n")) {
+  if (!read_options(
+          table, arguments, out,
+          "usage: bloomery bench offload [OPTIONS]\n\nMeasures optimizer updates in host memory or "
+          "files.\n\nexample:\n  bloomery bench offload --offload-folder scratch\n")) {
     return 0;
   }
   Device device(o.device.options());

@@ -31,23 +31,26 @@ struct BenchOpsOptions {
 void describe(OptionTable& t, BenchOpsOptions& o) {
   t.section("what to measure");
   describe(t, o.device);
-  t.add_choice("dtype", o.dtype, "Type of activations; auto is bf16 on GPUs and fp32 on CPUs.",
+  t.add_choice("dtype", o.dtype, "Data type of activations; auto: bf16 on a GPU, fp32 on a CPU.",
                {"auto", "fp32", "bf16", "fp16"});
-  t.add("op", o.op, "Only rows whose name contains this; fp8: those of 8 bits.");
+  t.add("op", o.op, "Only rows whose name contains this text; fp8: the fp8 rows.");
   t.section("shapes");
-  t.add("micro-batch-size", o.micro_batch, "Sequences; by default 64 on GPUs and 4 on CPUs.",
+  t.add("micro-batch-size", o.micro_batch, "Number of sequences; none: 64 on a GPU, 4 on a CPU.",
         at_least(1));
   t.add("seq-length", o.shapes.sequence, "Tokens per sequence.", at_least(1));
   t.add("hidden-size", o.shapes.hidden, "Channels.", at_least(1));
   t.add("num-attention-heads", o.shapes.heads, "Heads.", at_least(1));
-  t.add("vocab-size", o.shapes.vocabulary, "Tokens of the vocabulary.", at_least(1));
+  t.add("vocab-size", o.shapes.vocabulary, "Vocabulary size.", at_least(1));
   t.section("measurement");
-  t.add("copy-size", o.copy_size, "MiB of the copy ceiling; by default 1024 on GPUs, 256 on CPUs.",
+  t.add("copy-size", o.copy_size,
+        "Size of the copy that sets the memory ceiling, in MiB; none: 1024 on a GPU, 256 on a CPU.",
         at_least(1));
   t.add("product-size", o.product_size,
-        "Width of the square product ceiling; by default 8192 on GPUs, 2048 on CPUs.", at_least(1));
-  t.add("seconds", o.seconds, "Time to spend on each row, about.", above(0));
-  t.add("json", o.json, "One JSON object per line instead of a table.");
+        "Size of the square matrix product that sets the compute ceiling; none: 8192 on a GPU, "
+        "2048 on a CPU.",
+        at_least(1));
+  t.add("seconds", o.seconds, "Measuring time per row in seconds, about.", above(0));
+  t.add("json", o.json, "Print one JSON object per line instead of a table.");
 }
 
 std::vector<std::string> problems(const BenchOpsOptions& o) {
@@ -186,7 +189,9 @@ int bench_ops(const Arguments& arguments, std::ostream& out) {
   BenchOpsOptions options;
   OptionTable table;
   describe(table, options);
-  if (!read_options(table, arguments, out, "usage: bloomery bench ops [OPTIONS]\n",
+  if (!read_options(table, arguments, out,
+                    "usage: bloomery bench ops [OPTIONS]\n\nMeasures each op against copy and "
+                    "matrix-product ceilings.\n\nexample:\n  bloomery bench ops --op attention\n",
                     [&] { return problems(options); })) {
     return 0;
   }

@@ -27,7 +27,7 @@ void describe(OptionTable& t, BenchTokenizerOptions& o) {
   t.add("input", o.input, "Text files, each encoded as one text.").required();
   t.add("repeats", o.repeats, "Runs per file, each with a new encoder; the best counts.",
         at_least(1));
-  t.add("json", o.json, "One JSON object per line instead of a table.");
+  t.add("json", o.json, "Print one JSON object per line instead of a table.");
 }
 
 struct Measured {
@@ -63,9 +63,10 @@ int bench_tokenizer(const Arguments& arguments, std::ostream& out) {
   BenchTokenizerOptions options;
   OptionTable table;
   describe(table, options);
-  if (!read_options(
-          table, arguments, out,
-          "usage: bloomery bench tokenizer --tokenizer PATH --input FILE... [OPTIONS]\n")) {
+  if (!read_options(table, arguments, out,
+                    "usage: bloomery bench tokenizer --tokenizer PATH --input FILE... "
+                    "[OPTIONS]\n\nMeasures the encoding speed of a tokenizer.\n\nexample:\n  "
+                    "bloomery bench tokenizer --tokenizer run/tokenizer --input my.txt\n")) {
     return 0;
   }
   const std::shared_ptr<const Tokenizer> tokenizer = load_tokenizer(options.tokenizer);

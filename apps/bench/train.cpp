@@ -143,7 +143,9 @@ int bench_train(const Arguments& arguments, std::ostream& out) {
   BenchTrainOptions o;
   OptionTable table;
   describe(table, o);
-  if (!read_options(table, arguments, out, "usage: bloomery bench train [OPTIONS]\n")) {
+  if (!read_options(table, arguments, out,
+                    "usage: bloomery bench train [OPTIONS]\n\nMeasures whole training steps of a "
+                    "model.\n\nexample:\n  bloomery bench train --size 124M\n")) {
     return 0;
   }
   std::optional<AtomicFile> trace_file;  // now: a path that cannot be written costs no steps

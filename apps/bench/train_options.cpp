@@ -18,48 +18,47 @@ BenchBatch BenchTrainOptions::batch(DeviceKind kind) const {
 
 void describe(OptionTable& t, BenchTrainOptions& o) {
   t.section("model");
-  t.add_choice("size", o.size, "Which model.", bench_model_names());
-  t.add("micro-batch-size", o.sequences, "Sequences; 0: as usual for the model and the device.",
-        at_least(0));
-  t.add("seq-length", o.length, "Tokens per sequence; 0: likewise.", at_least(0));
-  t.add("gradient-accumulation-steps", o.micro_batches, "Micro-batches per step; 0: likewise.",
-        at_least(0));
+  t.add_choice("size", o.size, "Model to measure.", bench_model_names());
+  t.add("micro-batch-size", o.sequences,
+        "Micro-batch size; 0: the usual one of the model and the device.", at_least(0));
+  t.add("seq-length", o.length,
+        "Sequence length in tokens; 0: the usual one of the model and the device.", at_least(0));
+  t.add("gradient-accumulation-steps", o.micro_batches,
+        "Micro-batches per step; 0: the usual number of the model and the device.", at_least(0));
   t.add("num-experts", o.experts,
-        "Experts in place of each MLP; together those of a token are as wide as that was.",
+        "Number of experts per layer; the experts of a token together are as wide as the MLP.",
         between(1, 4096));
-  t.add("topk", o.topk, "Experts that a token goes to.", between(1, 16));
-  t.add("moe-train-capacity-factor", o.capacity, "Of an expert; 0: no token is dropped.",
-        at_least(0));
-  t.add("dropout", o.dropout, "Of attention and hidden states.", from_to_below(0, 1));
-  t.add("recompute", o.recompute, "Recompute every block in backward.");
+  t.add("topk", o.topk, "Number of experts per token.", between(1, 16));
+  t.add("moe-train-capacity-factor", o.capacity,
+        "Capacity factor of an expert; 0: no token is dropped.", at_least(0));
+  t.add("dropout", o.dropout, "Dropout of attention and hidden states.", from_to_below(0, 1));
+  t.add("recompute", o.recompute, "Recompute every layer in the backward pass.");
   t.add("recompute-activations", o.recompute_activations,
-        "Make norms and activations again in backward rather than keep them.");
+        "Recompute norms and activation functions in the backward pass.");
   t.section("run");
   describe(t, o.device);
-  t.add("dtype", o.dtype, "Of parameters and activations.",
+  t.add("dtype", o.dtype, "Data type of parameters and activations.",
         {{"fp32", DType::fp32}, {"bf16", DType::bf16}, {"fp16", DType::fp16}});
-  t.add("grad-dtype", o.grad_dtype, "Of gradients; bf16 goes with --dtype bf16.",
+  t.add("grad-dtype", o.grad_dtype, "Data type of gradients; bf16 needs --dtype bf16.",
         {{"fp32", DType::fp32}, {"bf16", DType::bf16}});
-  t.add("steps", o.steps,
-        "Timed steps, after two that are not, and on a GPU as many as CUDA graphs are tried in.",
+  t.add("steps", o.steps, "Timed steps, after two warm-up steps and the trial of CUDA graphs.",
         at_least(1));
   t.add("on-request", o.on_request,
-        "Print \"ready\" after those and measure once for every line on the standard input.");
+        "Print \"ready\" after the warm-up, and measure once per line of standard input.");
   describe_graphs(t, o.cuda_graphs);
   t.section("reports");
-  t.add("peak-tflops", o.peak_tflops,
-        "What MFU counts as all; by default that of the GPU's data sheet.", above(0));
-  t.add("floor", o.floor,
-        "Measure the least time of a step: its products and its attention by the library alone, "
-        "and the bytes of everything else at the rate of a copy.");
-  t.add("ceilings", o.ceilings, "Print where the time of a step goes, beside its floor, by op.");
-  t.add("floor-seconds", o.floor_seconds,
-        "Time to spend on each part of the floor: long enough for the clock that a busy GPU keeps.",
+  t.add("peak-tflops", o.peak_tflops, "Peak rate for the MFU; none: the GPU's data sheet.",
         above(0));
-  t.add("memory-report", o.memory_report, "Print what the tape keeps, entry by entry.");
+  t.add("floor", o.floor,
+        "Measure a lower bound of the step time: matrix products and attention by the library, all "
+        "other bytes at copy speed.");
+  t.add("ceilings", o.ceilings, "Print the time of a step by op, beside the floor.");
+  t.add("floor-seconds", o.floor_seconds,
+        "Measuring time per part of the floor; long enough for the clock of a busy GPU.", above(0));
+  t.add("memory-report", o.memory_report, "Print the memory of the tape, entry by entry.");
   t.add("profile", o.profile,
-        "Profile three more steps: print where their time went by op and write a trace to this "
-        "file, which Perfetto (ui.perfetto.dev) and chrome://tracing show.");
+        "Profile three more steps: print their time by op, and write a trace for Perfetto "
+        "(ui.perfetto.dev) or chrome://tracing to this file.");
   describe_fp8(t, o.fp8);
   t.section("long sequences");
   describe_chunks(t, o.chunks);

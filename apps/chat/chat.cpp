@@ -5,17 +5,14 @@
 #include <csignal>
 
 #include "apps/chat/conversation.h"
-#include "apps/common/command_line.h"
-#include "apps/common/model_ranks.h"
+#include "apps/common/model_command.h"
 #include "apps/generate/line_editor.h"
 #include "base/terminal.h"
 
 namespace bloomery {
 namespace {
 
-struct ChatCommand {
-  ModelChoice model;
-  RankChoice ranks;
+struct ChatCommand : ModelStart {
   std::string chat_template;
   ConversationOptions conversation;
   std::int64_t seed = 1234;
@@ -25,26 +22,25 @@ struct ChatCommand {
 void describe(OptionTable& t, ChatCommand& o) {
   SamplingOptions& s = o.conversation.sampling;
   t.section("conversation");
-  t.add("system", o.conversation.system, "What the model is told first.");
-  t.add("chat-template", o.chat_template, "A Jinja file instead of the model's own chat template.");
+  t.add("system", o.conversation.system, "System message.");
+  t.add("chat-template", o.chat_template, "Chat template, a Jinja file; none: the model's own.");
   t.add("max-length", o.max_length,
-        "Tokens of the conversation; by default what the model was trained for, 8192 at "
-        "most.",
-        at_least(2));
-  t.section("choice of tokens");
+        "Maximum context length in tokens; none: the model's, up to 8192.", at_least(2));
+  t.section("sampling");
   t.add("max-new-tokens", o.conversation.max_new_tokens,
-        "Of an answer; 0: as many as there is room for.", at_least(0));
-  t.add("temperature", s.temperature, "Logits are divided by it; 0 is greedy.", at_least(0));
-  t.add("top-k", s.top_k, "Only the k likeliest tokens; 0: all.", at_least(0));
-  t.add("top-p", s.top_p, "Only the likeliest tokens with this probability together; 0: all.",
+        "Maximum new tokens per answer; 0: up to the context length.", at_least(0));
+  t.add("temperature", s.temperature, "Sampling temperature; 0: greedy decoding.", at_least(0));
+  t.add("top-k", s.top_k, "Sample from the k likeliest tokens; 0: all.", at_least(0));
+  t.add("top-p", s.top_p,
+        "Nucleus sampling: the likeliest tokens whose probabilities sum to p; 0: all.",
         between(0, 1));
-  t.add("min-p", s.min_p, "Only tokens this likely, beside the likeliest; 0: all.", between(0, 1));
-  t.add("repetition-penalty", s.repetition_penalty, "Of tokens that occurred; 1: no penalty.",
-        above(0));
-  t.add("seed", o.seed, "Answers depend on it and on their number.", at_least(0));
-  describe(t, o.ranks);
-  describe(t, o.model);
+  t.add("min-p", s.min_p, "Minimum probability of a token, relative to the likeliest; 0: all.",
+        between(0, 1));
+  t.add("repetition-penalty", s.repetition_penalty, "Repetition penalty; 1: none.", above(0));
+  t.add("seed", o.seed, "Random seed of the answers.", at_least(0));
 }
+
+std::vector<std::string> contradictions(const OptionTable&, const ChatCommand&) { return {}; }
 
 // Ctrl-C as something that can be asked for. To be made before threads, which must not get it.
 class Interrupts {
@@ -67,7 +63,6 @@ class Interrupts {
 
 void converse(const ChatCommand& command, LoadedModel& model, const Interrupts& interrupts,
               std::ostream& out) {
-  command.model.require_agreement(model);
   const ServedModel served(model, model.folder().filename().string(), command.chat_template);
   Engine engine(model.model(), model.stream(), model.mesh(), model.tokenizer(),
                 {.num_sequences = 1, .capacity = text_capacity(model, command.max_length)});
@@ -87,21 +82,23 @@ void converse(const ChatCommand& command, LoadedModel& model, const Interrupts& 
   }
 }
 
-int run_chat(const Arguments& arguments, const ModelRanks& ranks, std::ostream& out) {
+constexpr const char* kChatUsage =
+    "usage: bloomery chat --load DIR [OPTIONS]\n\n"
+    "Talks to a model in the terminal, with its chat template. /help lists the commands of a "
+    "conversation.\n\n"
+    "example:\n  bloomery chat --load run/tuned\n";
+
+ChatCommand defaults() {
   ChatCommand command;
   command.conversation.sampling.temperature = 0.8;
   command.conversation.sampling.top_p = 0.95;
-  OptionTable table;
-  describe(table, command);
-  if (!read_options(table, arguments, out,
-                    "usage: bloomery chat --load DIR [OPTIONS]\n\nA conversation with a model in "
-                    "the terminal, by its chat template; /help lists commands.\n",
-                    [&] { return contradictions(command.ranks); })) {
-    return 0;
-  }
+  return command;
+}
+
+int run_chat(ChatCommand& command, const ModelRanks& ranks, std::ostream& out) {
   command.conversation.sampling.seed = static_cast<std::uint64_t>(command.seed);
   const Interrupts interrupts;
-  return ranks.with_first(command.model, command.ranks, [&](LoadedModel& model) {
+  return ranks.with_first(command, [&](LoadedModel& model) {
     converse(command, model, interrupts, out);
     return 0;
   });
@@ -110,9 +107,7 @@ int run_chat(const Arguments& arguments, const ModelRanks& ranks, std::ostream& 
 }  // namespace
 
 int chat(const Arguments& arguments, std::ostream& out) {
-  return as_started(out, [&](const ModelRanks& ranks, std::ostream& own_out) {
-    return run_chat(arguments, ranks, own_out);
-  });
+  return run_model_command(arguments, out, kChatUsage, defaults(), run_chat);
 }
 
 }  // namespace bloomery

@@ -7,11 +7,10 @@ namespace bloomery {
 namespace {
 
 constexpr const char* kHelp =
-    "/new            forget what was said\n"
-    "/undo           forget the last question and its answer\n"
-    "/system TEXT    what the model is told first; without TEXT nothing\n"
-    "/set NAME VALUE temperature, top-k, top-p, min-p, repetition-penalty, seed, max-new-tokens\n"
-    "/exit           end; so does Ctrl-D. Ctrl-C ends an answer\n";
+    "/new            start a new conversation\n/undo           remove the last question and its "
+    "answer\n/system TEXT    set the system message; without TEXT remove it\n/set NAME VALUE set "
+    "temperature, top-k, top-p, min-p, repetition-penalty,\n                seed or "
+    "max-new-tokens\n/exit           exit; so does Ctrl-D. Ctrl-C stops an answer\n";
 
 // Writes an answer while it grows.
 class Writer final : public EngineListener {
@@ -86,7 +85,7 @@ bool Conversation::command(const std::string& line, std::ostream& out) {
     const std::size_t gap = rest.find(' ');
     set(rest.substr(0, gap), gap == std::string::npos ? "" : rest.substr(gap + 1));
   } else {
-    check(name == "/help", name, " is no command here; /help lists them");
+    check(name == "/help", name, " is not a command; /help lists the commands");
     out << kHelp;
   }
   return true;
@@ -115,7 +114,7 @@ void Conversation::set(const std::string& name, const std::string& value) {
   } else if (name == "seed") {
     s.seed = static_cast<std::uint64_t>(within(0, 9e15));
   } else {
-    check(name == "max-new-tokens", "/set ", name, ": there is no such setting; /help lists them");
+    check(name == "max-new-tokens", "/set ", name, " is not a setting; /help lists the settings");
     options_.max_new_tokens = static_cast<std::int64_t>(within(0, 1e9));
   }
 }
@@ -139,8 +138,8 @@ void Conversation::answer(std::ostream& out, const std::function<bool()>& interr
                         .ends = model_.ends(),
                         .skip_special = true};
   const std::int64_t room = engine_.options().capacity - std::ssize(request.prompt);
-  check(room >= 1, "the conversation is longer than the ", engine_.options().capacity,
-        " tokens that the model takes: /new begins another, /undo takes back");
+  check(room >= 1, "the conversation exceeds the context of ", engine_.options().capacity,
+        " tokens: /new starts another, /undo removes the last question");
   request.max_tokens =
       options_.max_new_tokens == 0 ? room : std::min(room, options_.max_new_tokens);
   const auto writer = std::make_shared<Writer>(out, interrupted);

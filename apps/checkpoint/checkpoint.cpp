@@ -8,24 +8,27 @@
 
 #include "apps/checkpoint/common.h"
 #include "apps/common/command_line.h"
+#include "apps/common/pager.h"
 #include "base/error.h"
 #include "base/file_lock.h"
 #include "base/folder.h"
 #include "base/number_text.h"
+#include "base/wrap.h"
 #include "checkpoint/prune.h"
 #include "checkpoint/timeline.h"
 
 namespace bloomery {
 
 int checkpoint(const Arguments& arguments, std::ostream& out) {
-  return dispatch("bloomery checkpoint",
-                  {
-                      {"list", "the checkpoints of a folder", checkpoint_list},
-                      {"verify", "check every byte of checkpoints", checkpoint_verify},
-                      {"diff", "options, state and tensors of two checkpoints", checkpoint_diff},
-                      {"prune", "remove old checkpoints", checkpoint_prune},
-                  },
-                  arguments, out);
+  return dispatch(
+      "bloomery checkpoint",
+      {
+          {"list", "List the checkpoints of a folder", checkpoint_list},
+          {"verify", "Check every byte of checkpoints", checkpoint_verify},
+          {"diff", "Compare options, state and tensors of two checkpoints", checkpoint_diff},
+          {"prune", "Remove old checkpoints", checkpoint_prune},
+      },
+      arguments, out);
 }
 
 std::vector<CheckpointEntry> require_checkpoints(const std::string& path) {
@@ -61,11 +64,12 @@ void print_row(const nlohmann::ordered_json& row, std::ostream& out) {
     out << fmt::format("{:<16} {}\n", folder, row["damage"].get<std::string>());
     return;
   }
-  out << fmt::format("{:<16} {:>12} samples {:>12} in {} file{}, {} tensors, by {}\n", folder,
-                     row["consumed_samples"].get<std::int64_t>(),
-                     size_text(row["bytes"].get<double>()), row["files"].get<std::size_t>(),
-                     row["files"] == 1 ? "" : "s", row["tensors"].get<std::size_t>(),
-                     row["program"].get<std::string>());
+  const std::string line = fmt::format(
+      "{:<16} {:>12} samples {:>12} in {}, {}, by {}", folder,
+      row["consumed_samples"].get<std::int64_t>(), size_text(row["bytes"].get<double>()),
+      counted(row["files"].get<std::int64_t>(), "file"),
+      counted(row["tensors"].get<std::int64_t>(), "tensor"), row["program"].get<std::string>());
+  out << wrapped_lines(line, output_columns(out)) << '\n';
 }
 
 struct PruneCommand {
@@ -76,13 +80,12 @@ struct PruneCommand {
 
 void describe(OptionTable& t, PruneCommand& o) {
   t.section("what to remove");
-  t.add("folder", o.folder, "The folder of a run's checkpoints, as given to --save.")
-      .positional()
-      .required();
+  t.add("folder", o.folder, "Checkpoint folder of a run, its --save.").positional().required();
   t.add("keep-last", o.keep.last,
-        "The newest good checkpoints that stay; every byte of them is read.", at_least(2));
-  t.add("keep-every", o.keep.every, "Steps divisible by this stay too; 0: none.", at_least(0));
-  t.add("dry-run", o.dry_run, "Only say what would be removed.");
+        "Number of newest good checkpoints to keep; every byte of them is checked.", at_least(2));
+  t.add("keep-every", o.keep.every,
+        "Also keep checkpoints of steps divisible by this number; 0: none.", at_least(0));
+  t.add("dry-run", o.dry_run, "Print what would be removed, and remove nothing.");
 }
 
 }  // namespace
@@ -92,14 +95,14 @@ int checkpoint_list(const Arguments& arguments, std::ostream& out) {
   bool json = false;
   OptionTable table;
   table.section("what to list");
-  table.add("path", path, "A folder of checkpoints, as given to --save, or one checkpoint.")
+  table.add("path", path, "Checkpoint folder of a run, its --save, or one checkpoint.")
       .positional()
       .required();
-  table.add("json", json, "One JSON object per line.");
-  if (!read_options(
-          table, arguments, out,
-          "usage: bloomery checkpoint list PATH [--json]\n\nManifests and sizes of files are "
-          "checked, not the contents: that is `verify`.\n")) {
+  table.add("json", json, "Print one JSON object per line.");
+  if (!read_options(table, arguments, out,
+                    "usage: bloomery checkpoint list PATH [--json]\n\nChecks manifests and file "
+                    "sizes. `bloomery checkpoint verify` checks the contents.\n\nexample:\n  "
+                    "bloomery checkpoint list run/gpt\n")) {
     return 0;
   }
   for (const CheckpointEntry& entry : require_checkpoints(path)) {
@@ -117,10 +120,10 @@ int checkpoint_prune(const Arguments& arguments, std::ostream& out) {
   PruneCommand options;
   OptionTable table;
   describe(table, options);
-  if (!read_options(
-          table, arguments, out,
-          "usage: bloomery checkpoint prune FOLDER [OPTIONS]\n\nIt can be stopped at any moment: "
-          "each checkpoint is whole or gone.\n")) {
+  if (!read_options(table, arguments, out,
+                    "usage: bloomery checkpoint prune FOLDER [OPTIONS]\n\nRemoves old checkpoints. "
+                    "It may be stopped at any time: a checkpoint is whole or gone.\n\nexample:\n  "
+                    "bloomery checkpoint prune run/gpt --keep-last 3\n")) {
     return 0;
   }
   check(!list_checkpoints(options.folder).empty(), "no checkpoint in ", options.folder);
@@ -138,7 +141,7 @@ int checkpoint_prune(const Arguments& arguments, std::ostream& out) {
                         : FileLock::try_lock(std::filesystem::path(options.folder) / kSaveLock);
   if (lock != nullptr) {
     for (const std::string& name : remove_leftovers(options.folder)) {
-      out << name << ": left, since a process of another machine may be writing it" << std::endl;
+      out << name << ": kept, since a process on another machine may be writing it" << std::endl;
     }
   }
   return 0;

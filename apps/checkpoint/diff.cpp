@@ -108,13 +108,14 @@ int checkpoint_diff(const Arguments& arguments, std::ostream& out) {
   std::vector<std::string> paths;
   OptionTable table;
   table.section("what to compare");
-  table.add("path", paths, "Two checkpoints, or folders of which the newest is taken.")
+  table.add("path", paths, "Two checkpoints, or two folders, whose newest checkpoint counts.")
       .positional()
       .required();
   if (!read_options(
           table, arguments, out,
-          "usage: bloomery checkpoint diff FIRST SECOND\n\nExit code 0 when state and tensors are "
-          "equal to the bit, 1 when they differ; options are\nshown and do not count.\n")) {
+          "usage: bloomery checkpoint diff FIRST SECOND\n\nExits with 0 when state and tensors are "
+          "equal bit by bit, otherwise with 1. Options are printed, but do not "
+          "count.\n\nexample:\n  bloomery checkpoint diff run/a/step-100 run/b/step-100\n")) {
     return 0;
   }
   check(paths.size() == 2, "two checkpoints are compared, ", paths.size(), " were given");

@@ -20,10 +20,10 @@ struct VerifyCommand {
 
 void describe(OptionTable& t, VerifyCommand& o) {
   t.section("what to check");
-  t.add("path", o.paths, "Folders of checkpoints, as given to --save, or single checkpoints.")
+  t.add("path", o.paths, "Checkpoint folders of runs, or single checkpoints.")
       .positional()
       .required();
-  t.add("num-threads", o.threads, "CPU threads; 0 takes all cores.", between(0, 4096));
+  t.add("num-threads", o.threads, "CPU threads; 0: all cores.", between(0, 4096));
 }
 
 std::vector<std::string> problems_of(const CheckpointEntry& entry, ThreadPool& pool,
@@ -49,10 +49,10 @@ int checkpoint_verify(const Arguments& arguments, std::ostream& out) {
   VerifyCommand options;
   OptionTable table;
   describe(table, options);
-  if (!read_options(
-          table, arguments, out,
-          "usage: bloomery checkpoint verify PATH... [OPTIONS]\n\nExit code 2 when one is "
-          "damaged, or when there is none.\n")) {
+  if (!read_options(table, arguments, out,
+                    "usage: bloomery checkpoint verify PATH... [OPTIONS]\n\nExits with 2 when a "
+                    "checkpoint is damaged, or when there is none.\n\nexample:\n  bloomery "
+                    "checkpoint verify run/gpt\n")) {
     return 0;
   }
   std::vector<CheckpointEntry> entries;

@@ -2,32 +2,59 @@
 
 #include <algorithm>
 
+#include "apps/common/pager.h"
 #include "base/error.h"
+#include "base/wrap.h"
 #include "config/nearest.h"
 #include "config/option_table.h"
 
 namespace bloomery {
 namespace {
 
-void list(const std::string& program, const std::vector<Command>& commands, std::ostream& out) {
-  out << "usage: " << program << " COMMAND [OPTIONS]\n\n";
-  std::size_t width = 0;
-  for (const Command& command : commands) {
-    width = std::max(width, command.name.size());
-  }
-  for (const Command& command : commands) {
-    out << "  " << command.name << std::string(width + 2 - command.name.size(), ' ')
-        << command.summary << '\n';
-  }
-  out << "\n`" << program << " COMMAND --help` describes a command.\n";
+std::string list(const std::string& program, const std::vector<Command>& commands,
+                 std::size_t columns) {
+  return concat(
+      "usage: ", program, " COMMAND [OPTIONS]\n\n", command_rows(commands, columns), "\n",
+      wrapped("", concat("`", program, " COMMAND --help` describes a command."), columns, 0), "\n");
 }
 
 }  // namespace
 
+std::string two_columns(const std::vector<std::pair<std::string, std::string>>& rows,
+                        std::size_t columns) {
+  std::size_t indent = 0;
+  for (const auto& [name, meaning] : rows) {
+    indent = std::max(indent, name.size() + 4);
+  }
+  const bool narrow = indent + 24 > columns;  // the meaning then stands below the name
+  std::string text;
+  for (const auto& [name, meaning] : rows) {
+    std::string line = "  " + name;
+    if (narrow) {
+      text += line + "\n" + wrapped("      ", meaning, columns, 6) + "\n";
+    } else {
+      line.resize(indent, ' ');
+      text += wrapped(line, meaning, columns, indent) + "\n";
+    }
+  }
+  return text;
+}
+
+std::string command_rows(const std::vector<Command>& commands, std::size_t columns) {
+  std::vector<std::pair<std::string, std::string>> rows;
+  for (const Command& command : commands) {
+    rows.emplace_back(command.name, command.summary);
+  }
+  return two_columns(rows, columns);
+}
+
 int dispatch(const std::string& program, const std::vector<Command>& commands,
-             const Arguments& arguments, std::ostream& out) {
+             const Arguments& arguments, std::ostream& out,
+             const std::function<std::string(std::size_t columns)>& help) {
   if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h") {
-    list(program, commands, out);
+    show_page(out, [&](std::size_t columns) {
+      return help ? help(columns) : list(program, commands, columns);
+    });
     return 0;
   }
   if (arguments[0] == kHelpAsList) {

@@ -2,8 +2,11 @@
 // of their own below them, so the same dispatch serves at every depth.
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace bloomery {
@@ -19,11 +22,18 @@ struct Command {
   int (*run)(const Arguments& arguments, std::ostream& out);
 };
 
+// Names and what they mean, in two columns of lines that fit `columns`.
+std::string two_columns(const std::vector<std::pair<std::string, std::string>>& rows,
+                        std::size_t columns);
+// The commands with their summaries, in that form.
+std::string command_rows(const std::vector<Command>& commands, std::size_t columns);
+
 // Runs the command named by the first argument with the rest. `program` is what was typed so far
-// ("bloomery bench"). Without arguments, or with --help, lists the commands; with --help=list a
-// line for each, name and summary with two tabs between. An unknown name is an Error that suggests
-// the nearest.
+// ("bloomery bench"). Without arguments, or with --help, shows `help`, by default the list of the
+// commands; with --help=list writes a line for each, name and summary with two tabs between. An
+// unknown name is an Error that suggests the nearest.
 int dispatch(const std::string& program, const std::vector<Command>& commands,
-             const Arguments& arguments, std::ostream& out);
+             const Arguments& arguments, std::ostream& out,
+             const std::function<std::string(std::size_t columns)>& help = {});
 
 }  // namespace bloomery

@@ -31,5 +31,7 @@ void refuse_to_overwrite(const std::vector<std::filesystem::path>& files);
 std::ostream& messages();
 // True when messages() reach a terminal, where a line can be redrawn.
 bool messages_on_terminal();
+// The columns of that terminal; elsewhere lines have no limit.
+std::size_t message_columns();
 
 }  // namespace bloomery

@@ -10,12 +10,12 @@ DeviceOptions DeviceChoice::options() const {
 }
 
 void describe(OptionTable& table, DeviceChoice& choice) {
-  table.add("device", choice.kind, "Where to run; auto takes a GPU when there is one.",
+  table.add("device", choice.kind, "Device; auto: a GPU when there is one.",
             {{"auto", DeviceChoice::Kind::automatic},
              {"cpu", DeviceChoice::Kind::cpu},
              {"cuda", DeviceChoice::Kind::cuda}});
-  table.add("gpu", choice.gpu, "Which GPU.", at_least(0));
-  table.add("num-threads", choice.num_threads, "CPU threads; 0 takes all cores.", between(0, 4096));
+  table.add("gpu", choice.gpu, "Index of the GPU.", at_least(0));
+  table.add("num-threads", choice.num_threads, "CPU threads; 0: all cores.", between(0, 4096));
 }
 
 }  // namespace bloomery

@@ -25,11 +25,10 @@ LoadOptions ModelChoice::options() const {
   return options;
 }
 
-void ModelChoice::require_agreement(const LoadedModel& model) const {
+void require_text_model(const LoadedModel& model) {
   const ModelOptions& o = model.options();
   check(find_family(o.family).head == FamilyHead::next_token, "the model of ",
-        model.folder().string(), " is a ", o.family, ", which does not continue text");
-  require_sizes(model);
+        model.folder().string(), " is a ", o.family, ", which does not generate text");
 }
 
 void ModelChoice::require_sizes(const LoadedModel& model) const {
@@ -48,20 +47,19 @@ void ModelChoice::require_sizes(const LoadedModel& model) const {
 void describe(OptionTable& t, ModelChoice& o) {
   t.section("model");
   t.add("load", o.load,
-        "A --save folder (its newest good checkpoint), one step-N, or a Hugging Face folder.")
+        "Model: a checkpoint folder of a run (its newest good checkpoint), one checkpoint, or a "
+        "Hugging Face folder.")
       .required();
-  t.add("adapter", o.adapter, "A folder of PEFT's with a LoRA adapter for the model.");
-  t.add("merge-adapter", o.merges_adapter,
-        "An adapter is added to the weights, instead of being computed beside them.");
+  t.add("adapter", o.adapter, "Folder of a PEFT LoRA adapter for the model.");
+  t.add("merge-adapter", o.merges_adapter, "Merge the adapter into the weights before running.");
   t.add_choice("dtype", o.dtype,
-               "What to compute in; auto is fp32 on the CPU and, on a GPU, what the model was "
-               "trained or stored in.",
+               "Data type of the computation; auto: fp32 on a CPU, the model's own type on a GPU.",
                {"auto", "fp32", "bf16", "fp16"})
       .shorthand("fp16", "fp16")
       .shorthand("bf16", "bf16");
   t.add("quantize", o.quantized,
-        "The weights of linear layers in blocks are held in 8 bits (int8 or fp8, a scale for each "
-        "row) or 4 (nf4, a scale for 64 numbers).",
+        "Weight-only quantization for inference: int8 or fp8 with a scale per row, or nf4 with a "
+        "scale per 64 numbers.",
         {{"none", QuantizedFormat::none},
          {"int8", QuantizedFormat::int8},
          {"fp8", QuantizedFormat::fp8},
@@ -69,7 +67,7 @@ void describe(OptionTable& t, ModelChoice& o) {
       .shorthand("load-in-8bit", "int8")
       .shorthand("load-in-4bit", "nf4");
   describe(t, o.device);
-  const char* same = "The model knows it; where given, it must be the same.";
+  const char* same = "Must match the model; for scripts of Megatron.";
   t.add("num-layers", o.num_layers, same);
   t.add("hidden-size", o.hidden_size, same);
   t.add("num-attention-heads", o.num_heads, same);
@@ -81,7 +79,7 @@ std::int64_t text_capacity(const LoadedModel& model, const std::optional<std::in
   const std::int64_t wanted =
       asked.value_or(std::min(model.options().positions.max_length, kUsualLength));
   const auto most = max_length(model.options());
-  check(!most || wanted <= *most, "--max-length ", wanted, ", but the model has positions for ",
+  check(!most || wanted <= *most, "--max-length ", wanted, ", but the model's positions end at ",
         most.value_or(0));
   return wanted;
 }
@@ -111,7 +109,7 @@ void ignore_training_flags(OptionTable& table, const Arguments& arguments) {
       continue;
     }
     if (found->second->refused_because.empty()) {
-      table.ignore(name, "the checkpoint has the model, and nothing is trained here");
+      table.ignore(name, "the checkpoint sets the model, and this command does not train");
     } else {
       table.refuse(name, found->second->harmless_words, found->second->refused_because);
     }

@@ -21,10 +21,12 @@ struct ModelChoice {
   std::optional<std::int64_t> num_layers, hidden_size, num_heads, max_positions;
 
   LoadOptions options() const;
-  // That what was said of the model is so; the first also that it continues text.
-  void require_agreement(const LoadedModel& model) const;
+  // An Error where the model has other sizes.
   void require_sizes(const LoadedModel& model) const;
 };
+
+// An Error where the model does not generate text.
+void require_text_model(const LoadedModel& model);
 
 void describe(OptionTable& table, ModelChoice& choice);
 

@@ -18,7 +18,7 @@ const Log kQuiet(0, 1, LogLevel::error);
 // A rank that does not end after another one failed cannot be ended from outside.
 ThreadOptions thread_options() {
   return {.when_stuck = [](const std::string& failure) {
-    Log().error("some ranks do not end after this: ", failure);
+    Log().error("some ranks do not exit after this failure: ", failure);
     std::_Exit(1);
   }};
 }
@@ -40,12 +40,11 @@ DeviceOptions thread_device(DeviceOptions device, int rank, int ranks, bool own_
 void describe(OptionTable& t, RankChoice& o) {
   t.section("ranks");
   t.add("tensor-model-parallel-size", o.tensor,
-        "Ranks that divide the model's heads, feed-forward size and vocabulary: the processes that "
-        "were started together (bloomery launch, mpirun), else threads of this one, each with a "
-        "GPU of its own where there are as many.",
+        "Number of tensor-parallel ranks: the processes of bloomery launch or mpirun, otherwise "
+        "threads of this process, each on its own GPU where there are enough.",
         between(1, 1024));
-  t.add("ranks-as-threads", o.threads,
-        "The same number, for scripts that say how ranks are started.", between(1, 1024));
+  t.add("ranks-as-threads", o.threads, "Must equal --tensor-model-parallel-size; for scripts.",
+        between(1, 1024));
 }
 
 std::vector<std::string> contradictions(const RankChoice& o) {
@@ -53,13 +52,14 @@ std::vector<std::string> contradictions(const RankChoice& o) {
     return {};
   }
   return {concat("--ranks-as-threads ", *o.threads, " with --tensor-model-parallel-size ", o.tensor,
-                 ": all ranks divide the model, so give --tensor-model-parallel-size ",
+                 ": all ranks are tensor-parallel, so give --tensor-model-parallel-size ",
                  *o.threads)};
 }
 
-int ModelRanks::with_first(const ModelChoice& choice, const RankChoice& ranks,
+int ModelRanks::with_first(const ModelStart& start,
                            const std::function<int(LoadedModel&)>& body) const {
-  return with_all(choice, ranks, [&](LoadedModel& model, bool first) {
+  return with_all(start, [&](LoadedModel& model, bool first) {
+    require_text_model(model);
     if (!first) {
       follow_decoders(model.model(), model.stream(), model.mesh());
       return 0;
@@ -70,17 +70,21 @@ int ModelRanks::with_first(const ModelChoice& choice, const RankChoice& ranks,
   });
 }
 
-int ModelRanks::with_all(const ModelChoice& choice, const RankChoice& ranks,
+int ModelRanks::with_all(const ModelStart& start,
                          const std::function<int(LoadedModel&, bool first)>& body) const {
-  const auto count = static_cast<int>(ranks.tensor);
+  const auto count = static_cast<int>(start.ranks.tensor);
+  const auto checked = [&](LoadedModel& model, bool first) {
+    start.model.require_sizes(model);
+    return body(model, first);
+  };
   if (process_ != nullptr) {
-    return run_process(choice, count, body);
+    return run_process(start.model, count, checked);
   }
   if (count > 1) {
-    return run_threads(choice, count, body);
+    return run_threads(start.model, count, checked);
   }
-  LoadedModel model(choice.options());
-  return body(model, true);
+  LoadedModel model(start.model.options());
+  return checked(model, true);
 }
 
 int ModelRanks::run_threads(const ModelChoice& choice, int ranks,
@@ -132,8 +136,8 @@ int as_started(std::ostream& out,
     return command(ModelRanks(), out);
   }
   return run_joined(facts, [&](RankProcess& process) {
-    std::ostringstream unheard;
-    return command(ModelRanks(facts, process), facts.rank == 0 ? out : unheard);
+    std::ostringstream null_stream;
+    return command(ModelRanks(facts, process), facts.rank == 0 ? out : null_stream);
   });
 }
 

@@ -18,6 +18,12 @@ struct RankChoice {
 void describe(OptionTable& table, RankChoice& choice);
 std::vector<std::string> contradictions(const RankChoice& choice);
 
+// Which model a command runs, and on which ranks.
+struct ModelStart {
+  ModelChoice model;
+  RankChoice ranks;
+};
+
 // What this process is among those that were started together.
 class ModelRanks {
  public:
@@ -25,12 +31,12 @@ class ModelRanks {
   ModelRanks(const StartFacts& facts, RankProcess& process) : facts_(facts), process_(&process) {}
 
   bool is_first() const { return facts_.rank == 0; }
-  // Loads the model and calls `body`, on the first rank with the first rank's part, whose decoders
-  // are those of the whole model. An Error on any rank ends all.
-  int with_first(const ModelChoice& model, const RankChoice& choice,
-                 const std::function<int(LoadedModel&)>& body) const;
-  // The same on all ranks, which do all passes together; only the first may write anything.
-  int with_all(const ModelChoice& model, const RankChoice& choice,
+  // Loads the model, which must generate text, and calls `body` on the first rank with the first
+  // rank's part, whose decoders are those of the whole model. An Error on any rank ends all.
+  int with_first(const ModelStart& start, const std::function<int(LoadedModel&)>& body) const;
+  // Loads any model and calls `body` on all ranks, which do all passes together; only the first may
+  // write anything.
+  int with_all(const ModelStart& start,
                const std::function<int(LoadedModel&, bool first)>& body) const;
 
  private:

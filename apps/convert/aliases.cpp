@@ -11,7 +11,7 @@
 namespace bloomery {
 namespace {
 
-constexpr const char* kNoMeaning = "it changes no result here";
+constexpr const char* kNoMeaning = "it does not change the result";
 
 int run(const ConvertOptions& options, std::ostream& out) {
   Device device;
@@ -74,15 +74,17 @@ int from_deepspeed(const Arguments& arguments, std::ostream& out, ModelForm to,
   bool release = false;
   OptionTable t;
   t.section("what to convert");
-  t.add("input_folder", input, "A checkpoint, of DeepSpeed or in any other form.").required();
-  t.add("output_folder", output, "The folder to make; it must not exist, or be empty.").required();
-  t.add("target_tp", options.layout.tensor, "Tensor ranks of the result.", between(1, 1024));
+  t.add("input_folder", input, "Checkpoint, in DeepSpeed's or any other form.").required();
+  t.add("output_folder", output, "New or empty folder for the result.").required();
+  t.add("target_tp", options.layout.tensor, "Tensor-parallel ranks of the result.",
+        between(1, 1024));
   t.add("target_pp", options.layout.pipeline, "Pipeline stages of the result.", between(1, 1024));
-  t.add("for_release", release, "Without the run's progress and optimizer.");
+  t.add("for_release", release, "Leave out the optimizer and the progress of the run.");
   if (!read_options(t, arguments, out,
                     "usage: bloomery " + name +
                         " --input_folder DIR --output_folder DIR "
-                        "[OPTIONS]\n\n")) {
+                        "[OPTIONS]\n\nexample:\n  bloomery " +
+                        name + " --input_folder checkpoint --output_folder converted\n")) {
     return 0;
   }
   options.input = input;
@@ -98,16 +100,17 @@ int merge_mp_partitions(const Arguments& arguments, std::ostream& out) {
   std::string input, output, type = "GPT";
   OptionTable t;
   t.section("what to merge");
-  t.add("load", input, "The checkpoint to merge.").required();
-  t.add("save", output, "The folder to make; it must not exist, or be empty.").required();
-  t.add_choice("model-type", type, "What it holds.", {"GPT", "BERT", "T5"});
-  t.add("target-tensor-model-parallel-size", options.layout.tensor, "Tensor ranks of the result.",
-        between(1, 1024));
+  t.add("load", input, "Checkpoint to merge.").required();
+  t.add("save", output, "New or empty folder for the result.").required();
+  t.add_choice("model-type", type, "Type of the model.", {"GPT", "BERT", "T5"});
+  t.add("target-tensor-model-parallel-size", options.layout.tensor,
+        "Tensor-parallel ranks of the result.", between(1, 1024));
   t.add("target-pipeline-model-parallel-size", options.layout.pipeline,
         "Pipeline stages of the result.", between(1, 1024));
   if (!read_options(t, known_flags(t, arguments), out,
                     "usage: bloomery merge_mp_partitions --load DIR --save DIR [OPTIONS]\n\n"
-                    "Flags of the model are not needed: the checkpoint has them.\n")) {
+                    "Flags of the model are not needed: the checkpoint has them.\n\n"
+                    "example:\n  bloomery merge_mp_partitions --load checkpoint --save merged\n")) {
     return 0;
   }
   options.input = input;
@@ -120,12 +123,12 @@ int checkpoint_util(const Arguments& arguments, std::ostream& out) {
   std::string input, output, type = "GPT";
   OptionTable t;
   t.section("what to convert");
-  t.add("load-dir", input, "The checkpoint to read.").required();
-  t.add("save-dir", output, "The folder to make; it must not exist, or be empty.").required();
-  t.add_choice("model-type", type, "What it holds.", {"GPT", "BERT", "T5"});
+  t.add("load-dir", input, "Checkpoint to convert.").required();
+  t.add("save-dir", output, "New or empty folder for the result.").required();
+  t.add_choice("model-type", type, "Type of the model.", {"GPT", "BERT", "T5"});
   std::optional<int> tensor, pipeline;
-  t.add("target-tensor-parallel-size", tensor, "Tensor ranks of the result; none: the source's.",
-        between(1, 1024));
+  t.add("target-tensor-parallel-size", tensor,
+        "Tensor-parallel ranks of the result; none: the source's.", between(1, 1024));
   t.add("target-pipeline-parallel-size", pipeline,
         "Pipeline stages of the result; none: the source's.", between(1, 1024));
   for (const char* name : {"loader", "saver", "max-queue-size", "no-checking", "true-vocab-size",
@@ -134,7 +137,8 @@ int checkpoint_util(const Arguments& arguments, std::ostream& out) {
   }
   if (!read_options(t, arguments, out,
                     "usage: bloomery checkpoint_util --load-dir DIR --save-dir DIR "
-                    "[OPTIONS]\n\n")) {
+                    "[OPTIONS]\n\nexample:\n  bloomery checkpoint_util --load-dir checkpoint "
+                    "--save-dir resharded --target-tensor-parallel-size 2\n")) {
     return 0;
   }
   options.layout = {.tensor = tensor.value_or(0), .pipeline = pipeline.value_or(0)};
@@ -157,20 +161,21 @@ int zero_to_fp32(const Arguments& arguments, std::ostream& out) {
   std::vector<std::string> places;
   OptionTable t;
   t.section("what to convert");
-  t.add("folders", places, "That of the checkpoints, then that of the output.").positional();
-  t.add("tag", tag, "Of several checkpoints the one to take; none: what `latest` names.");
-  t.add(
-      "max_shard_size", max_shard,
-      "Bytes of weights per file, a number or one with a unit (KB, MB, GB, TB); a larger model is "
-      "written in shards with an index.");
-  t.add("safe_serialization", options.safetensors, "Writes safetensors.");
+  t.add("folders", places, "Folder of the checkpoints, then the folder of the output.")
+      .positional();
+  t.add("tag", tag, "Checkpoint to use; none: the one that `latest` names.");
+  t.add("max_shard_size", max_shard,
+        "Maximum bytes of weights per file, with or without a unit (KB, MB, GB, TB); larger models "
+        "are sharded with an index.");
+  t.add("safe_serialization", options.safetensors, "Write safetensors.");
   for (const char* name : {"exclude_frozen_parameters", "debug"}) {
     t.ignore(name, kNoMeaning);
   }
   if (!read_options(t, with_long_names(arguments), out,
                     "usage: bloomery zero_to_fp32 CHECKPOINTS OUTPUT [OPTIONS]\n\n"
-                    "Writes OUTPUT/pytorch_model.bin, or model.safetensors: all weights as the "
-                    "optimizer has them, under Megatron's names.\n")) {
+                    "Writes OUTPUT/pytorch_model.bin, or model.safetensors: the optimizer's fp32 "
+                    "weights, under Megatron's names.\n\n"
+                    "example:\n  bloomery zero_to_fp32 checkpoints output\n")) {
     return 0;
   }
   check(places.size() == 2,
@@ -188,14 +193,16 @@ int ds_to_universal(const Arguments& arguments, std::ostream& out) {
   std::string input, output;
   OptionTable t;
   t.section("what to convert");
-  t.add("input_folder", input, "A checkpoint with its optimizer, in any form.").required();
-  t.add("output_folder", output, "The folder to make; it must not exist, or be empty.").required();
+  t.add("input_folder", input, "Checkpoint with its optimizer, in any form.").required();
+  t.add("output_folder", output, "New or empty folder for the result.").required();
   for (const char* name : {"num_extract_workers", "num_merge_workers", "keep_temp_folder",
                            "no_strict", "strict", "inject_missing_state"}) {
     t.ignore(name, kNoMeaning);
   }
   if (!read_options(t, arguments, out,
-                    "usage: bloomery ds_to_universal --input_folder DIR --output_folder DIR\n\n")) {
+                    "usage: bloomery ds_to_universal --input_folder DIR --output_folder DIR\n\n"
+                    "example:\n  bloomery ds_to_universal --input_folder checkpoint "
+                    "--output_folder universal\n")) {
     return 0;
   }
   options.input = input;
@@ -209,18 +216,20 @@ int hf2megads_weight_converter(const Arguments& arguments, std::ostream& out) {
   bool to_hf = false;
   OptionTable t;
   t.section("what to convert");
-  t.add("hf-ckpt-dir", folder, "The Hugging Face model, or with --to-hf-ckpt where to make it.");
-  t.add("load", load, "With --to-hf-ckpt: the checkpoint to read.");
-  t.add("save", save, "The folder to make; it must not exist, or be empty.");
-  t.add("to-hf-ckpt", to_hf, "From a checkpoint to a Hugging Face folder.");
-  t.add("tensor-model-parallel-size", options.layout.tensor, "Tensor ranks of the result.",
+  t.add("hf-ckpt-dir", folder, "Hugging Face model; with --to-hf-ckpt: folder for the result.");
+  t.add("load", load, "With --to-hf-ckpt: checkpoint to convert.");
+  t.add("save", save, "New or empty folder for the result.");
+  t.add("to-hf-ckpt", to_hf, "Convert a checkpoint to a Hugging Face folder.");
+  t.add("tensor-model-parallel-size", options.layout.tensor, "Tensor-parallel ranks of the result.",
         between(1, 1024));
   t.add("pipeline-model-parallel-size", options.layout.pipeline, "Pipeline stages of the result.",
         between(1, 1024));
   if (!read_options(t, known_flags(t, arguments), out,
                     "usage: bloomery hf2megads_weight_converter --hf-ckpt-dir DIR --save DIR "
                     "[OPTIONS]\n       bloomery hf2megads_weight_converter --to-hf-ckpt --load DIR "
-                    "--save DIR\n\nFlags of the model are not needed: its files have them.\n")) {
+                    "--save DIR\n\nFlags of the model are not needed: its files have them.\n\n"
+                    "example:\n  bloomery hf2megads_weight_converter --hf-ckpt-dir llama --save "
+                    "converted\n")) {
     return 0;
   }
   options.to = to_hf ? ModelForm::hf : ModelForm::deepspeed;

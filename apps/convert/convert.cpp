@@ -35,28 +35,25 @@ struct Words {
 void describe(OptionTable& t, Words& w, ConvertOptions& o) {
   t.section("what to convert");
   t.add("input", w.input,
-        "A --save folder (its newest good checkpoint), one step-N, a Hugging Face folder with "
-        "config.json and weights (safetensors or pytorch_model.bin, whole or sharded), or a "
-        "checkpoint of Megatron or DeepSpeed; which it is is seen from its files.")
+        "Model to convert: a checkpoint folder of a run (its newest good checkpoint), one "
+        "checkpoint, a Hugging Face folder (config.json and weights), or a Megatron or DeepSpeed "
+        "checkpoint. The form is recognized by its files.")
       .required();
-  t.add("output", w.output, "The folder to make; it must not exist, or be empty.").required();
+  t.add("output", w.output, "New or empty folder for the result.").required();
   t.add("to", o.to,
-        "What to make. An adapter that was trained here is merged, but for peft, which is the "
-        "adapter "
-        "alone, and native.",
+        "Form of the result. A trained adapter is merged, except for peft (the adapter only) and "
+        "native.",
         {{"hf", ModelForm::hf},
          {"native", ModelForm::native},
          {"peft", ModelForm::peft},
          {"megatron", ModelForm::megatron},
          {"deepspeed", ModelForm::deepspeed}})
       .required();
-  t.add("merge-adapter", w.adapter,
-        "A folder of PEFT's with a LoRA adapter, which is added to the weights.");
+  t.add("merge-adapter", w.adapter, "Folder of a PEFT LoRA adapter to merge into the weights.");
   t.add("max-shard-size", w.max_shard_bytes,
-        "Bytes of weights per file; a larger Hugging Face model is written in shards with an "
-        "index.",
+        "Maximum bytes of weights per file; larger Hugging Face models are sharded with an index.",
         at_least(1));
-  t.add("dtype", w.dtype, "Of the weights of a Hugging Face folder; stored: as they are.",
+  t.add("dtype", w.dtype, "Data type of the weights of a Hugging Face folder; stored: unchanged.",
         {{"stored", Words::Numbers::stored},
          {"fp32", Words::Numbers::fp32},
          {"bf16", Words::Numbers::bf16},
@@ -64,21 +61,20 @@ void describe(OptionTable& t, Words& w, ConvertOptions& o) {
          {"float32", Words::Numbers::fp32},
          {"bfloat16", Words::Numbers::bf16},
          {"float16", Words::Numbers::fp16}});
-  t.add(
-      "qkv-layout", w.qkv,
-      "How --input, of Megatron or DeepSpeed, keeps fused queries, keys and values: heads, "
-      "Megatron's, or thirds, Megatron-DeepSpeed's since December 2024. auto: as the arguments in "
-      "the file say.",
-      {{"auto", Words::Qkv::as_said},
-       {"heads", Words::Qkv::heads},
-       {"thirds", Words::Qkv::thirds}});
-  t.add("tensor", o.layout.tensor, "Tensor ranks that a Megatron or DeepSpeed checkpoint is for.",
+  t.add("qkv-layout", w.qkv,
+        "Layout of fused queries, keys and values in a Megatron or DeepSpeed --input: heads "
+        "(Megatron) or thirds (Megatron-DeepSpeed since December 2024). auto: from the arguments "
+        "in the file.",
+        {{"auto", Words::Qkv::as_said},
+         {"heads", Words::Qkv::heads},
+         {"thirds", Words::Qkv::thirds}});
+  t.add("tensor", o.layout.tensor, "Tensor-parallel ranks of a Megatron or DeepSpeed result.",
         between(1, 1024))
       .alias("tensor-model-parallel-size");
-  t.add("pipeline", o.layout.pipeline, "Pipeline stages likewise.", between(1, 1024))
-      .alias("pipeline-model-parallel-size");
-  t.add("expert", o.layout.expert, "Expert ranks that a DeepSpeed checkpoint is for.",
+  t.add("pipeline", o.layout.pipeline, "Pipeline stages of a Megatron or DeepSpeed result.",
         between(1, 1024))
+      .alias("pipeline-model-parallel-size");
+  t.add("expert", o.layout.expert, "Expert-parallel ranks of a DeepSpeed result.", between(1, 1024))
       .alias("moe-expert-parallel-size");
   describe(t, o.tokenizer);
 }
@@ -94,9 +90,9 @@ int convert(const Arguments& arguments, std::ostream& out) {
           table, arguments, out,
           "usage: bloomery convert --input DIR --output DIR --to hf|native|peft|megatron|deepspeed "
           "[OPTIONS]\n\n"
-          "Numbers are rounded where --dtype asks for it or an adapter is merged. The tokenizer "
-          "is the one that the model names; the options "
-          "below give another.\n")) {
+          "Weights keep their bits, unless --dtype rounds them or an adapter is merged. The "
+          "tokenizer is the model's own, unless an option names another.\n\n"
+          "example:\n  bloomery convert --input run/tuned --output run/hf --to hf\n")) {
     return 0;
   }
   said.apply(options);

@@ -8,6 +8,7 @@
 #include "apps/data/data.h"
 #include "base/error.h"
 #include "base/findings.h"
+#include "base/number_text.h"
 #include "parallel/vocab_embedding.h"
 #include "samples/gpt_dataset.h"
 #include "samples/sample_kind.h"
@@ -32,46 +33,48 @@ struct DataAnalyzeOptions {
 };
 
 void describe_parts(OptionTable& t, AnalyzeOptions& o) {
-  t.add("analyzing-num-workers", o.num_workers, "Machines that analyze a part each.",
+  t.add("analyzing-num-workers", o.num_workers, "Number of machines; each analyzes a part.",
         between(1, 1e6));
-  t.add("analyzing-worker-id", o.worker, "Which of them this is, from 0 on.", between(0, 1e6));
-  t.add("analyzing-num-threads", o.num_threads, "Parts of a machine, with files of their own.",
+  t.add("analyzing-worker-id", o.worker, "Index of this machine, from 0.", between(0, 1e6));
+  t.add("analyzing-num-threads", o.num_threads, "Parts per machine, each with its own files.",
         between(1, 1e6));
   t.add("analyzing-num-threads-reduce", o.num_reduce_threads,
-        "Parts that DeepSpeed would join a file of: it shows in the .idx.", between(1, 1e6));
-  t.add("analyzing-specific-threads", o.only_threads, "Only these parts, from 0 on.",
+        "Number of parts that DeepSpeed merges at a time; it shows in the .idx.", between(1, 1e6));
+  t.add("analyzing-specific-threads", o.only_threads, "Analyze only these parts, counted from 0.",
         between(0, 1e6));
-  t.add("global-batch-size", o.batch, "Samples after which lists of samples may be written.",
+  t.add("global-batch-size", o.batch, "Samples between writes of the sample lists.",
         between(1, 1e9));
 }
 
 void describe(OptionTable& t, DataAnalyzeOptions& o) {
   t.section("analysis");
   t.add("analyzing-task", o.task,
-        "map: measure the samples, of each worker by itself. reduce: join what all measured.",
+        "map: measure the samples of each worker. reduce: merge the measurements of all workers.",
         {{"map", Task::map}, {"reduce", Task::reduce}})
       .required();
-  t.add("analyzing-data-type", o.type, "Texts of GPT or samples of BERT.",
+  t.add("analyzing-data-type", o.type, "GPT texts or BERT samples.",
         {{"GPT", DataType::gpt}, {"BERT", DataType::bert}})
       .required();
   t.add("analyzing-metric", o.metrics,
-        "seqlen, total_vocab_freq, vocab_rarity, seqlen_vocab_rarity; the last two need the "
-        "second, map and reduce, before.")
+        "Metrics: seqlen, total_vocab_freq, vocab_rarity, seqlen_vocab_rarity. The last two need "
+        "map and reduce of total_vocab_freq first.")
       .required();
-  t.add("save", o.save, "Folder for the files of all metrics.").required();
+  t.add("save", o.save, "Output folder for all metrics.").required();
   describe_parts(t, o.analyze);
   describe_corpora(t, o.samples.data);
-  t.add("seed", o.samples.seed, "Seed of the order of samples.", between(0, UINT32_MAX));
+  t.add("seed", o.samples.seed, "Seed of the sample order.", between(0, UINT32_MAX));
   describe_sentence_samples(t, o.samples.sentences);
-  t.add("bert-no-binary-head", o.samples.sentences.one_segment, "BERT samples of one segment.");
-  t.add("make-vocab-size-divisible-by", o.divisible_by, "Padding of the vocabulary.",
-        between(1, 1e6));
-  t.add("tensor-model-parallel-size", o.tensor_ranks, "Likewise.", between(1, 65536));
+  t.add("bert-no-binary-head", o.samples.sentences.one_segment,
+        "Make BERT samples of one segment.");
+  t.add("make-vocab-size-divisible-by", o.divisible_by,
+        "Pad the vocabulary to a multiple of this number.", between(1, 1e6));
+  t.add("tensor-model-parallel-size", o.tensor_ranks,
+        "Tensor-parallel ranks of the run; they change the padded vocabulary.", between(1, 65536));
   describe(t, o.tokenizer);
   for (const char* of_training :
        {"micro-batch-size", "max-position-embeddings", "num-layers", "hidden-size",
         "num-attention-heads", "distributed-backend", "return-data-index", "save-interval"}) {
-    t.ignore(of_training, "nothing is trained");
+    t.ignore(of_training, "this command does not train");
   }
 }
 
@@ -90,7 +93,7 @@ std::vector<std::string> wrong(DataAnalyzeOptions& o) {
       }
     }
     f.require(known, "--analyzing-metric ", word,
-              " is none of seqlen, total_vocab_freq, vocab_rarity, seqlen_vocab_rarity");
+              " is unknown; give seqlen, total_vocab_freq, vocab_rarity or seqlen_vocab_rarity");
     f.require(o.type == DataType::bert || !word.starts_with("seqlen"), "--analyzing-metric ", word,
               ": all texts of GPT are equally long");
   }
@@ -129,9 +132,12 @@ int data_analyze(const Arguments& arguments, std::ostream& out) {
   describe(table, o);
   if (!read_options(
           table, arguments, out,
-          "usage: bloomery data analyze --analyzing-task map|reduce "
-          "--analyzing-data-type GPT|BERT --analyzing-metric METRIC... --data-path PREFIX "
-          "--seq-length N --tokenizer PATH --save DIR [OPTIONS]\n",
+          "usage: bloomery data analyze --analyzing-task map|reduce --analyzing-data-type GPT|BERT "
+          "--analyzing-metric METRIC... --data-path PREFIX --seq-length N --tokenizer PATH --save "
+          "DIR [OPTIONS]\n\nMeasures the difficulty of samples for curriculum "
+          "learning.\n\nexample:\n  bloomery data analyze --analyzing-task map "
+          "--analyzing-data-type GPT --analyzing-metric vocab_rarity --data-path "
+          "run/my_text_document --seq-length 1024 --tokenizer run/tokenizer --save run/metrics\n",
           [&] { return wrong(o); })) {
     return 0;
   }
@@ -146,8 +152,8 @@ int data_analyze(const Arguments& arguments, std::ostream& out) {
     analyze_reduce(samples->size(), o.analyze);
   }
   for (const std::string& metric : o.metrics) {
-    out << (o.task == Task::map ? "measured " : "joined ") << metric << " of " << samples->size()
-        << " samples: " << o.save << "/" << metric << "\n";
+    out << (o.task == Task::map ? "measured " : "merged ") << metric << " of "
+        << counted(samples->size(), "sample") << ": " << o.save << "/" << metric << "\n";
   }
   return 0;
 }

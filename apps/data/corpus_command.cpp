@@ -14,16 +14,17 @@ LineCaller line_caller() {
 
 std::vector<std::string> one_key(const LineOptions& options) {
   if (options.json_keys.size() == 1) return {};
-  return {"--json-keys: one key, the one of the text"};
+  return {"--json-keys: give one key, the key of the text"};
 }
 
 int stopped_by_signal() {
-  std::cerr << "bloomery: stopped by a signal; the same command goes on where it was" << std::endl;
+  std::cerr << "bloomery: stopped by " << signal_name(StopSignals::signal())
+            << "; run the same command again to continue" << std::endl;
   return StopSignals::exit_code();
 }
 
 void say_finished(const std::string& output) {
-  messages() << output << " is finished already; --overwrite begins anew" << std::endl;
+  messages() << output << " is finished already; --overwrite starts over" << std::endl;
 }
 
 }  // namespace bloomery

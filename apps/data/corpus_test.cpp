@@ -70,7 +70,7 @@ TEST_F(CorpusCommands, ListsThatChangedAreAnotherRun) {
   folder_.file("blocked", "a.com\nb.com\n");
   for (Arguments command : {decontaminate, filter}) {
     const std::string said = expect_command(command, kBadInput);
-    EXPECT_NE(said.find("is there already"), said.npos) << said;
+    EXPECT_NE(said.find("exists already"), said.npos) << said;
     command.push_back("--overwrite");
     expect_command(command);
   }

@@ -14,15 +14,17 @@ int data_decontaminate(const Arguments& arguments, std::ostream& out) {
   options.log_interval = 100'000;
   OptionTable table;
   describe(table, options);
-  if (!read_options(table, arguments, out,
-                    "usage: bloomery data decontaminate --input FILE... --test-sets FILE... "
-                    "--output FOLDER [OPTIONS]\n",
-                    [&] { return one_key(options); })) {
+  if (!read_options(
+          table, arguments, out,
+          "usage: bloomery data decontaminate --input FILE... --test-sets FILE... --output FOLDER "
+          "[OPTIONS]\n\nRemoves n-grams of test sets from documents.\n\nexample:\n  bloomery data "
+          "decontaminate --input web.jsonl --test-sets test.jsonl --output clean\n",
+          [&] { return one_key(options); })) {
     return 0;
   }
   const std::vector<TransformJob> jobs =
       jobs_in(options.output, input_files(options.input), options.keep_dropped);
-  const StopSignals signals("stops; the same command goes on where it was");
+  const StopSignals signals("stops; run the same command again to continue");
   const DecontaminateSummary summary = decontaminate(
       options, jobs, std::filesystem::path(options.output) / "report.json", line_caller());
   if (summary.interrupted) return stopped_by_signal();

@@ -17,29 +17,33 @@ int data_extract_wiki(const Arguments& arguments, std::ostream& out) {
   table.section("files");
   table
       .add("input", options.input,
-           "A dump, pages-articles.xml, packed by gzip, xz or zstd or not; - is standard input "
-           "(bzcat DUMP | ...).")
+           "Wikipedia dump, pages-articles.xml, plain or compressed by gzip, xz or zstd; - is "
+           "standard input (bzcat DUMP | ...).")
       .required();
-  table.add("output", options.output, "A folder that is not there yet: AA/wiki_00 and so on.")
+  table.add("output", options.output, "New folder for the articles: AA/wiki_00 and so on.")
       .required();
-  table.add("bytes", options.file_bytes, "About so many in a file.", between(1, 1e12));
+  table.add("bytes", options.file_bytes, "Bytes per file, about.", between(1, 1e12));
   table.section("running");
-  table.add("workers", options.workers, "Threads that work; 0 takes all cores.", between(0, 4096));
+  table.add("workers", options.workers, "Worker threads; 0: all cores.", between(0, 4096));
   if (!read_options(table, arguments, out,
-                    "usage: bloomery data extract-wiki --input DUMP --output FOLDER\n")) {
+                    "usage: bloomery data extract-wiki --input DUMP --output FOLDER\n\nExtracts "
+                    "the articles of a Wikipedia dump as JSON lines.\n\nexample:\n  bloomery data "
+                    "extract-wiki --input dewiki-pages-articles.xml.gz --output wiki\n")) {
     return 0;
   }
   check(!std::filesystem::exists(options.output), options.output,
         " is there already; remove it, or give another folder");
-  const StopSignals signals("stops and removes what it wrote");
+  const StopSignals signals("stops and removes its output");
   const ExtractWikiSummary summary = extract_wiki(options, line_caller());
   if (summary.interrupted) {
-    std::cerr << "bloomery: stopped by a signal; nothing was written" << std::endl;
+    std::cerr << "bloomery: stopped by " << signal_name(StopSignals::signal())
+              << "; nothing was written" << std::endl;
     return StopSignals::exit_code();
   }
-  out << options.output << ": " << grouped(summary.articles) << " articles, "
-      << size_text(static_cast<double>(summary.bytes)) << " of text in " << summary.files
-      << " files; " << grouped(summary.empty) << " articles without prose left out\n";
+  out << options.output << ": " << counted(summary.articles, "article") << ", "
+      << size_text(static_cast<double>(summary.bytes)) << " of text in "
+      << counted(summary.files, "file") << "; " << counted(summary.empty, "article")
+      << " without prose skipped\n";
   return 0;
 }
 

@@ -8,15 +8,17 @@
 namespace bloomery {
 namespace {
 
-int run(const std::string& name, FilterOptions& options, OptionTable& table,
+// `text` is the help below the usage.
+int run(const std::string& name, const char* text, FilterOptions& options, OptionTable& table,
         const Arguments& arguments, std::ostream& out) {
   options.log_interval = 100'000;
   if (!read_options(table, arguments, out,
-                    "usage: bloomery data " + name + " --input FILE... --output FOLDER [OPTIONS]\n",
+                    concat("usage: bloomery data ", name,
+                           " --input FILE... --output FOLDER [OPTIONS]\n\n", text),
                     [&] { return problems(options); })) {
     return 0;
   }
-  const StopSignals signals("stops; the same command goes on where it was");
+  const StopSignals signals("stops; run the same command again to continue");
   const FilterSummary summary = filter(options, name, line_caller());
   if (summary.interrupted) return stopped_by_signal();
   if (summary.was_finished) say_finished(options.output);
@@ -31,14 +33,20 @@ int data_clean(const Arguments& arguments, std::ostream& out) {
   options.repair = true;
   OptionTable table;
   describe_clean(table, options);
-  return run("clean", options, table, arguments, out);
+  return run("clean",
+             "Repairs broken text.\n\nexample:\n"
+             "  bloomery data clean --input web.jsonl --output repaired\n",
+             options, table, arguments, out);
 }
 
 int data_filter(const Arguments& arguments, std::ostream& out) {
   FilterOptions options;
   OptionTable table;
   describe_filter(table, options);
-  return run("filter", options, table, arguments, out);
+  return run("filter",
+             "Drops documents by URL, length, language and quality.\n\nexample:\n"
+             "  bloomery data filter --input web.jsonl --output good --rules gopher c4\n",
+             options, table, arguments, out);
 }
 
 }  // namespace bloomery

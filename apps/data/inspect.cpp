@@ -24,12 +24,13 @@ struct InspectOptions {
 
 void describe(OptionTable& t, InspectOptions& o) {
   t.section("what to show");
-  t.add("input", o.input, "The corpus: its path without .bin and .idx.").positional().required();
-  t.add("top", o.top, "How many of the most frequent tokens.", at_least(0));
-  t.add("samples", o.samples, "How many documents to show, spread over the corpus.", at_least(0));
-  t.add("sample-tokens", o.sample_tokens, "How many tokens of each, from its start.", at_least(1));
-  t.add("json", o.json, "One JSON object instead of a page.");
-  t.add("num-threads", o.threads, "CPU threads; 0 takes all cores.", between(0, 4096));
+  t.add("input", o.input, "Corpus prefix: the path without .bin and .idx.").positional().required();
+  t.add("top", o.top, "Number of most frequent tokens to print.", at_least(0));
+  t.add("samples", o.samples, "Number of documents to print, spread over the corpus.", at_least(0));
+  t.add("sample-tokens", o.sample_tokens, "Number of tokens to print of each document.",
+        at_least(1));
+  t.add("json", o.json, "Print one JSON object instead of a page.");
+  t.add("num-threads", o.threads, "CPU threads; 0: all cores.", between(0, 4096));
   describe(t, o.tokenizer);
 }
 
@@ -78,7 +79,8 @@ Json samples(const IndexedCorpus& corpus, const InspectOptions& options,
       check(std::ranges::all_of(
                 ids, [&](TokenId id) { return id >= 0 && id < tokenizer->vocab_size(); }),
             corpus.prefix().string(), ": document ", document, " has ids outside the ",
-            tokenizer->vocab_size(), " tokens of the tokenizer: it was made with another one");
+            tokenizer->vocab_size(),
+            " tokens of the tokenizer: the corpus was made with another tokenizer");
       sample["text"] = tokenizer->decode(ids);
     }
     result.push_back(sample);
@@ -173,9 +175,9 @@ void print(const Json& all, std::ostream& out) {
   }
   print_tokens(all, out);
   for (const Json& sample : all["samples"]) {
-    out << "\ndocument " << grouped(sample["document"]) << ", " << grouped(sample["length"])
-        << " tokens\n  " << quoted(sample.contains("text") ? sample["text"] : sample["ids"])
-        << '\n';
+    out << "\ndocument " << grouped(sample["document"]) << ", "
+        << counted(sample["length"].get<std::int64_t>(), "token") << "\n  "
+        << quoted(sample.contains("text") ? sample["text"] : sample["ids"]) << '\n';
   }
 }
 
@@ -185,7 +187,10 @@ int data_inspect(const Arguments& arguments, std::ostream& out) {
   InspectOptions options;
   OptionTable table;
   describe(table, options);
-  if (!read_options(table, arguments, out, "usage: bloomery data inspect PREFIX [OPTIONS]\n")) {
+  if (!read_options(table, arguments, out,
+                    "usage: bloomery data inspect PREFIX [OPTIONS]\n\nPrints statistics and "
+                    "samples of a corpus.\n\nexample:\n  bloomery data inspect "
+                    "run/my_text_document --tokenizer run/tokenizer\n")) {
     return 0;
   }
   const auto tokenizer = optional_tokenizer(options.tokenizer);

@@ -19,17 +19,18 @@ struct MergeOptions {
 void describe(OptionTable& t, MergeOptions& o) {
   t.section("corpora");
   t.add("input", o.input,
-        "Corpora in the order wanted: paths without .bin and .idx; a folder means all pairs in it, "
-        "by name.")
+        "Corpus prefixes, in the order of the result; a folder stands for all corpora in it, by "
+        "name.")
       .positional()
       .required();
-  t.add("output-prefix", o.output_prefix, "The path of the result without .bin and .idx.")
+  t.add("output-prefix", o.output_prefix,
+        "Prefix of the merged corpus: its path without .bin and .idx.")
       .required();
   t.add("count-eod", o.count_eod,
-        "Count the end-of-document tokens of corpora whose lengths leave them out "
-        "(Megatron-DeepSpeed's own).");
+        "Count the end-of-document tokens of Megatron-DeepSpeed's corpora, whose lengths leave "
+        "them out.");
   t.add("allow-tokenizer-mismatch", o.allow_tokenizer_mismatch,
-        "Join corpora of different tokenizers, by the notes beside them.");
+        "Merge corpora whose notes name different tokenizers.");
 }
 
 void append(IndexedWriter& writer, TokenType type, const IndexedCorpus& corpus, bool count_eod,
@@ -57,7 +58,9 @@ int data_merge(const Arguments& arguments, std::ostream& out) {
   OptionTable table;
   describe(table, options);
   if (!read_options(table, arguments, out,
-                    "usage: bloomery data merge PREFIX... --output-prefix PREFIX [OPTIONS]\n")) {
+                    "usage: bloomery data merge PREFIX... --output-prefix PREFIX "
+                    "[OPTIONS]\n\nMerges corpora into one.\n\nexample:\n  bloomery data merge "
+                    "run/a_text_document run/b_text_document --output-prefix run/ab\n")) {
     return 0;
   }
   const Log log;
@@ -71,13 +74,14 @@ int data_merge(const Arguments& arguments, std::ostream& out) {
   }
   for (const IndexedCorpus& corpus : corpora) {
     append(writer, type, corpus, options.count_eod, log);
-    log.info("added ", corpus.prefix().string(), ": ", grouped(corpus.num_documents()),
-             " documents, ", grouped(corpus.num_tokens()), " tokens");
+    log.info("added ", corpus.prefix().string(), ": ", counted(corpus.num_documents(), "document"),
+             ", ", counted(corpus.num_tokens(), "token"));
   }
   writer.commit();
   out << options.output_prefix << ": " << corpora.size()
-      << (corpora.size() == 1 ? " corpus, " : " corpora, ") << grouped(writer.num_documents())
-      << " documents, " << grouped(writer.num_tokens()) << " tokens (" << name(type) << ")\n";
+      << (corpora.size() == 1 ? " corpus, " : " corpora, ")
+      << counted(writer.num_documents(), "document") << ", "
+      << counted(writer.num_tokens(), "token") << " (" << name(type) << ")\n";
   return 0;
 }
 

@@ -29,26 +29,27 @@ void describe(OptionTable& t, DataSamplesOptions& o) {
   describe_corpora(t, o.data);
   for (const char* of_loading : {"dataloader-type", "no-data-sharding", "num-workers",
                                  "reset-position-ids", "reset-attention-mask", "eod-mask-loss"}) {
-    t.ignore(of_loading, "samples are shown by their number, as no loader has ordered them");
+    t.ignore(of_loading, "samples are printed by number, before a loader orders them");
   }
   t.section("samples");
-  t.add("kind", o.kind, "Texts of GPT, or samples of sentences, which need the corpus's tokenizer.",
+  t.add("kind", o.kind, "Kind of samples; BERT, T5 and ICT samples need the corpus's tokenizer.",
         {{"gpt", SampleKind::gpt},
          {"bert", SampleKind::bert},
          {"t5", SampleKind::t5},
          {"ict", SampleKind::ict}});
-  t.add("seed", o.seed, "Seed of the order of samples.", between(0, UINT32_MAX));
+  t.add("seed", o.seed, "Seed of the sample order.", between(0, UINT32_MAX));
   t.add("num-samples", o.num_samples,
-        "Samples that the run asks of this split; 0: one epoch. The order depends on it.",
+        "Number of samples that the run requests of this split; 0: one epoch. The order depends on "
+        "it.",
         at_least(0));
-  t.add("which", o.which, "Which split.",
+  t.add("which", o.which, "Split to print.",
         {{"train", Split::train}, {"valid", Split::valid}, {"test", Split::test}});
   t.add("first", o.first, "First sample to print.", at_least(0));
-  t.add("count", o.count, "How many samples to print.", at_least(0));
-  t.add("json", o.json, "One JSON object per line: {\"sample\": k, \"tokens\": [ids], ...}.");
+  t.add("count", o.count, "Number of samples to print.", at_least(0));
+  t.add("json", o.json, "Print one JSON object per line: {\"sample\": k, \"tokens\": [ids], ...}.");
   describe_sentence_samples(t, o.sentences);
   describe_block_samples(t, o.sentences);
-  t.add("bert-no-binary-head", o.sentences.one_segment, "BERT samples of one segment.");
+  t.add("bert-no-binary-head", o.sentences.one_segment, "Make BERT samples of one segment.");
   describe(t, o.tokenizer);
 }
 
@@ -119,9 +120,12 @@ int data_samples(const Arguments& arguments, std::ostream& out) {
   DataSamplesOptions o;
   OptionTable table;
   describe(table, o);
-  if (!read_options(table, arguments, out,
-                    "usage: bloomery data samples --data-path PREFIX --seq-length N [OPTIONS]\n",
-                    [&] { return problems(o.data); })) {
+  if (!read_options(
+          table, arguments, out,
+          "usage: bloomery data samples --data-path PREFIX --seq-length N [OPTIONS]\n\nPrints the "
+          "samples that training will read.\n\nexample:\n  bloomery data samples --data-path "
+          "run/my_text_document --seq-length 256 --count 3\n",
+          [&] { return problems(o.data); })) {
     return 0;
   }
   const Log log;

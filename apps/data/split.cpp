@@ -22,19 +22,18 @@ struct SplitOptions {
 
 void describe(OptionTable& t, SplitOptions& o) {
   t.section("corpora");
-  t.add("input", o.input, "The corpus: its path without .bin and .idx.").positional().required();
-  t.add(
-       "output-prefix", o.output_prefix,
-       "Parts are named PREFIX_train, PREFIX_valid, PREFIX_test or PREFIX_part000, ...; the one of "
-       "--documents has just this name.")
+  t.add("input", o.input, "Corpus prefix: the path without .bin and .idx.").positional().required();
+  t.add("output-prefix", o.output_prefix,
+        "Prefix of the output: PREFIX_train, PREFIX_valid, PREFIX_test; or PREFIX_part000, ...; or "
+        "just PREFIX with --documents.")
       .required();
-  t.section("parts (one of these)");
+  t.section("parts (give one of these)");
   t.add("split", o.split,
-        "Shares of the documents for training, validation and test, as of --split in training: "
+        "Proportions of documents for training, validation and test, as --split of pretrain: "
         "969,30,1.");
-  t.add("parts", o.parts, "So many parts in order, of about as many tokens each.",
+  t.add("parts", o.parts, "Number of parts, of about the same number of tokens, in order.",
         between(0, 1000000));
-  t.add("documents", o.documents, "Documents FIRST:LAST, counted from 0, without the last.");
+  t.add("documents", o.documents, "Documents FIRST:LAST, counted from 0; LAST is not included.");
 }
 
 struct Part {
@@ -103,7 +102,9 @@ int data_split(const Arguments& arguments, std::ostream& out) {
   OptionTable table;
   describe(table, options);
   if (!read_options(table, arguments, out,
-                    "usage: bloomery data split PREFIX --output-prefix PREFIX [OPTIONS]\n",
+                    "usage: bloomery data split PREFIX --output-prefix PREFIX [OPTIONS]\n\nSplits "
+                    "a corpus by documents.\n\nexample:\n  bloomery data split "
+                    "run/my_text_document --output-prefix run/my --split 969,30,1\n",
                     [&] { return problems(options); })) {
     return 0;
   }
@@ -126,7 +127,7 @@ int data_split(const Arguments& arguments, std::ostream& out) {
     writer.append(corpus, part.first, part.last);
     writer.commit();
     out << part.prefix << ": documents " << grouped(part.first) << " to " << grouped(part.last - 1)
-        << ", " << grouped(writer.num_tokens()) << " tokens" << std::endl;
+        << ", " << counted(writer.num_tokens(), "token") << std::endl;
   }
   return 0;
 }

@@ -26,31 +26,27 @@ struct StoriesOptions {
 };
 
 void describe(OptionTable& t, StoriesOptions& o) {
-  t.section("telling stories");
+  t.section("writing stories");
   t.add("output", o.output,
-        "The file for the stories, one JSON object with the key text per line; without it they "
-        "are shown.");
-  t.add("count", o.count, "How many stories.", between(1, 1e12));
-  t.add("first", o.first,
-        "The number of the first one, from 0: with other numbers the same seed gives other "
-        "stories.",
-        between(0, 1e15));
-  t.add("seed", o.seed, "Stories are a function of the seed and their number.", at_least(0));
+        "Output file, one JSON object with the key text per line; none: print the stories.");
+  t.add("count", o.count, "Number of stories.", between(1, 1e12));
+  t.add("first", o.first, "Number of the first story, from 0.", between(0, 1e15));
+  t.add("seed", o.seed, "Random seed; a story depends on the seed and its number.", at_least(0));
   t.section("scoring stories");
   t.add("score", o.score,
-        "A file of texts, JSONL or one text per line: how many are stories of the grammar, and "
+        "File of texts, JSONL or one text per line: count the stories of the grammar and print "
         "their -ln P.");
-  t.add("json-key", o.json_key, "Where the text is in each JSON object.");
+  t.add("json-key", o.json_key, "JSON key of the text.");
   t.add("prompt-key", o.prompt_key,
-        "Where the text before it is, as `bloomery generate --json` writes them; empty: nowhere.");
-  t.add("per-story", o.per_story, "The score of each text, and what is wrong with it.");
+        "JSON key of the prompt before the text, as in `bloomery generate --json`; empty: none.");
+  t.add("per-story", o.per_story, "Print the score of each text, and what is wrong with it.");
   t.section("report");
-  t.add("json", o.json, "One JSON object instead of a page.");
+  t.add("json", o.json, "Print one JSON object instead of a page.");
 }
 
 std::vector<std::string> problems(const StoriesOptions& options) {
   if (options.output.empty() || options.score.empty()) return {};
-  return {"give --output to tell stories or --score to score them, not both"};
+  return {"give --output to write stories or --score to score them, not both"};
 }
 
 Json tell(const StoryTeller& teller, const StoriesOptions& options, std::ostream& out) {
@@ -150,7 +146,9 @@ int data_stories(const Arguments& arguments, std::ostream& out) {
   describe(table, options);
   if (!read_options(
           table, arguments, out,
-          "usage: bloomery data stories [--output FILE --count N | --score FILE] [OPTIONS]\n",
+          "usage: bloomery data stories [--output FILE --count N | --score FILE] "
+          "[OPTIONS]\n\nWrites synthetic stories from a built-in grammar, or scores texts by "
+          "it.\n\nexample:\n  bloomery data stories --output stories.jsonl --count 1000\n",
           [&] { return problems(options); })) {
     return 0;
   }
@@ -162,9 +160,9 @@ int data_stories(const Arguments& arguments, std::ostream& out) {
   } else if (scores) {
     print_score(result, out);
   } else if (!options.output.empty()) {
-    out << options.output << ": " << grouped(options.count) << " stories, seed " << options.seed
-        << ", -ln P " << std::fixed << std::setprecision(4) << result["nll"].get<double>()
-        << " in all\n";
+    out << options.output << ": " << grouped(options.count)
+        << (options.count == 1 ? " story" : " stories") << ", seed " << options.seed << ", -ln P "
+        << std::fixed << std::setprecision(4) << result["nll"].get<double>() << " in all\n";
   }
   return 0;
 }

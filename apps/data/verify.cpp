@@ -16,10 +16,10 @@ struct VerifyOptions {
 
 void describe(OptionTable& t, VerifyOptions& o) {
   t.section("what to check");
-  t.add("input", o.input, "Corpora: paths without .bin and .idx, or folders of corpora.")
+  t.add("input", o.input, "Corpus prefixes (paths without .bin and .idx), or folders of corpora.")
       .positional()
       .required();
-  t.add("num-threads", o.threads, "CPU threads; 0 takes all cores.", between(0, 4096));
+  t.add("num-threads", o.threads, "CPU threads; 0: all cores.", between(0, 4096));
   describe(t, o.tokenizer);  // --vocab-size among its options
 }
 
@@ -64,9 +64,9 @@ void verify(const std::filesystem::path& prefix, std::int64_t limit, ThreadPool&
                        "; was it made with another vocabulary?"));
   }
   out << prefix.string() << ": good (" << name(corpus.format()) << ", " << name(corpus.type())
-      << ", " << grouped(corpus.num_documents()) << " documents, "
-      << grouped(corpus.num_sequences()) << " sequences, " << grouped(corpus.num_tokens())
-      << " tokens";
+      << ", " << counted(corpus.num_documents(), "document") << ", "
+      << counted(corpus.num_sequences(), "sequence") << ", "
+      << counted(corpus.num_tokens(), "token");
   if (limit < std::int64_t{1} << 31) {
     out << ", all ids below " << grouped(limit);
   }
@@ -79,7 +79,10 @@ int data_verify(const Arguments& arguments, std::ostream& out) {
   VerifyOptions options;
   OptionTable table;
   describe(table, options);
-  if (!read_options(table, arguments, out, "usage: bloomery data verify PREFIX... [OPTIONS]\n")) {
+  if (!read_options(
+          table, arguments, out,
+          "usage: bloomery data verify PREFIX... [OPTIONS]\n\nChecks every field and every token "
+          "of corpora.\n\nexample:\n  bloomery data verify run/my_text_document\n")) {
     return 0;
   }
   const std::int64_t limit = id_limit(options);

@@ -1,12 +1,13 @@
 #include "apps/doctor/doctor.h"
 
 #include <algorithm>
-#include <iomanip>
 #include <nlohmann/json.hpp>
 
 #include "apps/bloomery.h"
 #include "apps/common/command_line.h"
+#include "apps/common/pager.h"
 #include "apps/doctor/findings.h"
+#include "base/wrap.h"
 #include "build_config.h"
 
 namespace bloomery {
@@ -20,10 +21,10 @@ struct DoctorOptions {
 
 void describe(OptionTable& t, DoctorOptions& o) {
   t.section("report");
-  t.add("json", o.json, "One JSON object instead of a page.");
+  t.add("json", o.json, "Print one JSON object instead of a page.");
 }
 
-Json to_json(const Findings& findings, bool healthy) {
+Json to_json(const FindingList& findings, bool healthy) {
   Json rows = Json::array();
   for (const Finding& finding : findings) {
     rows.push_back({{"section", finding.section},
@@ -38,7 +39,8 @@ Json to_json(const Findings& findings, bool healthy) {
           {"findings", std::move(rows)}};
 }
 
-void print(const Findings& findings, std::ostream& out) {
+void print(const FindingList& findings, std::ostream& out) {
+  const std::size_t columns = output_columns(out);
   std::size_t width = 0;
   for (const Finding& finding : findings) {
     width = std::max(width, finding.name.size());
@@ -52,10 +54,12 @@ void print(const Findings& findings, std::ostream& out) {
     const char* mark = finding.health == Health::good       ? "  ok  "
                        : finding.health == Health::optional ? "  --  "
                                                             : "  !!  ";
-    out << mark << std::left << std::setw(static_cast<int>(width) + 2) << finding.name
-        << finding.value << '\n';
+    const std::size_t indent = 6 + width + 2;
+    std::string row = mark + finding.name;
+    row.resize(indent, ' ');
+    out << wrapped(row, finding.value, columns, indent) << '\n';
     if (!finding.advice.empty()) {
-      out << "      " << std::string(width + 2, ' ') << "-> " << finding.advice << '\n';
+      out << wrapped(std::string(indent, ' ') + "->", finding.advice, columns, indent + 3) << '\n';
     }
   }
 }
@@ -72,12 +76,12 @@ int doctor(const Arguments& arguments, std::ostream& out) {
   describe(table, options);
   if (!read_options(
           table, arguments, out,
-          "usage: bloomery doctor [OPTIONS]\n\nWhat this machine has for training, what it lacks, "
-          "and the command that installs it.\n"
-          "Exit code 0: everything this build needs is there; 1: something is wrong.\n")) {
+          "usage: bloomery doctor [OPTIONS]\n\nChecks devices and libraries of this machine, and "
+          "prints the command that installs what is missing. Exits with 0 when everything that "
+          "this build needs is there, otherwise with 1.\n\nexample:\n  bloomery doctor\n")) {
     return kFinished;
   }
-  Findings findings, gpus;
+  FindingList findings, gpus;
   const bool gpu_present = examine_gpus(gpus);
   examine_machine(findings);
   examine_libraries(findings, gpu_present);

@@ -19,16 +19,16 @@ struct Finding {
   std::string value;   // what is there
   std::string advice;  // what to do, a command where there is one; empty: nothing
 };
-using Findings = std::vector<Finding>;
+using FindingList = std::vector<Finding>;
 
 std::string name(Health health);  // "ok", "optional", "problem"
 
 // Processor, memory, disk of the working folder, limits of the process.
-void examine_machine(Findings& findings);
+void examine_machine(FindingList& findings);
 // Libraries, opened by the names and in the order that the program itself uses.
-void examine_libraries(Findings& findings, bool gpu_present);
+void examine_libraries(FindingList& findings, bool gpu_present);
 // GPUs and their driver; returns whether there is a GPU, usable or not.
-bool examine_gpus(Findings& findings);
+bool examine_gpus(FindingList& findings);
 
 // What the machine says about its NVIDIA GPUs, apart from what that means.
 struct GpuFacts {
@@ -55,6 +55,6 @@ struct GpuBuild {
   // Whether there are kernels for GPUs of this compute capability.
   bool runs_on(int capability) const;
 };
-Findings judge_gpus(const GpuFacts& facts, const GpuBuild& build);
+FindingList judge_gpus(const GpuFacts& facts, const GpuBuild& build);
 
 }  // namespace bloomery

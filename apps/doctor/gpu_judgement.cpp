@@ -45,7 +45,7 @@ Finding failed_start(int status) {
 std::string cuda_version(int number) { return concat(number / 1000, '.', number % 1000 / 10); }
 
 // What is wrong between the GPUs and a working driver; nothing: all is well.
-Findings driver_problem(const GpuFacts& facts) {
+FindingList driver_problem(const GpuFacts& facts) {
   const int present = std::max(facts.num_on_bus, facts.num_device_files);
   const std::string count = concat(present, present == 1 ? " NVIDIA GPU" : " NVIDIA GPUs");
   if (facts.kernel_module.empty() && facts.num_device_files == 0) {
@@ -97,12 +97,12 @@ bool GpuBuild::runs_on(int capability) const {
   return false;
 }
 
-Findings judge_gpus(const GpuFacts& facts, const GpuBuild& build) {
+FindingList judge_gpus(const GpuFacts& facts, const GpuBuild& build) {
   const bool present = facts.num_on_bus > 0 || facts.num_device_files > 0 || !facts.gpus.empty();
   if (!present) {
     return {{"GPUs", "GPU", Health::good, "none: training runs on the CPU", ""}};
   }
-  Findings findings = facts.gpus.empty() ? driver_problem(facts) : Findings{};
+  FindingList findings = facts.gpus.empty() ? driver_problem(facts) : FindingList{};
   if (findings.empty()) {
     findings.push_back({"GPUs", "driver", Health::good,
                         concat(facts.kernel_module, facts.kernel_module.empty() ? "" : ", ",

@@ -7,7 +7,7 @@
 namespace bloomery {
 namespace {
 
-void examine_onednn(Findings& findings) {
+void examine_onednn(FindingList& findings) {
   constexpr const char* kInstall = "sudo apt-get install libdnnl-dev";
   Finding finding{"libraries", "oneDNN", Health::good, "", ""};
   if (const auto library = OneDnn::load()) {
@@ -62,7 +62,7 @@ struct GpuLibrary {
   const char *purpose, *package;  // `package`: in the package source of NVIDIA
 };
 
-void examine_gpu_library(Findings& findings, const GpuLibrary& wanted) {
+void examine_gpu_library(FindingList& findings, const GpuLibrary& wanted) {
   const int newest = build::cuda ? build::cuda_major : 13;
   std::vector<std::string> names{wanted.file};
   if (wanted.of_cuda) {
@@ -86,7 +86,7 @@ void examine_gpu_library(Findings& findings, const GpuLibrary& wanted) {
   findings.push_back(finding);
 }
 
-void examine_http(Findings& findings) {
+void examine_http(FindingList& findings) {
   const Library library = Library::open({"libmicrohttpd.so.12", "libmicrohttpd.so"});
   auto* const version = library.function<const char*()>("MHD_get_version");
   Finding finding{"libraries", "libmicrohttpd", Health::good, "", ""};
@@ -102,7 +102,7 @@ void examine_http(Findings& findings) {
 
 }  // namespace
 
-void examine_libraries(Findings& findings, bool gpu_present) {
+void examine_libraries(FindingList& findings, bool gpu_present) {
   examine_onednn(findings);
   examine_http(findings);
   if (!gpu_present && !build::cuda) {

@@ -43,7 +43,7 @@ std::uint64_t memory_limit() {
   return limit;
 }
 
-void examine_memory(Findings& findings) {
+void examine_memory(FindingList& findings) {
   constexpr std::uint64_t kLeast = kGiB / 2, kComfortable = 4 * kGiB;
   const std::uint64_t available = raw::free_bytes(DeviceKind::cpu, 0);
   std::uint64_t total = 0;
@@ -67,7 +67,7 @@ std::filesystem::space_info space_of(const char* folder) {
   return failed ? std::filesystem::space_info{} : found;
 }
 
-void examine_space(Findings& findings) {
+void examine_space(FindingList& findings) {
   constexpr std::uint64_t kLeast = kGiB / 2, kComfortable = 5 * kGiB;
   const auto disk = space_of(".");
   std::error_code ignored;
@@ -96,7 +96,7 @@ std::string text(rlim_t value, rlim_t unit, const char* name) {
   return value == RLIM_INFINITY ? "unlimited" : std::to_string(value / unit) + name;
 }
 
-void examine_limits(Findings& findings) {
+void examine_limits(FindingList& findings) {
   constexpr rlim_t kLeastFiles = 256, kComfortableFiles = 1024;
   rlimit files{}, locked{};
   getrlimit(RLIMIT_NOFILE, &files);
@@ -121,7 +121,7 @@ void examine_limits(Findings& findings) {
 
 }  // namespace
 
-void examine_machine(Findings& findings) {
+void examine_machine(FindingList& findings) {
   std::string model = field_of("/proc/cpuinfo", "model name");
   if (model.empty()) {
     model = "processor";

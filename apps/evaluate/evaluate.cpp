@@ -5,8 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "apps/common/command_line.h"
-#include "apps/common/model_ranks.h"
+#include "apps/common/model_command.h"
 #include "apps/common/progress_line.h"
 #include "apps/evaluate/retriever.h"
 #include "evaluate/lambada.h"
@@ -22,10 +21,8 @@ using Json = nlohmann::ordered_json;
 
 enum class Task { perplexity, wikitext, lambada, logits, retriever };
 
-struct EvaluateOptions {
+struct EvaluateOptions : ModelStart {
   Task task = Task::perplexity;
-  ModelChoice model;
-  RankChoice ranks;
   std::string valid_data, ids, decoder_ids, output;
   PerplexityOptions perplexity;
   RetrieverTask retriever;
@@ -37,9 +34,9 @@ struct EvaluateOptions {
 void describe(OptionTable& t, EvaluateOptions& o) {
   t.section("task");
   t.add("task", o.task,
-        "PERPLEXITY: of a text, JSON lines or a corpus. WIKITEXT103: per word, detokenized. "
-        "LAMBADA: does the model predict how passages end. LOGITS: write them to a file. "
-        "ICT-ZEROSHOT-NQ, RETRIEVER-EVAL: are answers in the passages that a retriever finds.",
+        "Task. PERPLEXITY: of a text, JSON lines or a corpus. WIKITEXT103: perplexity per word, "
+        "detokenized. LAMBADA: accuracy of last-word prediction. LOGITS: write logits to a file. "
+        "ICT-ZEROSHOT-NQ, RETRIEVER-EVAL: top-k accuracy of a retriever.",
         {{"PERPLEXITY", Task::perplexity},
          {"WIKITEXT103", Task::wikitext},
          {"LAMBADA", Task::lambada},
@@ -48,43 +45,41 @@ void describe(OptionTable& t, EvaluateOptions& o) {
          {"RETRIEVER-EVAL", Task::retriever}})
       .required();
   t.add("valid-data", o.valid_data,
-        "What to evaluate on: a file, or, for PERPLEXITY, the prefix of a .bin/.idx corpus.");
-  t.add("json-key", o.perplexity.json_key, "Where PERPLEXITY finds the text in JSON lines.")
-      .alias("json-keys");
-  t.add("seq-length", o.perplexity.seq_length,
-        "Tokens that the model sees at once; 0: as many as it can.", at_least(0));
-  t.add("micro-batch-size", o.perplexity.micro_batch_size, "Sequences computed together.",
+        "File to evaluate on; for PERPLEXITY also the prefix of a .bin/.idx corpus.");
+  t.add("json-key", o.perplexity.json_key, "PERPLEXITY: JSON key of the text.").alias("json-keys");
+  t.add("seq-length", o.perplexity.seq_length, "Context length in tokens; 0: the model's maximum.",
+        at_least(0));
+  t.add("micro-batch-size", o.perplexity.micro_batch_size, "Sequences per forward pass.",
         between(1, 1 << 20));
   t.add("overlapping-eval", o.perplexity.overlapping_eval,
-        "A window starts every so many tokens, and only that many are scored in each but the "
-        "first; none: 32 for WIKITEXT103, no overlap for PERPLEXITY.",
+        "Sliding windows: distance between windows in tokens; each window after the first scores "
+        "this many. none: 32 for WIKITEXT103, no overlap for PERPLEXITY.",
         at_least(1));
   t.add("allow-tokenizer-mismatch", o.perplexity.allow_tokenizer_mismatch,
-        "Take a corpus that was made with another tokenizer than the model's, by the note beside "
-        "it.");
-  t.add("prepend-eod", o.perplexity.prepend_eod,
-        "PERPLEXITY: the end-of-document token before each document, to score its first token.");
+        "Accept a corpus whose note names another tokenizer than the model's.");
+  t.add(
+      "prepend-eod", o.perplexity.prepend_eod,
+      "PERPLEXITY: prepend the end-of-document token to each document, to score its first token.");
   t.add("append-eod", o.perplexity.append_eod,
-        "PERPLEXITY of texts: the end-of-document token after each, to score its end.");
-  t.add("strict-lambada", o.strict_lambada, "LAMBADA: the whole last word, not its last token.");
+        "PERPLEXITY of texts: append the end-of-document token to each text, and score it.");
+  t.add("strict-lambada", o.strict_lambada,
+        "LAMBADA: predict the whole last word, not only its last token.");
   t.add("ids", o.ids,
-        "LOGITS: token ids as .npy, JSON (an array, or arrays) or plain numbers, a sequence per "
-        "line.");
+        "LOGITS: file of token ids: .npy, JSON (an array, or arrays), or plain numbers, one "
+        "sequence per line.");
   t.add("decoder-ids", o.decoder_ids,
-        "LOGITS of a model with an encoder (T5), which reads --ids: what the decoder is given, in "
-        "the same forms, from its start token on.");
-  t.add("output", o.output, "LOGITS: the .npy to write, float32.");
+        "LOGITS of an encoder-decoder model (T5): decoder input, from the start token on, in the "
+        "forms of --ids. The encoder reads --ids.");
+  t.add("output", o.output, "LOGITS: output file, .npy in float32.");
   t.section("run");
-  t.add("json", o.json, "Print one JSON object instead of lines for people.");
-  t.add("log-interval", o.log_interval, "Micro-batches between lines of progress; 0: none.",
+  t.add("json", o.json, "Print one JSON object instead of text.");
+  t.add("log-interval", o.log_interval, "Micro-batches between progress lines; 0: none.",
         at_least(0));
   describe(t, o.retriever);
-  describe(t, o.ranks);
-  describe(t, o.model);
 }
 
-std::vector<std::string> problems(const EvaluateOptions& o) {
-  std::vector<std::string> found = contradictions(o.ranks);
+std::vector<std::string> contradictions(const OptionTable&, const EvaluateOptions& o) {
+  std::vector<std::string> found;
   const auto require = [&](bool good, const char* problem) {
     if (!good) {
       found.emplace_back(problem);
@@ -98,7 +93,7 @@ std::vector<std::string> problems(const EvaluateOptions& o) {
   }
   if (o.task == Task::logits) {
     require(!o.ids.empty() && !o.output.empty(), "--task LOGITS needs --ids and --output");
-    require(o.valid_data.empty(), "--valid-data has no meaning for --task LOGITS; it takes --ids");
+    require(o.valid_data.empty(), "--valid-data does not apply to --task LOGITS; give --ids");
   } else {
     require(!o.valid_data.empty(), "--valid-data is missing: the file to evaluate on");
     require(o.ids.empty() && o.decoder_ids.empty() && o.output.empty(),
@@ -177,7 +172,7 @@ Json run_lambada(const EvaluateOptions& o, LoadedModel& model, std::ostream& out
   });
   if (result.cut > 0 && o.speaks) {
     Log().warning(result.cut, " of ", result.total,
-                  " passages are longer than the model can see; their beginnings were cut");
+                  " passages exceed the model's context; their beginnings were cut");
   }
   if (!o.json) {
     print_results(
@@ -194,8 +189,7 @@ Json run_logits(const EvaluateOptions& o, LoadedModel& model, std::ostream& out)
         model.folder().string(), " is a ", model.options().family, ", which has no encoder");
   check(!model.has_encoder() || !o.decoder_ids.empty(), "the model of ", model.folder().string(),
         " is a ", model.options().family,
-        ": its encoder reads --ids, and --decoder-ids says what "
-        "its decoder is given");
+        ": its encoder reads --ids; give the decoder's input with --decoder-ids");
   const TokenArrays arrays = read_token_arrays(o.ids);
   const TokenArrays decoded =
       o.decoder_ids.empty() ? TokenArrays() : read_token_arrays(o.decoder_ids);
@@ -208,17 +202,15 @@ Json run_logits(const EvaluateOptions& o, LoadedModel& model, std::ostream& out)
 
 Json run_task(const EvaluateOptions& options, LoadedModel& model, std::ostream& out) {
   if (options.task == Task::retriever) {
-    options.model.require_sizes(model);
     return run_retriever_task(options.retriever, model, options.json, out);
   }
-  options.model.require_sizes(model);
   const Family& family = find_family(model.options().family);
   const bool fits =
       options.task == Task::logits ? family.head != FamilyHead::text_vectors : family.is_decoder();
   check(fits, "the model of ", model.folder().string(), " is a ", model.options().family,
-        options.task == Task::logits
-            ? ", which gives vectors of texts and no logits"
-            : "; this task is for models that continue texts, --task LOGITS for BERT and T5 too");
+        options.task == Task::logits ? ", which computes text embeddings and no logits"
+                                     : "; this task needs a model that generates text. --task "
+                                       "LOGITS works for BERT and T5 too");
   switch (options.task) {
     case Task::perplexity:
       return run_perplexity(options, model, out);
@@ -231,25 +223,19 @@ Json run_task(const EvaluateOptions& options, LoadedModel& model, std::ostream& 
   }
 }
 
-int run_evaluate(const Arguments& arguments, const ModelRanks& ranks, std::ostream& out) {
-  EvaluateOptions options;
-  OptionTable table;
-  describe(table, options);
-  ignore_training_flags(table, arguments);
-  if (!read_options(
-          table, arguments, out,
-          "usage: bloomery evaluate --task TASK --load DIR --valid-data FILE [OPTIONS]\n"
-          "       bloomery evaluate --task LOGITS --load DIR --ids FILE [--decoder-ids FILE] "
-          "--output FILE.npy\n"
-          "       bloomery evaluate --task RETRIEVER-EVAL --load DIR --evidence-data-path FILE.tsv "
-          "--embedding-path FILE --qa-data-test FILE\n",
-          [&] { return problems(options); })) {
-    return 0;
-  }
+constexpr const char* kEvaluateUsage =
+    "usage: bloomery evaluate --task TASK --load DIR --valid-data FILE [OPTIONS]\n"
+    "       bloomery evaluate --task LOGITS --load DIR --ids FILE [--decoder-ids FILE] "
+    "--output FILE.npy\n"
+    "       bloomery evaluate --task RETRIEVER-EVAL --load DIR --evidence-data-path FILE.tsv "
+    "--embedding-path FILE --qa-data-test FILE\n\n"
+    "example:\n  bloomery evaluate --task PERPLEXITY --load run/gpt --valid-data test.txt\n";
+
+int run_evaluate(EvaluateOptions& options, const ModelRanks& ranks, std::ostream& out) {
   options.perplexity.data = options.valid_data;
-  return ranks.with_all(options.model, options.ranks, [&](LoadedModel& model, bool first) {
-    std::ostringstream unheard;
-    std::ostream& own_out = first ? out : unheard;
+  return ranks.with_all(options, [&](LoadedModel& model, bool first) {
+    std::ostringstream null_stream;
+    std::ostream& own_out = first ? out : null_stream;
     EvaluateOptions mine = options;
     mine.speaks = first;
     const Json result = run_task(mine, model, own_out);
@@ -263,9 +249,7 @@ int run_evaluate(const Arguments& arguments, const ModelRanks& ranks, std::ostre
 }  // namespace
 
 int evaluate(const Arguments& arguments, std::ostream& out) {
-  return as_started(out, [&](const ModelRanks& ranks, std::ostream& own_out) {
-    return run_evaluate(arguments, ranks, own_out);
-  });
+  return run_model_command(arguments, out, kEvaluateUsage, EvaluateOptions(), run_evaluate);
 }
 
 }  // namespace bloomery

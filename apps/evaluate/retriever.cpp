@@ -49,14 +49,16 @@ Json evaluated(const RetrieverTask& o, const char* split, const std::vector<Ques
 void describe(OptionTable& t, RetrieverTask& o) {
   describe_index(t, o.index);
   t.section("questions");
-  t.add("qa-data-dev", o.dev, "Rows of a question and a list of answers (NQ-open).");
-  t.add("qa-data-test", o.test, "The same, of the test set.");
-  t.add_choice("faiss-match", o.match,
-               "How an answer is found in a passage: its words, one after another.", {"string"});
-  t.add("faiss-topk-retrievals", o.topk, "Passages that are looked at.", between(1, 1e9));
-  t.add("retriever-report-topk-accuracies", o.report, "Accuracies that are printed.",
+  t.add("qa-data-dev", o.dev,
+        "Development set: rows of a question and a list of answers (NQ-open).");
+  t.add("qa-data-test", o.test, "Test set, in the same form.");
+  t.add_choice("faiss-match", o.match, "Match of an answer in a passage: its words in sequence.",
+               {"string"});
+  t.add("faiss-topk-retrievals", o.topk, "Number of passages retrieved per question.",
         between(1, 1e9));
-  t.ignore("faiss-use-gpu", "--device says where products are computed");
+  t.add("retriever-report-topk-accuracies", o.report,
+        "Values of k for the printed top-k accuracies.", between(1, 1e9));
+  t.ignore("faiss-use-gpu", "--device sets where products are computed");
 }
 
 std::vector<std::string> problems(const RetrieverTask& o) {
@@ -64,8 +66,8 @@ std::vector<std::string> problems(const RetrieverTask& o) {
   f.require(!o.dev.empty() || !o.test.empty(),
             "give the questions: --qa-data-dev FILE, --qa-data-test FILE or both");
   f.require(!o.index.index.empty(),
-            "--embedding-path is missing: the index of passages, which is made there where "
-            "--evidence-data-path is given");
+            "--embedding-path is missing: the index of passages. With --evidence-data-path it is "
+            "made there");
   for (const std::int64_t k : o.report) {
     f.require(k <= o.topk, "--retriever-report-topk-accuracies ", k,
               " is more than --faiss-topk-retrievals ", o.topk);

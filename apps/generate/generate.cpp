@@ -5,10 +5,11 @@
 #include <chrono>
 #include <optional>
 
-#include "apps/common/command_line.h"
+#include "apps/common/model_command.h"
 #include "apps/generate/line_editor.h"
 #include "apps/generate/output.h"
 #include "base/file.h"
+#include "base/number_text.h"
 #include "base/stop_signals.h"
 #include "tokenizer/utf8.h"
 
@@ -56,7 +57,8 @@ class GenerateRun {
       num_tokens += batch(std::span(requests).subspan(first, count), prompts, output);
     }
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    Log().info(fmt::format("{} new tokens in {:.2f} s, {:.1f} a second", num_tokens,
+    Log().info(fmt::format("{} in {:.2f} s, {:.1f} tokens/s",
+                           counted(static_cast<std::int64_t>(num_tokens), "new token"),
                            seconds.count(), static_cast<double>(num_tokens) / seconds.count()));
   }
 
@@ -109,8 +111,8 @@ class GenerateRun {
     }
     const std::int64_t vocabulary = model_.options().vocabulary.size;
     for (const TokenId token : tokens) {
-      check(token < vocabulary, "prompt ", number, " has token ", token, ", but the model knows ",
-            vocabulary, ": the tokenizer is not the model's");
+      check(token < vocabulary, "prompt ", number, ": token id ", token,
+            " is out of range: the vocabulary has ", vocabulary, "; use the model's own tokenizer");
     }
     return tokens;
   }
@@ -167,19 +169,14 @@ class GenerateRun {
   Generator generator_;
 };
 
-int run_generate(const Arguments& arguments, const ModelRanks& ranks, std::ostream& out) {
-  GenerateCommand command;
-  OptionTable table;
-  describe(table, command);
-  ignore_training_flags(table, arguments);
-  if (!read_options(table, arguments, out,
-                    "usage: bloomery generate --load DIR --prompt TEXT [OPTIONS]\n"
-                    "       bloomery generate --load DIR --prompt-file FILE --json [OPTIONS]\n"
-                    "       bloomery generate --load DIR --num-samples N [OPTIONS]\n"
-                    "       bloomery generate --load DIR [OPTIONS]\n",
-                    [&] { return contradictions(table, command); })) {
-    return 0;
-  }
+constexpr const char* kGenerateUsage =
+    "usage: bloomery generate --load DIR --prompt TEXT [OPTIONS]\n"
+    "       bloomery generate --load DIR --prompt-file FILE --json [OPTIONS]\n"
+    "       bloomery generate --load DIR --num-samples N [OPTIONS]\n"
+    "       bloomery generate --load DIR [OPTIONS]\n\n"
+    "example:\n  bloomery generate --load run/gpt --prompt \"Once upon a time\"\n";
+
+int run_generate(GenerateCommand& command, const ModelRanks& ranks, std::ostream& out) {
   command.generate.sampling.seed = static_cast<std::uint64_t>(command.seed);
   const std::vector<std::string> prompts = !command.prompt_file.empty()
                                                ? read_prompts(command.prompt_file)
@@ -187,10 +184,9 @@ int run_generate(const Arguments& arguments, const ModelRanks& ranks, std::ostre
                                                                      : command.prompts;
   std::optional<StopSignals> signals;  // in a dialogue Ctrl-C ends the program as usual
   if (!command.interactive()) {
-    signals.emplace("ends after the texts in work");
+    signals.emplace("stops after the current texts");
   }
-  return ranks.with_first(command.model, command.ranks, [&](LoadedModel& model) {
-    command.model.require_agreement(model);
+  return ranks.with_first(command, [&](LoadedModel& model) {
     GenerateRun run(command, model);
     if (command.interactive()) {
       run.dialogue(typed_lines("Context prompt (stop to exit) >>> "), out);
@@ -208,9 +204,7 @@ int run_generate(const Arguments& arguments, const ModelRanks& ranks, std::ostre
 }  // namespace
 
 int generate(const Arguments& arguments, std::ostream& out) {
-  return as_started(out, [&](const ModelRanks& ranks, std::ostream& own_out) {
-    return run_generate(arguments, ranks, own_out);
-  });
+  return run_model_command(arguments, out, kGenerateUsage, GenerateCommand(), run_generate);
 }
 
 }  // namespace bloomery

@@ -7,9 +7,7 @@
 
 namespace bloomery {
 
-struct GenerateCommand {
-  ModelChoice model;
-  RankChoice ranks;
+struct GenerateCommand : ModelStart {
   std::vector<std::string> prompts;
   std::string prompt_file;
   std::optional<std::int64_t> num_samples;

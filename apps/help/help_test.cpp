@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <sstream>
+
 #include "apps/common/command_case.h"
 #include "apps/help/pages.h"
 #include "base/terminal.h"
@@ -29,6 +32,70 @@ TEST(Help, EveryCommandListsItsOptions) {
     EXPECT_TRUE(run_command({"help", page->path.substr(0, page->path.find(' '))}).code == 0);
   }
   EXPECT_GE(leaves, 20);
+}
+
+bool has_options(const CommandPage& page) { return !page.options.empty(); }
+
+TEST(Help, CommandsStandInGroups) {
+  const std::string page = run_command({"help"}).out;
+  for (const char* part : {"\nstart:\n", "\ndata:\n", "\ntrain:\n", "\nevaluate and run:\n",
+                           "\nconvert:\n", "\ninspect:\n", "\nexit codes:\n  0 "}) {
+    EXPECT_NE(page.find(part), page.npos) << part << page;
+  }
+  EXPECT_EQ(page.find("preprocess_data"), page.npos);
+}
+
+TEST(Help, Topics) {
+  const std::string compat = run_command({"help", "compat"}).out;
+  EXPECT_NE(compat.find("\n  preprocess_data "), compat.npos) << compat;
+  EXPECT_EQ(compat.find("\n  pretrain "), compat.npos) << compat;
+  const std::string sizes = run_command({"help", "sizes"}).out;
+  EXPECT_NE(sizes.find("      12      768     12  124M, gpt2\n"), sizes.npos) << sizes;
+  EXPECT_NE(sizes.find("\n  llama "), sizes.npos) << sizes;
+  EXPECT_NE(run_command({"help", "exit-codes"}).out.find("  75 "), std::string::npos);
+}
+
+TEST(Help, LinesFitTheTerminal) {
+  for (const CommandPage* page : all_pages(read_pages())) {
+    std::istringstream words("help " + page->path);
+    Arguments arguments;
+    for (std::string word; words >> word;) {
+      arguments.push_back(word);
+    }
+    std::istringstream lines(run_command(arguments).out);
+    for (std::string line; std::getline(lines, line);) {
+      const bool one_word = line.find(' ', line.find_first_not_of(' ')) == line.npos;
+      EXPECT_TRUE(columns_of(line) <= 80 || one_word) << page->path << ": " << line;
+    }
+  }
+}
+
+// Each has an example, and its options are those of the command.
+TEST(Help, Examples) {
+  for (const CommandPage* page : all_pages(read_pages())) {
+    if (!has_options(*page)) {
+      continue;
+    }
+    const auto title = std::ranges::find(page->usage, "example:");
+    ASSERT_TRUE(title != page->usage.end() && title + 1 != page->usage.end()) << page->path;
+    const std::string example = *(title + 1);
+    EXPECT_NE((example + " ").find("bloomery " + page->path + " "), example.npos) << example;
+    std::istringstream words(example);
+    for (std::string word; words >> word && page->path != "launch";) {
+      EXPECT_TRUE(!word.starts_with("--") ||
+                  std::ranges::find(page->options, word, &OptionLine::flag) != page->options.end())
+          << page->path << ": " << word;
+    }
+  }
+}
+
+TEST(Help, FlagsThatTurnSomethingOffSayWhat) {
+  for (const CommandPage* page : all_pages(read_pages())) {
+    for (const OptionLine& option : page->options) {
+      EXPECT_FALSE(option.of.empty() && option.help.starts_with("The opposite of "))
+          << page->path << " " << option.flag << ": " << option.help;
+    }
+  }
 }
 
 TEST(Help, ShellsThatAreNotKnown) {

@@ -2,6 +2,7 @@
 #include "apps/bloomery.h"
 #include "apps/help/help.h"
 #include "apps/help/pages.h"
+#include "apps/help/topics.h"
 #include "base/error.h"
 #include "build_config.h"
 #include "config/option_table.h"
@@ -26,7 +27,7 @@ std::string roff(const std::string& text) {
   return safe;
 }
 
-bool is_other_name(const CommandPage& page) { return page.summary.starts_with("the same"); }
+bool is_other_name(const CommandPage& page) { return page.summary.starts_with("Same as"); }
 
 void write_command(const CommandPage& page, std::ostream& out) {
   out << ".SH BLOOMERY " << roff(page.path) << "\n" << roff(page.summary) << "\n";
@@ -40,12 +41,10 @@ void write_command(const CommandPage& page, std::ostream& out) {
     }
     out << ".fi\n";
   }
-  std::string before;
   for (const OptionLine& option : page.options) {
-    if (option.help == before) {
+    if (!option.of.empty()) {
       continue;  // another spelling, which the text names
     }
-    before = option.help;
     out << ".TP\n.B " << roff(option.flag) << (option.takes.empty() ? "" : " \\fI")
         << breakable(roff(option.takes)) << (option.takes.empty() ? "" : "\\fR") << '\n'
         << roff(option.help) << '\n';
@@ -66,9 +65,10 @@ int man(const Arguments& arguments, std::ostream& out) {
       << ".SH NAME\nbloomery \\- train large language models\n"
       << ".SH SYNOPSIS\n.B bloomery\n[\\-q|\\-v] \\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n"
       << ".SH DESCRIPTION\nResults go to standard output, messages to standard error. "
-         "In names of options \\- and _ are the same letter; of an option given twice the last "
-         "counts; \\-\\-config FILE reads options from a file. \\-q says less, \\-v says more. "
-         "NO_COLOR in the environment turns colours off.\n"
+         "In names of options \\- and _ are the same letter. The last of repeated options counts. "
+         "\\-\\-config FILE reads options from a file. \\-q prints warnings and errors only, "
+         "\\-v prints more detail. NO_COLOR in the environment turns colours off, PAGER names "
+         "the program that shows long help.\n"
       << ".SH COMMANDS\n";
   for (const CommandPage& page : program.commands) {
     out << ".TP\n.B " << roff(page.path) << '\n' << roff(page.summary) << '\n';
@@ -78,8 +78,10 @@ int man(const Arguments& arguments, std::ostream& out) {
       write_command(*page, out);
     }
   }
-  out << ".SH EXIT STATUS\n0: done. 1: failed. 2: bad input, with a message that says what to do. "
-         "75: stopped early with a good checkpoint; run again.\n";
+  out << ".SH EXIT STATUS\n";
+  for (const auto& [code, meaning] : exit_codes()) {
+    out << ".TP\n.B " << code << '\n' << roff(meaning) << '\n';
+  }
   return kFinished;
 }
 

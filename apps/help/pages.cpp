@@ -29,7 +29,8 @@ void read(CommandPage& page) {
   for (const std::string& line : divided(out.str(), '\n')) {
     const std::vector<std::string> parts = divided(line, '\t');
     if (line.starts_with("--")) {
-      page.options.push_back({parts.at(0), parts.at(1), parts.at(2)});
+      page.options.push_back(
+          {parts.at(0), parts.at(1), parts.at(2), parts.size() > 3 ? parts[3] : ""});
     } else if (parts.at(0) == kUsageLine) {
       page.usage.push_back(parts.size() > 2 ? parts[2] : "");
     } else {

@@ -8,6 +8,7 @@ namespace bloomery {
 
 struct OptionLine {
   std::string flag, takes, help;  // "--dtype", "fp32|bf16" or "INTEGER" or nothing
+  std::string of;                 // of another spelling: the flag that help describes
 
   std::vector<std::string> choices() const;  // the words, where the option takes one of several
 };

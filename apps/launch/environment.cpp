@@ -24,7 +24,7 @@ std::string read_exactly(int descriptor, std::size_t bytes) {
   for (std::size_t done = 0; done < bytes;) {
     const ssize_t count = read(descriptor, text.data() + done, bytes - done);
     check(count > 0 || (count < 0 && errno == EINTR),
-          "--orders is for launches that another one started, which writes to their input");
+          "--orders is for launches that another launch started");
     done += static_cast<std::size_t>(std::max<ssize_t>(count, 0));
   }
   return text;

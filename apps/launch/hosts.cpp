@@ -41,10 +41,10 @@ std::vector<HostSlots> parse_hostfile(const std::string& text, const std::string
     for (std::string word; words >> word;) {
       host.slots = slots_of(word, where);
     }
-    check(names.insert(host.name).second, where, ": the host ", host.name, " is there twice");
+    check(names.insert(host.name).second, where, ": the host ", host.name, " is listed twice");
     hosts.push_back(host);
   }
-  check(!hosts.empty(), place, ": names no host; give lines like `node1 slots=8`");
+  check(!hosts.empty(), place, ": lists no host; give lines like `node1 slots=8`");
   return hosts;
 }
 

@@ -21,9 +21,10 @@ namespace {
 constexpr double kSaveSeconds = 300;  // a rank may take to finish its checkpoint after a failure
 
 constexpr const char* kUsage =
-    "usage: bloomery launch -n N [--hostfile FILE] [--output-folder FOLDER] COMMAND...\n\n"
-    "Starts COMMAND as N ranks: one of bloomery's (pretrain ...) or another program. Rank 0 writes "
-    "to this terminal, lines of the others have their rank before them. When one fails, all end.\n";
+    "usage: bloomery launch -n N [--hostfile FILE] [--output-folder FOLDER] COMMAND...\n\nStarts "
+    "COMMAND as N ranks: a bloomery command (pretrain ...) or another program. Rank 0 writes to "
+    "this terminal; lines of other ranks start with their rank. When a rank fails, all "
+    "end.\n\nexample:\n  bloomery launch -n 2 pretrain --config run/gpt/options.json\n";
 
 struct LaunchOptions {
   int num_ranks = 0;
@@ -36,24 +37,24 @@ struct LaunchOptions {
 
 void describe(OptionTable& t, LaunchOptions& o) {
   t.section("launch");
-  t.add("num-ranks", o.num_ranks, "Ranks; 0: one for each slot of the hostfile.", at_least(0))
+  t.add("num-ranks", o.num_ranks, "Number of ranks; 0: one per slot of the hostfile.", at_least(0))
       .alias("n")
       .alias("np")
       .alias("num-gpus")
       .alias("nproc-per-node");
-  t.add("hostfile", o.hostfile, "Lines `host slots=N`: where ranks run. Without it, here.");
-  t.add("output-folder", o.output_folder, "Write the output of rank N to rank-N.log there too.");
-  t.add("master-addr", o.host, "How other machines reach that of rank 0.");
-  t.add("master-port", o.port, "At which port; 0: a free one.", between(0, 65535));
-  t.add("ssh", o.ssh, "The command that reaches a host: its name and a command line follow.");
-  t.add("ssh-port", o.ssh_port, "Its port at all hosts (-p); 0: as ssh is configured.",
+  t.add("hostfile", o.hostfile, "File of hosts, lines like `host slots=N`; none: this machine.");
+  t.add("output-folder", o.output_folder, "Folder for the output of each rank, rank-N.log.");
+  t.add("master-addr", o.host, "Address of rank 0's machine, as other machines reach it.");
+  t.add("master-port", o.port, "Port of rank 0; 0: a free one.", between(0, 65535));
+  t.add("ssh", o.ssh,
+        "Command that reaches a host; the host's name and a command line are appended.");
+  t.add("ssh-port", o.ssh_port, "Port of ssh at all hosts; 0: as ssh is configured.",
         between(0, 65535));
-  t.add("first-rank", o.first_rank, "Of a launch that another one started: its first rank.",
-        at_least(0));
-  t.add("world-size", o.world_size, "The same: ranks of all machines.", at_least(0));
-  t.add(
-      "orders", o.takes_orders,
-      "The same: variables of the environment, then signals as numbers come from standard input.");
+  t.add("first-rank", o.first_rank,
+        "Internal, for a launch that another launch started: its first rank.", at_least(0));
+  t.add("world-size", o.world_size, "Internal: number of ranks on all machines.", at_least(0));
+  t.add("orders", o.takes_orders,
+        "Internal: read environment variables and signals from standard input.");
 }
 
 // Options end at the first word that is no flag and no flag's value; the command follows.
@@ -199,7 +200,7 @@ void check_command(const Arguments& command, const std::vector<HostSlots>& hosts
   const bool runs_here =
       std::ranges::any_of(hosts, [](const HostSlots& host) { return is_this_machine(host.name); });
   check(!runs_here || is_bloomery_command(command) || is_program(command[0]), "'", command[0],
-        "' is neither a command of bloomery nor a program", suggested_command(command[0]),
+        "' is neither a bloomery command nor a program", suggested_command(command[0]),
         "\n`bloomery --help` lists the commands");
 }
 

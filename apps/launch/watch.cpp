@@ -12,6 +12,7 @@
 
 #include "apps/common/command_line.h"
 #include "base/log.h"
+#include "base/stop_signals.h"
 
 namespace bloomery {
 namespace {
@@ -21,7 +22,7 @@ int exit_code(int status) {
 }
 
 std::string how_it_ended(int status) {
-  return WIFSIGNALED(status) ? concat("was ended by signal ", WTERMSIG(status), " (",
+  return WIFSIGNALED(status) ? concat("was ended by ", signal_name(WTERMSIG(status)), " (",
                                       strsignal(WTERMSIG(status)), ")")
                              : concat("ended with exit code ", WEXITSTATUS(status));
 }

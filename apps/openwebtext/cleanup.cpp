@@ -42,7 +42,7 @@ int run(const LineOptions& lines, const TransformOutputs& outputs, const std::st
     out << report->text(name);
     return 0;
   }
-  const StopSignals signals("stops; the same command goes on where it was");
+  const StopSignals signals("stops; run the same command again to continue");
   const TransformResult result =
       transform_files(lines, line_caller(), outputs.jobs(), outputs.settings(), make_transform);
   if (!result.complete) return stopped_by_signal();
@@ -107,12 +107,13 @@ int cleanup_dataset(const Arguments& arguments, std::ostream& out) {
   TokenizerOptions tokenizer_options;
   OptionTable table;
   table.section("files");
-  table.add("files", words, "The input and the output, JSONL.").positional();
-  table.add("overwrite", overwrite, "Replace an output that is there already.");
+  table.add("files", words, "Input and output, JSONL.").positional();
+  table.add("overwrite", overwrite, "Replace existing output.");
   describe_workers(table, lines);
   describe(table, tokenizer_options);
   if (!read_options(table, arguments, out,
-                    "usage: bloomery cleanup_dataset INPUT OUTPUT [--tokenizer PATH]\n",
+                    "usage: bloomery cleanup_dataset INPUT OUTPUT [--tokenizer PATH]\n\nexample:\n "
+                    " bloomery cleanup_dataset web.jsonl clean.jsonl\n",
                     [&]() -> std::vector<std::string> {
                       if (words.size() == 2) return {};
                       return {"give an input and an output"};
@@ -143,20 +144,21 @@ int cleanup_fix_dataset(const Arguments& arguments, std::ostream& out) {
   options.log_interval = 100'000;
   OptionTable table;
   table.section("files");
-  table.add("input-files", options.input_files, "JSONL files.").required();
-  table.add("output-path", options.output_path, "A folder for NAME_cleaned and NAME_filtered.")
+  table.add("input-files", options.input_files, "Input files, JSONL.").required();
+  table.add("output-path", options.output_path, "Output folder for NAME_cleaned and NAME_filtered.")
       .required();
-  table.add("overwrite", options.overwrite, "Replace outputs that are there already.");
+  table.add("overwrite", options.overwrite, "Replace existing output.");
   table.section("tasks");
   table
       .add("tasks", options.tasks,
-           "remove_512, remove_256_javascript, remove_512_non_english, ftfy_fix_text, "
-           "general_cleaning; of a document the first that applies.")
+           "Rules: remove_512, remove_256_javascript, remove_512_non_english, ftfy_fix_text, "
+           "general_cleaning. The first that matches a document applies.")
       .required();
   describe_workers(table, options);
   if (!read_options(table, arguments, out,
                     "usage: bloomery cleanup_fix_dataset --input-files FILE... --tasks TASK... "
-                    "--output-path FOLDER\n",
+                    "--output-path FOLDER\n\nexample:\n  bloomery cleanup_fix_dataset "
+                    "--input-files web.jsonl --tasks remove_512 --output-path clean\n",
                     [&] {
                       std::vector<std::string> found;
                       for (const std::string& task : options.tasks) {

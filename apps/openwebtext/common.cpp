@@ -9,8 +9,8 @@ bool read_words(const Arguments& arguments, const std::string& usage, std::size_
                 std::size_t most, Words& words, std::ostream& out) {
   OptionTable table;
   table.section("files");
-  table.add("files", words.words, "As the usage says.").positional();
-  table.add("overwrite", words.overwrite, "Replace an output that is there already.");
+  table.add("files", words.words, "Files, in the order of the usage line.").positional();
+  table.add("overwrite", words.overwrite, "Replace existing output.");
   return read_options(table, arguments, out, usage, [&]() -> std::vector<std::string> {
     if (words.words.size() >= least && words.words.size() <= most) return {};
     return {usage.substr(0, usage.find('\n'))};

@@ -28,18 +28,20 @@ struct FindOptions : LineOptions {
 
 void describe(OptionTable& t, FindOptions& o) {
   t.section("files");
-  t.add("inputs", o.inputs, "Pairs of a JSONL file and the key of its ids; texts are under text.")
+  t.add("inputs", o.inputs,
+        "Pairs of a JSONL file and the key of its ids; the text is under the key text.")
       .required();
-  t.add("output", o.output, "A line for each group: {\"main\": [{\"other\": similarity}, ...]}.")
+  t.add("output", o.output,
+        "Output file, one line per group: {\"main\": [{\"other\": similarity}, ...]}.")
       .required();
-  t.add("overwrite", o.overwrite, "Replace an output that is there already.");
+  t.add("overwrite", o.overwrite, "Replace existing output.");
   t.section("rules");
-  t.add("jaccard", o.rules.jaccard, "What the common windows are divided by.",
+  t.add("jaccard", o.rules.jaccard, "Denominator of the similarity.",
         {{"union", Jaccard::by_union}, {"min", Jaccard::by_smaller}, {"max", Jaccard::by_larger}});
-  t.add("heuristic-iter", o.rules.heuristic_iter, "Rounds in a bucket; -1: until it is empty.",
+  t.add("heuristic-iter", o.rules.heuristic_iter, "Rounds per bucket; -1: until it is empty.",
         at_least(-1));
-  t.add("num-bands", o.rules.num_bands, "Bands of the fingerprint.", between(1, 10'000));
-  t.add("num-seeds", o.rules.num_seeds, "Values of the fingerprint.", between(1, 10'000));
+  t.add("num-bands", o.rules.num_bands, "Number of LSH bands.", between(1, 10'000));
+  t.add("num-seeds", o.rules.num_seeds, "Number of hashes per signature.", between(1, 10'000));
   t.add("seed", o.rules.seed, "Seed of the hash functions.", between(0, UINT32_MAX));
   t.refuse("save-fingerprints", {}, "fingerprints are Python's pickles; give all --inputs at once");
   t.refuse("load-fingerprints", {}, "fingerprints are Python's pickles; give all --inputs at once");
@@ -95,20 +97,22 @@ struct FilterNgramsOptions : DecontaminateOptions {
 void describe_flags(OptionTable& t, FilterNgramsOptions& o) {
   t.section("files");
   t.add("tasks", o.tasks,
-        "Names of test sets: they begin the split_id of pieces. lambada is read from "
-        "--lambada-path, all others from --task-files.")
+        "Names of test sets, prefixes of the split_id of pieces. lambada is read from "
+        "--lambada-path, the others from --task-files.")
       .required();
-  t.add("lambada-path", o.lambada_path, "LAMBADA's test file, JSONL.");
+  t.add("lambada-path", o.lambada_path, "Test file of LAMBADA, JSONL.");
   t.add("task-files", o.task_files,
-        "JSONL of the other tasks, with their texts under text, question or goal; the original "
-        "loads them from the network.");
-  t.add("dedup-dataset", o.dedup_dataset, "A JSONL file and the key of its text.").required();
-  t.add("output", o.output, "The file for what remains.").required();
-  t.add("overwrite", o.overwrite, "Replace an output that is there already.");
+        "JSONL files of the other tasks, with texts under text, question or goal. Megatron's tool "
+        "downloads them.");
+  t.add("dedup-dataset", o.dedup_dataset, "JSONL file and the key of its text.").required();
+  t.add("output", o.output, "Output file for the remaining text.").required();
+  t.add("overwrite", o.overwrite, "Replace existing output.");
   t.section("rules");
   describe(t, o.ngrams);
-  t.refuse("save-dictionary", {}, "the dictionary is a Python pickle; it is made anew in a pass");
-  t.refuse("load-dictionary", {}, "the dictionary is a Python pickle; it is made anew in a pass");
+  t.refuse("save-dictionary", {},
+           "the dictionary is a Python pickle; it is computed again in one pass");
+  t.refuse("load-dictionary", {},
+           "the dictionary is a Python pickle; it is computed again in one pass");
   describe_workers(t, o);
 }
 
@@ -118,7 +122,7 @@ std::vector<std::string> problems(const FilterNgramsOptions& o) {
   const bool lambada = std::ranges::find(o.tasks, "lambada") != o.tasks.end();
   if (lambada && o.lambada_path.empty()) found.push_back("--tasks lambada needs --lambada-path");
   if (o.tasks.size() - (lambada ? 1 : 0) != o.task_files.size()) {
-    found.push_back("--task-files: one for each of --tasks but lambada");
+    found.push_back("--task-files: give one file per task of --tasks except lambada");
   }
   return found;
 }
@@ -130,12 +134,14 @@ int find_duplicates(const Arguments& arguments, std::ostream& out) {
   options.log_interval = 10'000;
   OptionTable table;
   describe(table, options);
-  if (!read_options(table, arguments, out,
-                    "usage: bloomery find_duplicates --inputs FILE KEY ... --output FILE\n",
-                    [&]() -> std::vector<std::string> {
-                      if (options.inputs.size() % 2 == 0) return {};
-                      return {"--inputs: pairs of a file and a key"};
-                    })) {
+  if (!read_options(
+          table, arguments, out,
+          "usage: bloomery find_duplicates --inputs FILE KEY ... --output FILE\n\nexample:\n  "
+          "bloomery find_duplicates --inputs web.jsonl url --output pairs.jsonl\n",
+          [&]() -> std::vector<std::string> {
+            if (options.inputs.size() % 2 == 0) return {};
+            return {"--inputs: pairs of a file and a key"};
+          })) {
     return 0;
   }
   check_output(options.output, options.overwrite);
@@ -157,7 +163,7 @@ int find_duplicates(const Arguments& arguments, std::ostream& out) {
     output.write(Json{{finder.id(group.main), others}}.dump() + "\n");
   });
   output.commit();
-  out << "found " << found << " pairs of similar documents\n";
+  out << "found " << counted(found, "pair") << " of similar documents\n";
   return 0;
 }
 
@@ -166,10 +172,12 @@ int filter_ngrams(const Arguments& arguments, std::ostream& out) {
   options.log_interval = 100'000;
   OptionTable table;
   describe_flags(table, options);
-  if (!read_options(table, arguments, out,
-                    "usage: bloomery filter_ngrams --tasks NAME... --dedup-dataset FILE KEY "
-                    "--output FILE [OPTIONS]\n",
-                    [&] { return problems(options); })) {
+  if (!read_options(
+          table, arguments, out,
+          "usage: bloomery filter_ngrams --tasks NAME... --dedup-dataset FILE KEY --output FILE "
+          "[OPTIONS]\n\nexample:\n  bloomery filter_ngrams --tasks lambada --lambada-path "
+          "lambada.jsonl --dedup-dataset web.jsonl text --output clean.jsonl\n",
+          [&] { return problems(options); })) {
     return 0;
   }
   options.test_sets = options.task_files;
@@ -181,7 +189,7 @@ int filter_ngrams(const Arguments& arguments, std::ostream& out) {
   for (const std::string& task : options.tasks) {
     options.id_prefix += (options.id_prefix.empty() ? "" : "-") + task;
   }
-  const StopSignals signals("stops; the same command goes on where it was");
+  const StopSignals signals("stops; run the same command again to continue");
   const DecontaminateSummary summary =
       decontaminate(options, {{input_files({options.dedup_dataset[0]})[0], options.output, {}}},
                     options.output + ".report.json", line_caller());

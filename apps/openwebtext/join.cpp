@@ -5,6 +5,7 @@
 #include "apps/openwebtext/openwebtext.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/number_text.h"
 #include "text/input/input_files.h"
 #include "text/input/json_line.h"
 #include "text/transform/transform_files.h"
@@ -18,13 +19,14 @@ int add_id(const Arguments& arguments, std::ostream& out) {
   OptionTable table;
   table.section("files");
   table.add("input-file", input, "JSONL.").required();
-  table.add("output-file", output_file, "The same with an adlr_id in every object.").required();
-  table.add("id-prefix", prefix, "Ids are PREFIX-0000000001 and so on.").required();
-  table.add("log-interval", log_interval, "Accepted; there is no progress to log.", at_least(1));
-  table.add("overwrite", overwrite, "Replace an output that is there already.");
+  table.add("output-file", output_file, "Output file with an adlr_id in every object.").required();
+  table.add("id-prefix", prefix, "Prefix of the ids: PREFIX-0000000001 and so on.").required();
+  table.add("log-interval", log_interval, "No effect: there is no progress to log.", at_least(1));
+  table.add("overwrite", overwrite, "Replace existing output.");
   if (!read_options(
           table, arguments, out,
-          "usage: bloomery add_id --input-file FILE --output-file FILE --id-prefix P\n")) {
+          "usage: bloomery add_id --input-file FILE --output-file FILE --id-prefix P\n\nexample:\n "
+          " bloomery add_id --input-file web.jsonl --output-file ids.jsonl --id-prefix web\n")) {
     return 0;
   }
   check_output(output_file, overwrite);
@@ -51,7 +53,8 @@ int add_id(const Arguments& arguments, std::ostream& out) {
     output.write(line + "\n");
   });
   output.commit();
-  out << "wrote " << documents << " documents, left out " << bad << " bad lines\n";
+  out << "wrote " << counted(documents, "document") << ", skipped " << counted(bad, "bad line")
+      << '\n';
   return 0;
 }
 
@@ -60,11 +63,14 @@ int merge_jsons(const Arguments& arguments, std::ostream& out) {
   bool overwrite = false;
   OptionTable table;
   table.section("files");
-  table.add("json_path", folder, "The folder whose *.json are joined, by name.");
-  table.add("output_file", output_file, "The result.");
-  table.add("overwrite", overwrite, "Replace an output that is there already.");
-  if (!read_options(table, arguments, out,
-                    "usage: bloomery merge_jsons [--json_path FOLDER] [--output_file FILE]\n")) {
+  table.add("json_path", folder,
+            "Folder whose *.json files are joined, in the order of their names.");
+  table.add("output_file", output_file, "Output file.");
+  table.add("overwrite", overwrite, "Replace existing output.");
+  if (!read_options(
+          table, arguments, out,
+          "usage: bloomery merge_jsons [--json_path FOLDER] [--output_file FILE]\n\nexample:\n  "
+          "bloomery merge_jsons --json_path pages --output_file merged.json\n")) {
     return 0;
   }
   check_output(output_file, overwrite);
@@ -81,7 +87,8 @@ int merge_jsons(const Arguments& arguments, std::ostream& out) {
     ++lines;
   });
   output.commit();
-  out << "wrote " << lines << " lines of " << files.size() << " files\n";
+  out << "wrote " << counted(lines, "line") << " of "
+      << counted(static_cast<std::int64_t>(files.size()), "file") << '\n';
   return 0;
 }
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_scan.h"
+#include "base/number_text.h"
 #include "text/filter/text_parts.h"
 #include "text/filter/url_rules.h"
 #include "text/input/input_files.h"
@@ -49,7 +50,10 @@ std::string line_of(const Json& value) {
 
 int blacklist_urls(const Arguments& arguments, std::ostream& out) {
   Words words;
-  if (!read_words(arguments, "usage: bloomery blacklist_urls FOLDER OUTPUT\n", 2, 2, words, out)) {
+  if (!read_words(arguments,
+                  "usage: bloomery blacklist_urls FOLDER OUTPUT\n\nexample:\n  bloomery "
+                  "blacklist_urls urls clean_urls.txt\n",
+                  2, 2, words, out)) {
     return 0;
   }
   check_output(words.words[1], words.overwrite);
@@ -73,8 +77,10 @@ int blacklist_urls(const Arguments& arguments, std::ostream& out) {
 
 int group_duplicate_url(const Arguments& arguments, std::ostream& out) {
   Words words;
-  if (!read_words(arguments, "usage: bloomery group_duplicate_url INPUT OUTPUT [THRESHOLD]\n", 2, 3,
-                  words, out)) {
+  if (!read_words(arguments,
+                  "usage: bloomery group_duplicate_url INPUT OUTPUT [THRESHOLD]\n\nexample:\n  "
+                  "bloomery group_duplicate_url pairs.jsonl groups.jsonl 0.7\n",
+                  2, 3, words, out)) {
     return 0;
   }
   check_output(words.words[1], words.overwrite);
@@ -119,8 +125,10 @@ int group_duplicate_url(const Arguments& arguments, std::ostream& out) {
 
 int remove_group_duplicates(const Arguments& arguments, std::ostream& out) {
   Words words;
-  if (!read_words(arguments, "usage: bloomery remove_group_duplicates GROUPS DATA OUTPUT\n", 3, 3,
-                  words, out)) {
+  if (!read_words(arguments,
+                  "usage: bloomery remove_group_duplicates GROUPS DATA OUTPUT\n\nexample:\n  "
+                  "bloomery remove_group_duplicates groups.jsonl web.jsonl unique.jsonl\n",
+                  3, 3, words, out)) {
     return 0;
   }
   check_output(words.words[2], words.overwrite);
@@ -148,7 +156,7 @@ int remove_group_duplicates(const Arguments& arguments, std::ostream& out) {
     output.write("\n");
   });
   output.commit();
-  out << "removed " << removed << " documents, kept " << kept << '\n';
+  out << "removed " << counted(removed, "document") << ", kept " << kept << '\n';
   return 0;
 }
 

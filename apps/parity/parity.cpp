@@ -33,34 +33,34 @@ constexpr double kTimeoutSeconds = 600;  // one rank waits for another
 void describe(OptionTable& t, ParityChoice& o) {
   t.section("parity");
   t.add("layouts", o.layouts,
-        "Layouts, with commas: tpN tensor ranks, sp with sequence parallelism, ulN ranks that "
-        "divide sequences, ppN stages, vN chunks of each, gpipe or zb their schedule, dpN "
-        "data-parallel ranks, epN of them with different experts, z1 to z3 the stage of ZeRO; "
+        "Layouts, separated by commas: tpN tensor-parallel, sp with sequence parallelism, ulN "
+        "Ulysses, ppN pipeline stages, vN virtual stages each, gpipe or zb their schedule, dpN "
+        "data-parallel, epN expert-parallel, z1 to z3 ZeRO stages; for example "
         "\"tp2sp+pp2zb,dp2z3\".")
       .required();
   add_transport(t, o.transport);
   t.add("steps", o.work.steps, "Steps to train.", between(1, 100000));
-  t.add("micro-batches", o.work.micro_batches, "Of a step, all data-parallel ranks together.",
-        between(1, 1e6));
+  t.add("micro-batches", o.work.micro_batches,
+        "Micro-batches per step, over all data-parallel ranks.", between(1, 1e6));
   t.add("micro-batch-size", o.work.sequences, "Sequences of a micro-batch.", between(1, 1e6));
   t.add("seq-length", o.work.length, "Tokens of a sequence.", between(1, 1e7));
-  t.add("vocab-size", o.work.vocabulary, "Of the random tokens.", between(2, 1e7));
-  t.add("dtype", o.dtype, "Of parameters and activations.",
+  t.add("vocab-size", o.work.vocabulary, "Vocabulary of the random tokens.", between(2, 1e7));
+  t.add("dtype", o.dtype, "Data type of parameters and activations.",
         {{"fp32", DType::fp32}, {"bf16", DType::bf16}, {"fp16", DType::fp16}});
   t.add_choice(
       "optimizer", o.optimizer,
-      "sgd: plain, so that weights differ as gradients do. Adam's first steps make of a gradient "
-      "its sign, also of one that is rounding alone: with it compare losses and norms "
+      "Optimizer. sgd: weights differ as gradients do. Adam's first steps reduce gradients "
+      "to their signs, even pure rounding errors: compare losses and norms with it "
       "(--no-tensors).",
       {"sgd", "adam"});
   t.add("lr", o.rate, "Learning rate.", at_least(0));
-  t.add(
-      "band", o.band,
-      "How far a loss, a gradient norm, or a tensor's gradient and weight may be away, as a share "
-      "of it or of its largest element.",
-      at_least(0));
-  t.add("tensors", o.work.tensors, "Compare every tensor, not losses and gradient norms alone.");
-  t.add("show", o.shown, "Tensors to show of each layout, those that differ most.", at_least(0));
+  t.add("band", o.band,
+        "Relative tolerance of losses, gradient norms, and tensors (relative to the largest "
+        "element).",
+        at_least(0));
+  t.add("tensors", o.work.tensors, "Compare every tensor, not losses and gradient norms alone.")
+      .off("Compare losses and gradient norms only, not every tensor.");
+  t.add("show", o.shown, "Number of most different tensors to print per layout.", at_least(0));
 }
 
 RankOptions rank_options(const ParityChoice& choice, const PretrainOptions& options,
@@ -210,10 +210,10 @@ int parity(const Arguments& arguments, std::ostream& out) {
   const auto read = [&](std::ostream& to) {
     return read_options(
         request.table, arguments, to,
-        "usage: bloomery parity --layouts LIST [OPTIONS]\n\nTrains a small model, or the one that "
-        "the options describe, on random tokens: on one rank and under each layout, by ranks that "
-        "are threads or, under mpirun or bloomery launch, processes. Says where a layout leaves "
-        "the band.\n",
+        "usage: bloomery parity --layouts LIST [OPTIONS]\n\nTrains a small model, or the model of "
+        "the options, on random tokens, with one rank and under each layout, and compares the "
+        "numbers. Ranks are threads, or processes under mpirun or bloomery launch.\n\nexample:\n  "
+        "bloomery parity --layouts tp2,pp2,dp2z3\n",
         [&] {
           return layout_problems(request.choice,
                                  rank_options(request.choice, request.options, request.device));
@@ -225,11 +225,11 @@ int parity(const Arguments& arguments, std::ostream& out) {
                                  rank_options(request.choice, request.options, request.device), out)
                : kFinished;
   }
-  std::ostringstream unheard;
+  std::ostringstream null_stream;
   return run_joined(facts, [&](const RankProcess& process) {
     std::string problem;
     try {
-      if (!read(facts.rank == 0 ? out : unheard)) {
+      if (!read(facts.rank == 0 ? out : null_stream)) {
         return int{kFinished};
       }
     } catch (const Error& error) {

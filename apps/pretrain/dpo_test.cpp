@@ -71,7 +71,7 @@ TEST_F(Dpo, ResumesExactly) {
   write_file(at("pairs.jsonl"), other);
   refused("is of other train pairs");
   std::filesystem::remove(at("parts/dpo_reference.safetensors"));
-  refused("without which --dpo cannot go on");
+  refused("which --dpo needs");
 }
 
 TEST_F(Dpo, LayoutsTuneAlike) {

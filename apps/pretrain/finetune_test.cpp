@@ -133,8 +133,8 @@ TEST_F(Finetune, SaysWhatIsMissing) {
   write_file(at("pairs.jsonl"), R"({"prompt": "a", "chosen": "b", "rejected": "c"})");
   says(run_command(words("finetune --device cpu --load " + at("base") + " --data-path " +
                          at("pairs.jsonl") + " --prompt-template plain")),
-       "--dpo learns which of them is preferred");
-  says(tune("--response-template absent"), "no record has a token to learn");
+       "the record is a preference pair");
+  says(tune("--response-template absent"), "no record has a token in the loss");
   says(tune("--chat-template " + at("prompt.jinja")), "exclude each other");
   says(run_command(words("finetune --device cpu --load " + at("base") +
                          " --prompt-template alpaca --data-path " + at("absent"))),

@@ -41,8 +41,7 @@ void show_samples(const PretrainOptions& options, const DeviceChoice& device) {
 
 RunEnd train(const PretrainOptions& options, const OptionTable& table,
              const std::vector<std::string>& notes, PretrainSetting setting) {
-  const StopSignals signals(
-      "a checkpoint comes after this step, then the end; one that is being written is finished");
+  const StopSignals signals("saves a checkpoint after this step, then exits");
   return pretrain(options, table, notes, std::move(setting));
 }
 
@@ -195,8 +194,8 @@ int run_as_rank(Request& request, const Arguments& arguments, std::ostream& out,
 int train_command(Request& request, const Arguments& arguments, std::ostream& out,
                   const char* purpose) {
   const StartFacts facts = start_facts(environment_variables());
-  std::ostringstream unheard;
-  if (print_help(request.table, arguments, facts.rank == 0 ? out : unheard,
+  std::ostringstream null_stream;
+  if (print_help(request.table, arguments, facts.rank == 0 ? out : null_stream,
                  concat("usage: bloomery ", request.command, " [OPTIONS]\n\n", purpose, "\n"))) {
     return kFinished;
   }
@@ -222,8 +221,9 @@ int finetune_llama_command(const Arguments& arguments, std::ostream& out) {
   options.instruct.prompt_template = "alpaca";
   Request request("finetune_llama", std::move(options));
   return train_command(request, arguments, out,
-                       "Tunes the model in --load on a file of Alpaca's shape (--data-path), with "
-                       "the flags of Megatron-DeepSpeed.");
+                       "Fine-tunes the model of --load on a file of Alpaca records (--data-path), "
+                       "with the flags of Megatron-DeepSpeed.\n\nexample:\n  bloomery "
+                       "finetune_llama --load llama --data-path alpaca_data.json --save run/tuned");
 }
 
 // Megatron's tasks/main.py: what it trains is a run of finetune, what it only looks at is for
@@ -232,7 +232,7 @@ int tasks_main_command(const Arguments& arguments, std::ostream& out) {
   const std::string task = named_task(arguments);
   const std::vector<std::string> trained = task_names();
   check(!task.empty() || wants_help(arguments),
-        "--task is required: MNLI, RACE, WIKITEXT103, ...; bloomery help tasks_main has all");
+        "--task is required: MNLI, RACE, WIKITEXT103, ...; see `bloomery help tasks_main`");
   if (!task.empty() && std::ranges::find(trained, task) == trained.end()) {
     return evaluate(arguments, out);
   }
@@ -241,9 +241,10 @@ int tasks_main_command(const Arguments& arguments, std::ostream& out) {
   Request request("tasks_main", std::move(options));
   return train_command(
       request, arguments, out,
-      "Tunes a BERT or a retriever for a task (--task, --train-data, "
-      "--valid-data, --pretrained-checkpoint, --epochs), or evaluates, with the flags of "
-      "Megatron's tasks/main.py.");
+      "Fine-tunes BERT or a retriever for a task (--task, --train-data, --valid-data, "
+      "--pretrained-checkpoint, --epochs), or evaluates a model, with the flags of Megatron's "
+      "tasks/main.py.\n\nexample:\n  bloomery tasks_main --task MNLI --train-data train.tsv "
+      "--valid-data dev.tsv --pretrained-checkpoint run/bert --epochs 3");
 }
 
 int pretrain_bert_command(const Arguments& arguments, std::ostream& out) {
@@ -260,17 +261,21 @@ int pretrain_ict_command(const Arguments& arguments, std::ostream& out) {
 
 int pretrain_command(const Arguments& arguments, std::ostream& out) {
   Request request("pretrain", pretrain_defaults(arguments));
-  return train_command(request, arguments, out,
-                       "Trains a model. docs/options.md has every option of Megatron-DeepSpeed.");
+  return train_command(
+      request, arguments, out,
+      "Trains a model. docs/options.md lists every option of Megatron-DeepSpeed.\n\nexample:\n  "
+      "bloomery pretrain --model-size 124M --seq-length 1024 --micro-batch-size 8 --train-iters "
+      "10000 --lr 6e-4 --data-path run/my_text_document --tokenizer run/tokenizer --save run/gpt");
 }
 
 int finetune_command(const Arguments& arguments, std::ostream& out) {
   Request request("finetune", finetune_defaults(arguments));
   return train_command(
       request, arguments, out,
-      "Tunes the model in --load on instruction data (--data-path FILES), or a BERT "
-      "or a retriever for a task (--task NAME --train-data FILES --valid-data FILES). All "
-      "options of pretrain apply.");
+      "Fine-tunes the model of --load on instruction data (--data-path FILES), or BERT or a "
+      "retriever for a task (--task NAME --train-data FILES --valid-data FILES). All options of "
+      "pretrain apply.\n\nexample:\n  bloomery finetune --load run/gpt --data-path records.jsonl "
+      "--save run/tuned");
 }
 
 }  // namespace bloomery

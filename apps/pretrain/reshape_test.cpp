@@ -90,7 +90,7 @@ TEST_F(Reshape, WhatOneRankCannotReadNoRankStartsFrom) {
         train_loudly(concat(kOptions, "--load ", at("damaged"),
                             " --no-overlap-param-gather --ranks-as-threads ", kLayouts[layout]));
     EXPECT_EQ(outcome.code, kFinished) << outcome.errors;
-    EXPECT_TRUE(outcome.says("checkpoint passed over: ")) << outcome.errors;
+    EXPECT_TRUE(outcome.says("Skipping unreadable checkpoint: ")) << outcome.errors;
     EXPECT_TRUE(outcome.says("rank-5.safetensors: damaged")) << outcome.errors;
     EXPECT_TRUE(outcome.says("using the last good checkpoint")) << outcome.errors;
     expect_losses_of_one_rank(outcome, 3, 6);

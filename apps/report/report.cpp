@@ -35,8 +35,7 @@ double seconds_since_1970() {
 void add_samples(const std::string& folder, const SampleChoice& choice,
                  const DeviceChoice& device) {
   const std::vector<CheckpointEntry> checkpoints = list_checkpoints(folder);
-  check(!checkpoints.empty(), "no checkpoint in ", folder,
-        ", so no model that could write samples");
+  check(!checkpoints.empty(), "no checkpoint in ", folder, ": samples need a saved model");
   const std::string newest = checkpoints.back().folder.string();
   Arguments arguments = {"--load", newest, "--json", "--out-seq-length",
                          std::to_string(choice.tokens)};
@@ -65,17 +64,18 @@ int report(const Arguments& arguments, std::ostream& out) {
   DeviceChoice device;
   OptionTable table;
   table.section("report");
-  table.add("folder", folder, "The run: its --save, or else its --tensorboard-dir.")
+  table.add("folder", folder, "Folder of the run: its --save, otherwise its --tensorboard-dir.")
       .positional()
       .required();
   table.section("samples");
   table.add("samples", samples.prompts,
-            "Prompts from which the newest checkpoint of the folder writes on.");
-  table.add("sample-tokens", samples.tokens, "How many tokens of each.", at_least(1));
+            "Prompts that the newest checkpoint of the folder continues.");
+  table.add("sample-tokens", samples.tokens, "Tokens per sample.", at_least(1));
   describe(table, device);
   if (!read_options(table, arguments, out,
-                    "usage: bloomery report FOLDER [OPTIONS]\n\nDraws FOLDER/report.html from the "
-                    "metrics.jsonl in it.\n")) {
+                    "usage: bloomery report FOLDER [OPTIONS]\n\nDraws FOLDER/report.html from "
+                    "FOLDER/metrics.jsonl.\n\n"
+                    "example:\n  bloomery report run/gpt --samples \"Once upon a time\"\n")) {
     return kFinished;
   }
   if (!samples.prompts.empty()) {

@@ -11,25 +11,26 @@ namespace bloomery {
 void describe_index(OptionTable& t, IndexChoice& o) {
   t.section("passages");
   t.add("evidence-data-path", o.evidence,
-        "Passages: rows of id, text and title, with a line of names first (DPR's psgs_w100.tsv).");
+        "Passages: rows of id, text and title, with a header line (DPR's psgs_w100.tsv).");
   t.add("data-path", o.data_path,
-        "Passages instead: the blocks of a corpus of sentences, as `pretrain_ict` cuts them.");
-  t.add("titles-data-path", o.titles, "With --data-path: a corpus with a title per document.");
-  t.add("use-one-sent-docs", o.one_sentence, "Documents of one sentence are used, too.");
-  t.add("index", o.index, "The file with the passages and their vectors.").alias("embedding-path");
+        "Passages from a corpus of sentences instead: its blocks, as `pretrain_ict` makes them.");
+  t.add("titles-data-path", o.titles, "With --data-path: corpus with one title per document.");
+  t.add("use-one-sent-docs", o.one_sentence, "Use documents of one sentence too.");
+  t.add("index", o.index, "Index file of the passages and their embeddings.")
+      .alias("embedding-path");
   t.add("retriever-seq-length", o.seq_length,
-        "Tokens of a text; 0: 256, or as many as the model can see.", at_least(0));
-  t.add("indexer-batch-size", o.batch_size, "Texts computed together.", between(1, 1 << 20));
-  t.add("indexer-log-interval", o.log_interval, "Batches between lines of progress; 0: none.",
+        "Maximum tokens per text; 0: 256, or the model's maximum if that is less.", at_least(0));
+  t.add("indexer-batch-size", o.batch_size, "Texts per forward pass.", between(1, 1 << 20));
+  t.add("indexer-log-interval", o.log_interval, "Batches between progress lines; 0: none.",
         at_least(0));
 }
 
 std::vector<std::string> problems(const IndexChoice& o) {
   Findings f;
   f.require(o.evidence.empty() || o.data_path.empty(),
-            "--evidence-data-path and --data-path exclude each other");
+            "--evidence-data-path and --data-path cannot be given together");
   f.require(o.data_path.empty() == o.titles.empty(),
-            "--data-path and --titles-data-path go together");
+            "--data-path and --titles-data-path need each other");
   return f.found;
 }
 
@@ -61,7 +62,7 @@ void note_other_model(const PassageIndex& index, const LoadedModel& model) {
   };
   if (absolute(index.model()) != absolute(model.folder())) {
     Log().warning("the index was made with ", index.model(), ", not with ", model.folder().string(),
-                  ": what is found has little meaning unless they are the same");
+                  ": search results are meaningful only if the models are the same");
   }
 }
 

@@ -8,6 +8,7 @@
 #include "apps/common/model_choice.h"
 #include "apps/retrieve/index_choice.h"
 #include "base/file.h"
+#include "base/number_text.h"
 #include "tokenizer/utf8.h"
 
 namespace bloomery {
@@ -23,18 +24,18 @@ struct SearchOptions {
 
 void describe(OptionTable& t, SearchOptions& o) {
   t.section("search");
-  t.add("index", o.index, "The file of `bloomery retrieve index`.")
+  t.add("index", o.index, "Index file, made by `bloomery retrieve index`.")
       .alias("embedding-path")
       .required();
-  t.add("query", o.queries, "Texts to look for.");
-  t.add("queries", o.query_file, "A file with one of them per line.");
-  t.add("topk", o.topk, "Passages that are shown of each.", between(1, 1e9))
+  t.add("query", o.queries, "Queries.");
+  t.add("queries", o.query_file, "File with one query per line.");
+  t.add("topk", o.topk, "Passages printed per query.", between(1, 1e9))
       .alias("faiss-topk-retrievals");
   t.add("retriever-seq-length", o.seq_length,
-        "Tokens of a query; 0: 256, or as many as the model can see.", at_least(0));
+        "Maximum tokens per query; 0: 256, or the model's maximum if that is less.", at_least(0));
   t.add("json", o.json,
-        "One JSON object per query: {\"query\": ..., \"passages\": [{\"id\": ..., \"score\": ..., "
-        "\"title\": ..., \"text\": ...}]}.");
+        "Print one JSON object per query: {\"query\": ..., \"passages\": [{\"id\": ..., \"score\": "
+        "..., \"title\": ..., \"text\": ...}]}.");
   describe(t, o.model);
 }
 
@@ -85,12 +86,13 @@ void print(std::ostream& out, const SearchOptions& o, const std::string& query,
 }  // namespace
 
 int retrieve(const Arguments& arguments, std::ostream& out) {
-  return dispatch("bloomery retrieve",
-                  {
-                      {"index", "give many texts vectors", retrieve_index},
-                      {"search", "the texts that are nearest to queries", retrieve_search},
-                  },
-                  arguments, out);
+  return dispatch(
+      "bloomery retrieve",
+      {
+          {"index", "Embed passages into an index", retrieve_index},
+          {"search", "Search an index for the passages nearest to queries", retrieve_search},
+      },
+      arguments, out);
 }
 
 int retrieve_index(const Arguments& arguments, std::ostream& out) {
@@ -99,7 +101,7 @@ int retrieve_index(const Arguments& arguments, std::ostream& out) {
   bool overwrite = false;
   OptionTable table;
   describe_index(table, options);
-  table.add("overwrite", overwrite, "Replace an index that is there already.");
+  table.add("overwrite", overwrite, "Replace an existing index.");
   describe(table, choice);
   ignore_training_flags(table, arguments);
   const auto wrong = [&] {
@@ -114,10 +116,12 @@ int retrieve_index(const Arguments& arguments, std::ostream& out) {
     }
     return found;
   };
-  if (!read_options(table, arguments, out,
-                    "usage: bloomery retrieve index --load DIR --evidence-data-path FILE.tsv "
-                    "--index FILE [OPTIONS]\n",
-                    wrong)) {
+  if (!read_options(
+          table, arguments, out,
+          "usage: bloomery retrieve index --load DIR --evidence-data-path FILE.tsv --index FILE "
+          "[OPTIONS]\n\nEmbeds passages into an index.\n\nexample:\n  bloomery retrieve index "
+          "--load run/ict --evidence-data-path psgs_w100.tsv --index passages.index\n",
+          wrong)) {
     return 0;
   }
   if (!overwrite) {
@@ -127,8 +131,8 @@ int retrieve_index(const Arguments& arguments, std::ostream& out) {
   choice.require_sizes(model);
   TextVectors vectors(model, options.seq_length);
   const std::int64_t count = make_index(options, model, vectors);
-  out << options.index << ": " << count << " passages, vectors of " << vectors.width()
-      << " numbers\n";
+  out << options.index << ": " << counted(count, "passage") << ", embeddings of size "
+      << vectors.width() << '\n';
   return 0;
 }
 
@@ -141,9 +145,12 @@ int retrieve_search(const Arguments& arguments, std::ostream& out) {
                ? std::vector<std::string>{"give --query TEXT, or --queries FILE"}
                : std::vector<std::string>();
   };
-  if (!read_options(table, arguments, out,
-                    "usage: bloomery retrieve search --load DIR --index FILE --query TEXT...\n",
-                    wrong)) {
+  if (!read_options(
+          table, arguments, out,
+          "usage: bloomery retrieve search --load DIR --index FILE --query TEXT...\n\nPrints the "
+          "passages nearest to queries.\n\nexample:\n  bloomery retrieve search --load run/ict "
+          "--index passages.index --query \"who wrote faust\"\n",
+          wrong)) {
     return 0;
   }
   const std::vector<std::string> queries = all_queries(options);

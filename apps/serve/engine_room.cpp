@@ -40,7 +40,7 @@ void run_prompts(Engine& engine, const std::vector<EngineRequest>& requests) {
   }
   check(listener->failure.empty(), listener->failure, "; the KV cache has room for ",
         engine.num_pages() * kCachePage,
-        " tokens: --cache-tokens, or --max-sequences and --max-length, make it smaller");
+        " tokens: give a smaller --cache-tokens, or smaller --max-sequences and --max-length");
 }
 
 std::int64_t cache_tokens(double bytes, std::size_t page_bytes, const EngineOptions& options) {

@@ -7,9 +7,7 @@
 
 namespace bloomery {
 
-struct ServeCommand {
-  ModelChoice model;
-  RankChoice ranks;
+struct ServeCommand : ModelStart {
   std::string host = "127.0.0.1";
   std::int64_t port = 8000;
   std::string api_key, api_key_file;
@@ -34,6 +32,6 @@ struct ServeCommand {
 void describe(OptionTable& table, ServeCommand& command);
 
 // What contradicts what.
-std::vector<std::string> contradictions(const ServeCommand& command);
+std::vector<std::string> contradictions(const OptionTable& table, const ServeCommand& command);
 
 }  // namespace bloomery

@@ -2,7 +2,7 @@
 
 #include <thread>
 
-#include "apps/common/command_line.h"
+#include "apps/common/model_command.h"
 #include "apps/serve/engine_room.h"
 #include "apps/serve/options.h"
 #include "base/stop_signals.h"
@@ -51,7 +51,6 @@ std::string served_name(const ServeCommand& command) {
 }
 
 void serve_model(const ServeCommand& command, LoadedModel& model, std::ostream& out) {
-  command.model.require_agreement(model);
   const std::string name = served_name(command);
   const ServedModel served(model, name, command.chat_template);
   Engine engine(model.model(), model.stream(), model.mesh(), model.tokenizer(),
@@ -74,23 +73,19 @@ void serve_model(const ServeCommand& command, LoadedModel& model, std::ostream& 
   }
 }
 
-int run_serve(const Arguments& arguments, const ModelRanks& ranks, std::ostream& out) {
-  ServeCommand command;
-  OptionTable table;
-  describe(table, command);
-  ignore_training_flags(table, arguments);
-  if (!read_options(table, arguments, out,
-                    "usage: bloomery serve --load DIR [--port N] [OPTIONS]\n\nAnswers OpenAI's "
-                    "/v1/completions and /v1/chat/completions, Megatron's PUT /api, /health and "
-                    "/metrics, and has a page to\ntalk to the model at /.\n",
-                    [&] { return contradictions(command); })) {
-    return 0;
-  }
+constexpr const char* kServeUsage =
+    "usage: bloomery serve --load DIR [--port N] [OPTIONS]\n\n"
+    "Serves OpenAI's /v1/completions and /v1/chat/completions, Megatron's PUT /api, /health, "
+    "/metrics, and a chat page at /. Continuous batching; every answer equals that of a lone "
+    "request. SIGTERM drains requests in flight, then exits.\n\n"
+    "example:\n  bloomery serve --load run/tuned --port 8000\n";
+
+int run_serve(const ServeCommand& command, const ModelRanks& ranks, std::ostream& out) {
   if (ranks.is_first()) {
     require_free_port(command.host, static_cast<int>(command.port));
   }
   const StopSignals signals("drains requests in flight, then exits");
-  return ranks.with_first(command.model, command.ranks, [&](LoadedModel& model) {
+  return ranks.with_first(command, [&](LoadedModel& model) {
     serve_model(command, model, out);
     return 0;
   });
@@ -99,9 +94,7 @@ int run_serve(const Arguments& arguments, const ModelRanks& ranks, std::ostream&
 }  // namespace
 
 int serve(const Arguments& arguments, std::ostream& out) {
-  return as_started(out, [&](const ModelRanks& ranks, std::ostream& own_out) {
-    return run_serve(arguments, ranks, own_out);
-  });
+  return run_model_command(arguments, out, kServeUsage, ServeCommand(), run_serve);
 }
 
 }  // namespace bloomery

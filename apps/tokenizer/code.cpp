@@ -29,20 +29,19 @@ struct CodeOptions {
 void describe(OptionTable& t, CodeOptions& o, bool encode) {
   describe(t, o.tokenizer);
   t.section("input");
-  t.add("input", o.inputs, "Files to read; standard input without them.");
+  t.add("input", o.inputs, "Input files; none: standard input.");
   t.add("jsonl", o.jsonl,
-        encode ? "One document per line, a JSON string or an object; answers with an array of ids "
-                 "per line."
-               : "One JSON array of ids per line; answers with a JSON string per line.");
-  t.add("workers", o.workers, "Threads with --jsonl; 0 takes all cores.", between(0, 4096));
+        encode ? "Read one document per line, a JSON string or an object, and print an array of "
+                 "ids per line."
+               : "Read one JSON array of ids per line, and print a JSON string per line.");
+  t.add("workers", o.workers, "Threads with --jsonl; 0: all cores.", between(0, 4096));
   if (!encode) return;
-  t.add("json-key", o.json_key, "Where the text is when a line holds an object.")
+  t.add("json-key", o.json_key, "JSON key of the text when a line is an object.")
       .alias("json-keys");
   t.section("special tokens");
   t.add("add-special-tokens", o.add_special_tokens,
-        "Let the post-processor add its own, such as [CLS] or <s>.");
-  t.add("no-parse-special", o.no_parse_special,
-        "Special tokens that the text spells are plain text.");
+        "Let the post-processor add special tokens, such as [CLS] or <s>.");
+  t.add("no-parse-special", o.no_parse_special, "Encode special tokens in the text as plain text.");
 }
 
 // True when the command is done: help was asked for.
@@ -52,7 +51,13 @@ bool read_code_options(const Arguments& arguments, bool encode, CodeOptions& opt
   describe(table, options, encode);
   if (!read_options(table, arguments, out,
                     concat("usage: bloomery tokenizer ", encode ? "encode" : "decode",
-                           " --tokenizer PATH [OPTIONS]\n"))) {
+                           " --tokenizer PATH [OPTIONS]\n\n",
+                           encode ? "Encodes text to token ids.\n\nexample:\n"
+                                    "  bloomery tokenizer encode --tokenizer run/tokenizer "
+                                    "--input my.txt\n"
+                                  : "Decodes token ids to text.\n\nexample:\n"
+                                    "  echo 15496 995 | bloomery tokenizer decode --tokenizer "
+                                    "run/tokenizer\n"))) {
     return true;
   }
   if (options.workers == 0) options.workers = ThreadPool().num_threads();

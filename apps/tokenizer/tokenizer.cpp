@@ -16,10 +16,10 @@ void print_special(std::ostream& out, const Tokenizer& tokenizer, const char* na
 int tokenizer(const Arguments& arguments, std::ostream& out) {
   return dispatch("bloomery tokenizer",
                   {
-                      {"encode", "text to token ids", tokenizer_encode},
-                      {"decode", "token ids to text", tokenizer_decode},
-                      {"train", "learn a vocabulary from text", tokenizer_train},
-                      {"info", "size and special tokens of a vocabulary", tokenizer_info},
+                      {"encode", "Encode text to token ids", tokenizer_encode},
+                      {"decode", "Decode token ids to text", tokenizer_decode},
+                      {"train", "Train a tokenizer on text", tokenizer_train},
+                      {"info", "Print vocabulary size and special tokens", tokenizer_info},
                   },
                   arguments, out);
 }
@@ -28,7 +28,10 @@ int tokenizer_info(const Arguments& arguments, std::ostream& out) {
   TokenizerOptions options;
   OptionTable table;
   describe(table, options);
-  if (!read_options(table, arguments, out, "usage: bloomery tokenizer info --tokenizer PATH\n")) {
+  if (!read_options(
+          table, arguments, out,
+          "usage: bloomery tokenizer info --tokenizer PATH\n\nPrints vocabulary size and special "
+          "tokens.\n\nexample:\n  bloomery tokenizer info --tokenizer run/tokenizer\n")) {
     return 0;
   }
   const std::shared_ptr<const Tokenizer> loaded = load_tokenizer(options);

@@ -27,22 +27,22 @@ struct TrainOptions {
 void describe(OptionTable& t, TrainOptions& o) {
   describe(t, o.input);
   t.section("vocabulary");
-  t.add("vocab-size", o.training.vocab_size, "Tokens, special ones and the 256 bytes included.",
-        between(1, 1 << 24));
-  t.add("min-frequency", o.training.min_frequency,
-        "A pair that comes less often is not made a token.", at_least(0));
-  t.add("special-tokens", o.training.special_tokens, "Take the first ids, in this order.");
+  t.add("vocab-size", o.training.vocab_size,
+        "Vocabulary size, including special tokens and the 256 bytes.", between(1, 1 << 24));
+  t.add("min-frequency", o.training.min_frequency, "Minimum frequency of a pair to become a token.",
+        at_least(0));
+  t.add("special-tokens", o.training.special_tokens,
+        "Special tokens; they take the first ids, in this order.");
   std::vector<std::pair<std::string, SplitPattern>> patterns;
   for (const std::string& name : pattern_names()) {
     patterns.emplace_back(name, *pattern_named(name));
   }
-  t.add("pattern", o.pattern, "How a text is divided into words, across which no token reaches.",
-        patterns);
+  t.add("pattern", o.pattern,
+        "Pre-tokenization: how text is split into words; tokens do not cross words.", patterns);
   t.section("output");
-  t.add("output", o.output,
-        "A folder, made if need be, for tokenizer.json, vocab.json and merges.txt.")
+  t.add("output", o.output, "Output folder for tokenizer.json, vocab.json and merges.txt.")
       .required();
-  t.add("overwrite", o.overwrite, "Replace a tokenizer that is there already.");
+  t.add("overwrite", o.overwrite, "Replace an existing tokenizer.");
 }
 
 double seconds_since(Clock::time_point start) {
@@ -50,21 +50,24 @@ double seconds_since(Clock::time_point start) {
 }
 
 int stopped() {
-  std::cerr << "bloomery: stopped by a signal; nothing was written" << std::endl;
+  std::cerr << "bloomery: stopped by " << signal_name(StopSignals::signal())
+            << "; nothing was written" << std::endl;
   return StopSignals::exit_code();
 }
 
 void report_words(const WordInputSummary& input, const WordInputOptions& options, double seconds) {
-  messages() << "Read " << size_text(static_cast<double>(input.bytes)) << " in " << seconds
-             << " s (" << size_text(static_cast<double>(input.bytes) / seconds)
-             << "/s): " << input.lines << " good lines, " << input.bad_lines
-             << " bad lines skipped, " << input.words.size() << " different words" << std::endl;
+  messages() << "Read " << size_text(static_cast<double>(input.bytes)) << " in "
+             << fixed(seconds, 2) << " s (" << size_text(static_cast<double>(input.bytes) / seconds)
+             << "/s): " << counted(input.lines, "good line") << ", "
+             << counted(input.bad_lines, "bad line") << " skipped, "
+             << counted(static_cast<std::int64_t>(input.words.size()), "distinct word")
+             << std::endl;
   if (input.forgotten_up_to > 0) {
     messages() << "note: there were more than --max-words " << options.max_words
-               << " words; those that came up to " << input.forgotten_up_to
-               << " times were forgotten on the way" << std::endl;
+               << " distinct words; those that occurred up to " << input.forgotten_up_to
+               << " times were dropped" << std::endl;
   }
-  check(input.words.size() > 0, "the input has no text to learn from");
+  check(input.words.size() > 0, "the input has no text to train on");
 }
 
 }  // namespace
@@ -74,7 +77,9 @@ int tokenizer_train(const Arguments& arguments, std::ostream& out) {
   OptionTable table;
   describe(table, options);
   if (!read_options(table, arguments, out,
-                    "usage: bloomery tokenizer train --input FILE... --output FOLDER [OPTIONS]\n",
+                    "usage: bloomery tokenizer train --input FILE... --output FOLDER "
+                    "[OPTIONS]\n\nTrains a byte-level BPE tokenizer.\n\nexample:\n  bloomery "
+                    "tokenizer train --input my.txt --vocab-size 8192 --output run/tokenizer\n",
                     [&] { return problems(options.training); })) {
     return 0;
   }
@@ -84,7 +89,7 @@ int tokenizer_train(const Arguments& arguments, std::ostream& out) {
   }
   check_folder(options.output);
 
-  const StopSignals signals("stops without a tokenizer");
+  const StopSignals signals("stops without writing a tokenizer");
   const auto go_on = [] { return !StopSignals::came(); };
   const Clock::time_point start = Clock::now();
   WordInputSummary input =
@@ -93,7 +98,7 @@ int tokenizer_train(const Arguments& arguments, std::ostream& out) {
   if (input.interrupted) return stopped();
   report_words(input, options.input, seconds_since(start));
 
-  const Clock::time_point counted = Clock::now();
+  const Clock::time_point read = Clock::now();
   ProgressLine progress("tokens");
   const TrainedBpe trained = train_bpe(input.words, options.training, [&](std::size_t tokens) {
     progress.at(static_cast<std::int64_t>(tokens), options.training.vocab_size);
@@ -101,10 +106,12 @@ int tokenizer_train(const Arguments& arguments, std::ostream& out) {
   });
   progress.finish();
   if (!go_on()) return stopped();
-  messages() << "Learnt " << trained.merges.size() << " merges in " << seconds_since(counted)
-             << " s: " << trained.tokens.size() << " tokens" << std::endl;
+  messages() << "Learned " << counted(static_cast<std::int64_t>(trained.merges.size()), "merge")
+             << " in " << fixed(seconds_since(read), 2)
+             << " s: " << counted(static_cast<std::int64_t>(trained.tokens.size()), "token")
+             << std::endl;
   if (static_cast<std::int64_t>(trained.tokens.size()) < options.training.vocab_size) {
-    messages() << "note: no further pair comes --min-frequency " << options.training.min_frequency
+    messages() << "note: no further pair occurs --min-frequency " << options.training.min_frequency
                << " times; the vocabulary is smaller than --vocab-size "
                << options.training.vocab_size << std::endl;
   }

@@ -253,7 +253,7 @@ void BlockIo::transfer(ScratchFile& file, Direction direction, std::uint64_t off
   }
   check(status == 0, "offloaded state in ", file.folder(), " cannot be ",
         direction == Direction::read ? "read: " : "written: ", std::strerror(status),
-        "; the run cannot go on without it, and the last checkpoint is as good as before");
+        "; the run needs it and ends, and the last checkpoint is intact");
 }
 
 }  // namespace bloomery

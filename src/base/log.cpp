@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdio>
@@ -9,6 +10,7 @@
 #include <mutex>
 
 #include "base/terminal.h"
+#include "base/wrap.h"
 
 namespace bloomery {
 namespace {
@@ -33,6 +35,19 @@ std::string time_of_day() {
   return {text.data(), std::strftime(text.data(), text.size(), "%H:%M:%S", &parts)};
 }
 
+// Lines that fit the terminal; elsewhere, where programs read them, they stay whole.
+std::string fitted(const std::string& text) {
+  constexpr std::size_t kHead = 11;  // "I 12:00:00 "
+  const std::size_t columns = terminal_columns(STDERR_FILENO);
+  if (!is_terminal(STDERR_FILENO) || columns < 2 * kHead) {
+    return text;
+  }
+  const std::size_t end = std::min(text.find('\n'), text.size());
+  const std::string first =
+      wrapped(std::string(kHead, ' '), text.substr(0, end), columns, kHead).substr(kHead);
+  return first + wrapped_lines(text.substr(end), columns);
+}
+
 }  // namespace
 
 LogThreshold::LogThreshold(LogLevel level) : before_(least().exchange(level)) {}
@@ -50,7 +65,7 @@ void Log::write(LogLevel level, const std::string& line) const {
   const Letter letter = kLetters[static_cast<std::size_t>(level)];
   const std::string whole =
       concat(coloured ? letter.colour : "", letter.text, coloured ? "\033[m" : "", " ",
-             time_of_day(), " ", tag_, line, "\n");
+             time_of_day(), " ", fitted(tag_ + line), "\n");
   // Lines of different ranks never interleave.
   static std::mutex mutex;
   const std::lock_guard lock(mutex);

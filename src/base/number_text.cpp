@@ -31,6 +31,10 @@ std::string grouped(std::int64_t value) {
   return digits;
 }
 
+std::string counted(std::int64_t number, const std::string& noun) {
+  return grouped(number) + " " + noun + (number == 1 ? "" : "s");
+}
+
 std::string clock_text(double seconds) {
   const auto whole = static_cast<std::int64_t>(std::llround(std::max(0.0, seconds)));
   const std::int64_t hours = whole / 3600, minutes = whole / 60 % 60;

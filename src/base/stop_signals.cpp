@@ -53,6 +53,14 @@ bool is_ignored(int number) {
 
 }  // namespace
 
+std::string signal_name(int number) {
+  return number == SIGINT    ? "Ctrl-C"
+         : number == SIGTERM ? "SIGTERM"
+         : number == SIGUSR1 ? "SIGUSR1"
+         : number == SIGHUP  ? "SIGHUP"
+                             : concat("signal ", number);
+}
+
 UninterruptedWork::UninterruptedWork() noexcept { ++uninterrupted; }
 UninterruptedWork::~UninterruptedWork() { --uninterrupted; }
 bool UninterruptedWork::under_way() noexcept { return uninterrupted > 0; }
@@ -101,7 +109,7 @@ void StopSignals::watch() {
     if (const int number = sigtimedwait(&signals_, nullptr, &kLook); number > 0) note_stop(number);
     if (came() && !said) {
       said = true;
-      Log().info("signal ", signal(), ": ", promise_, "; ",
+      Log().info(signal_name(signal()), ": ", promise_, "; ",
                  at_terminal ? "Ctrl-C twice" : concat("another after ", grace / 1000, " s"),
                  " ends at once");
     }

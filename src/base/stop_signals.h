@@ -20,6 +20,9 @@
 
 namespace bloomery {
 
+// "Ctrl-C", "SIGTERM", or its number.
+std::string signal_name(int number);
+
 // While one of these lives no further signal ends the process: batch systems send several, minutes
 // apart, to a checkpoint that is on its way to the disk. Ctrl-C at a terminal still does.
 class UninterruptedWork {

@@ -86,6 +86,12 @@ std::size_t terminal_columns(int descriptor) {
   return ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : kUsual;
 }
 
+std::size_t terminal_rows(int descriptor) {
+  constexpr std::size_t kUsual = 24;
+  winsize size{};
+  return ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_row > 1 ? size.ws_row : kUsual;
+}
+
 std::string_view first_columns(std::string_view text, std::size_t columns) {
   std::size_t at = 0;
   for (std::size_t used = 0; at < text.size();) {

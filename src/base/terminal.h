@@ -24,8 +24,9 @@ LogLevel least_logged();
 
 // A terminal that can redraw a line; `dumb` ones cannot.
 bool is_terminal(int descriptor);
-// How wide it is; 80 where it does not say so.
+// How wide and how high it is; 80 and 24 where it does not say so.
 std::size_t terminal_columns(int descriptor);
+std::size_t terminal_rows(int descriptor);
 
 // Columns that a text takes there: ideographs, Hangul, full-width forms and emoji two, marks that
 // combine with the character before them none.

@@ -66,7 +66,7 @@ MarkedTokens MarkedEncoder::encode(const jinja::Text& text) {
   const auto spans = token_spans(tokenizer_, tokens.ids, text.bytes());
   if (!spans) {
     throw UnmaskableRecord(
-        "what the tokens of the text say is too unlike the text to tell which of them are answers");
+        "the tokens decode to a different text, so that the answers among them cannot be found");
   }
   for (std::size_t i = 0; i < spans->size(); ++i) {
     const auto [begin, end] = (*spans)[i];

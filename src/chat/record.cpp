@@ -51,7 +51,7 @@ Json instruction_turns(const Json& record, const char* context, const char* answ
   if (record.contains("history") && record["history"].is_array()) {
     for (const Json& pair : record["history"]) {
       check(pair.is_array() && pair.size() == 2 && pair[0].is_string() && pair[1].is_string(),
-            "an item of 'history' is no pair of texts");
+            "an item of 'history' is not a pair of texts");
       messages.push_back(turn("user", pair[0].get<std::string>()));
       messages.push_back(turn("assistant", pair[1].get<std::string>()));
     }

@@ -140,10 +140,8 @@ std::string base_name(const ModelSource& source) {
 }  // namespace
 
 Conversion convert_model(Stream& stream, const ConvertOptions& options, const Log& log) {
-  check(
-      !options.dtype || options.to == ModelForm::hf,
-      "--dtype rounds the weights of a Hugging Face folder (--to hf); other forms keep what a run "
-      "goes on with");
+  check(!options.dtype || options.to == ModelForm::hf,
+        "--dtype applies to --to hf only; other forms keep the weights of the run");
   auto source = options.qkv
                     ? open_foreign_model(stream, options.input, {.qkv = options.qkv, .log = log})
                     : open_model(stream, options.input, log);

@@ -96,15 +96,14 @@ std::optional<CheckpointReader> find_newest(const std::filesystem::path& path, T
       }
       return reader;
     } catch (const Error& error) {
-      log.warning("checkpoint passed over: ", error.what());
+      log.warning("Skipping unreadable checkpoint: ", error.what());
     } catch (const std::system_error& error) {
       throw std::system_error(error.code(), storage_failure(text_without_code(error)));
     }
   }
   check(entries.empty(), "no good checkpoint in ", path.string(), ": all ", entries.size(),
-        " are damaged (see above); `bloomery checkpoint verify` tells more. Move "
-        "them away to start "
-        "from scratch");
+        " are damaged (see above); `bloomery checkpoint verify` shows details. Move them away to "
+        "start from scratch");
   if (const auto foreign = foreign_checkpoint(path)) {
     check(!damaged.contains(*foreign), foreign->string(), " is damaged (see above)");
     return open_foreign(*foreign, open, {.log = log});
@@ -136,8 +135,8 @@ CheckpointReader open_as_others(const std::filesystem::path& path, const Patienc
 
 std::string storage_failure(const std::string& error) {
   return concat(
-      "the storage fails, which says nothing about the checkpoint; nothing was moved or "
-      "removed, start again when it is well: ",
+      "the storage fails; the checkpoint may be intact, and nothing was moved or removed. Start "
+      "again when the storage works:  ",
       error);
 }
 

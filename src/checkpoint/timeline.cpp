@@ -97,9 +97,9 @@ void set_later_steps_aside(const fs::path& save, std::int64_t own, const Log& lo
   }
   sync_folder(earlier);
   sync_folder(save);
-  log.warning(later.size(), later.size() == 1 ? " checkpoint" : " checkpoints", " up to step-",
-              later.empty() ? own : later.back().step, " went from ", save.string(), " to ",
-              earlier.string());
+  log.info(later.size(), later.size() == 1 ? " checkpoint" : " checkpoints", " up to step-",
+           later.empty() ? own : later.back().step, " went from ", save.string(), " to ",
+           earlier.string());
 }
 
 fs::path set_step_aside(const CheckpointEntry& entry) {

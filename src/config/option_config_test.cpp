@@ -155,7 +155,7 @@ TEST_F(ConfigTest, TheListForPrograms) {
   EXPECT_TRUE(contains(list, "--num-layers\tINTEGER\tLayers. (at least 1; default 12)\n")) << list;
   EXPECT_TRUE(contains(list, "\n--learning-rate\tNUMBER\tRate.")) << list;
   EXPECT_TRUE(contains(list, "\n--precision\tfp32|bf16\tType.")) << list;
-  EXPECT_TRUE(contains(list, "\n--bf16\t\tType.")) << list;
+  EXPECT_TRUE(contains(list, "\n--bf16\t\tShort for --precision bf16.\t--precision\n")) << list;
   EXPECT_FALSE(contains(list, "experts")) << list;
   EXPECT_TRUE(wants_help({kHelpAsList}));
 }

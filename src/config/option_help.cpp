@@ -1,12 +1,14 @@
 // The table for people: --help, and the effective values at the start of a run.
 #include <algorithm>
 
+#include "base/error.h"
+#include "base/wrap.h"
 #include "config/option_table.h"
 
 namespace bloomery {
 namespace {
 
-constexpr std::size_t kColumns = 100, kHelpColumn = 34, kValueColumn = 40;
+constexpr std::size_t kValueColumn = 40;
 
 const char* placeholder(const OptionRow& row) {
   switch (kind(row.field)) {
@@ -35,62 +37,86 @@ std::string value_form(const OptionRow& row) {
   return !words.empty() || form.empty() ? words : std::string(form.substr(1));
 }
 
+bool is_switch(const OptionRow& row) { return kind(row.field) == FieldKind::boolean; }
+
+// Whether the flag turns the option off.
+bool turns_off(const OptionRow& row, const OptionRow::Spelling& flag) {
+  return is_switch(row) && flag.implies == "false";
+}
+
+// The flag that every switch has without being given one: --no-NAME.
+bool is_plain_opposite(const OptionRow& row, const OptionRow::Spelling& flag) {
+  return turns_off(row, flag) && flag.text == "no-" + row.name;
+}
+
+void append(std::string& facts, const std::string& fact) {
+  facts += (facts.empty() ? "" : "; ") + fact;
+}
+
+// "also --learning-rate; --fp16 for fp16"
+void append_spellings(std::string& facts, const OptionRow& row) {
+  const bool typed_off = turns_off(row, row.typed());
+  for (const OptionRow::Spelling& flag : row.flags) {
+    if (flag.text == row.typed().text) {
+      continue;
+    }
+    if (!is_switch(row)) {
+      append(facts, flag.implies ? concat("--", flag.text, " for ", *flag.implies)
+                                 : concat("also --", flag.text));
+    } else if (turns_off(row, flag) == typed_off) {
+      append(facts, "also --" + flag.text);
+    } else if (!is_plain_opposite(row, flag)) {
+      append(facts, "opposite --" + flag.text);
+    }
+  }
+}
+
+std::string default_fact(const OptionRow& row) {
+  if (row.must_be_given) {
+    return "required";
+  }
+  if (is_switch(row)) {
+    return row.default_text == "none" ? "default none" : "default off";
+  }
+  return "default " + (row.default_text.empty() ? "none" : row.default_text);
+}
+
 // "at least 0; default 1; also --learning-rate"
 std::string facts(const OptionRow& row) {
-  std::string text;
-  const auto append = [&](const std::string& fact) { text += (text.empty() ? "" : "; ") + fact; };
-  std::string choices;
+  std::string text, choices;
   for (const auto& [word, value] : row.rules.choices) {
     choices += (choices.empty() ? "" : ", ") + word;
   }
   if (!choices.empty()) {
-    append("one of " + choices);
+    append(text, "one of " + choices);
   }
   if (const std::string limits = row.rules.limits.text(); !limits.empty()) {
-    append(limits);
+    append(text, limits);
   }
-  append(row.must_be_given          ? "required"
-         : row.default_text.empty() ? "default empty"
-                                    : "default " + row.default_text);
+  append(text, default_fact(row));
   if (row.alone_word) {
-    append("alone it means " + *row.alone_word);
+    append(text, "without a value " + *row.alone_word);
   }
   if (row.takes_arguments) {
-    append("may stand without its name");
+    append(text, "the flag itself may be left out");
   }
-  for (std::size_t i = 1; i < row.flags.size(); ++i) {
-    const OptionRow::Spelling& flag = row.flags[i];
-    if (kind(row.field) == FieldKind::boolean) {
-      append((flag.implies == "false" ? "off with --" : "also --") + flag.text);
-    } else {
-      append("also --" + flag.text + (flag.implies ? " for " + *flag.implies : ""));
-    }
-  }
+  append_spellings(text, row);
   return text;
 }
 
-// Words of `text` on lines that start at `indent`; the first line continues `line`.
-std::string wrapped(std::string line, const std::string& text, std::size_t indent) {
-  std::string result;
-  bool fresh = true;  // no word on this line yet
-  if (line.size() + 1 < indent) {
+// "  --lr NUMBER   Peak learning rate. (default 0)", the text in a column of its own where there is
+// room for two.
+std::string help_lines(const OptionRow& row, std::size_t columns) {
+  constexpr std::size_t kTwoColumns = 72, kHelpColumn = 28, kIndent = 6;
+  const OptionRow::Spelling& flag = row.typed();
+  const std::string text = row.help_of(flag) + " (" + facts(row) + ")";
+  std::string line = "  --" + flag.text + (flag.implies ? "" : placeholder(row));
+  const std::size_t indent = columns < kTwoColumns ? kIndent : kHelpColumn;
+  if (columns >= kTwoColumns && line.size() + 2 <= indent) {
     line.resize(indent, ' ');
-  } else {
-    result = line + "\n";
-    line.assign(indent, ' ');
+    return wrapped(line, text, columns, indent) + "\n";
   }
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find(' ', begin), text.size());
-    if (!fresh && line.size() + 1 + (end - begin) > kColumns) {
-      result += line + "\n";
-      line.assign(indent, ' ');
-      fresh = true;
-    }
-    line += (fresh ? "" : " ") + text.substr(begin, end - begin);
-    fresh = false;
-    begin = end + 1;
-  }
-  return result + line + "\n";
+  return line + "\n" + wrapped(std::string(indent, ' '), text, columns, indent) + "\n";
 }
 
 // Calls body(row) for each row that means something, with a title line before each section.
@@ -119,22 +145,59 @@ std::string by_section(const std::deque<OptionRow>& rows, Body&& body) {
 
 }  // namespace
 
-std::string OptionTable::help() const {
-  return by_section(rows_, [](const OptionRow& row) {
-    return wrapped("  --" + row.name + placeholder(row), row.help + " (" + facts(row) + ")",
-                   kHelpColumn);
+const OptionRow::Spelling& OptionRow::typed() const {
+  if (default_text != "true" || !is_switch(*this)) {
+    return flags.front();
+  }
+  const auto own = std::ranges::find_if(flags, [&](const Spelling& flag) {
+    return turns_off(*this, flag) && !flag.text.starts_with("no-");
   });
+  const auto off =
+      std::ranges::find_if(flags, [&](const Spelling& flag) { return turns_off(*this, flag); });
+  return own != flags.end() ? *own : off != flags.end() ? *off : flags.front();
+}
+
+std::string OptionRow::help_of(const Spelling& spelling) const {
+  if (turns_off(*this, spelling)) {
+    return off_help.empty() ? concat("The opposite of --", name, ": ", help) : off_help;
+  }
+  if (spelling.implies && !is_switch(*this)) {
+    return concat("Short for --", name, " ", *spelling.implies, ".");
+  }
+  return help;
+}
+
+std::string OptionTable::help(std::size_t columns) const {
+  std::string required;
+  for (const OptionRow& row : rows_) {
+    if (row.must_be_given && row.has_meaning()) {
+      required += help_lines(row, columns);
+    }
+  }
+  const std::string others = by_section(rows_, [&](const OptionRow& row) {
+    return row.must_be_given ? std::string() : help_lines(row, columns);
+  });
+  return required.empty() ? others
+                          : "required:\n" + required + (others.empty() ? "" : "\n") + others;
 }
 
 std::string OptionTable::list() const {
   std::string lines;
+  const auto add = [&](const OptionRow& row, const OptionRow::Spelling& flag) {
+    lines +=
+        concat("--", flag.text, "\t", flag.implies ? "" : value_form(row), "\t", row.help_of(flag));
+    lines += flag.text == row.typed().text ? concat(" (", facts(row), ")\n")
+                                           : concat("\t--", row.typed().text, "\n");
+  };
   for (const OptionRow& row : rows_) {
     if (!row.has_meaning()) {
       continue;
     }
+    add(row, row.typed());
     for (const OptionRow::Spelling& flag : row.flags) {
-      lines += "--" + flag.text + "\t" + (flag.implies ? "" : value_form(row)) + "\t" + row.help +
-               " (" + facts(row) + ")\n";
+      if (flag.text != row.typed().text) {
+        add(row, flag);
+      }
     }
   }
   return lines;

@@ -34,6 +34,11 @@ OptionRow& OptionRow::shorthand(std::string_view flag, std::string word) {
   return *this;
 }
 
+OptionRow& OptionRow::off(std::string text) {
+  off_help = std::move(text);
+  return *this;
+}
+
 OptionRow& OptionRow::deepspeed(std::string path) {
   deepspeeds.push_back({std::move(path), std::nullopt});
   return *this;
@@ -216,7 +221,7 @@ bool OptionTable::replaces(const OptionRow& row, const OptionRow::Given& earlier
 void OptionTable::take_config_files() {
   section("files of options");
   add("config", config_files_,
-      "Options from files, JSON or YAML, with the names that flags have; flags count more.")
+      "Files with options, JSON or YAML, under the names of the flags. Flags override the files.")
       .names_config_files = true;
 }
 

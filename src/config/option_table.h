@@ -44,6 +44,9 @@ struct OptionRow {
   OptionRow& alias(std::string_view spelling);
   // A flag without value that means this option with `word`: shorthand("bf16", "bf16").
   OptionRow& shorthand(std::string_view flag, std::string word);
+  // What a boolean's flag that turns it off does: help for --no-NAME, which is what people type
+  // where the default is on.
+  OptionRow& off(std::string text);
   // The path in a DeepSpeed configuration, "zero_optimization.stage"; with `word`, a yes/no entry
   // of which `true` means that word: deepspeed("bf16.enabled", "bf16").
   OptionRow& deepspeed(std::string path);
@@ -57,10 +60,15 @@ struct OptionRow {
   OptionRow& positional();
 
   std::string value_text() const;  // the effective value; "none" for an empty optional
+  // The spelling that changes something: the name, or where a boolean is on by default a flag that
+  // turns it off.
+  const Spelling& typed() const;
+  // What the flag does as it is written: "Short for --dtype bf16." of a shorthand.
+  std::string help_of(const Spelling& spelling) const;
   // Neither ignored nor refused.
   bool has_meaning() const { return ignored_because.empty() && refused_because.empty(); }
 
-  std::string section, name, help;
+  std::string section, name, help, off_help;
   Field field;
   FieldRules rules;
   std::vector<Spelling> flags;       // the name first
@@ -142,8 +150,10 @@ class OptionTable {
   const std::deque<OptionRow>& rows() const { return rows_; }
 
   std::vector<std::string> names() const;  // in order of declaration, of those with a meaning
-  std::string help() const;                // by section
-  // One line per spelling, for programs: --name, what it takes, and the help, with tabs between.
+  // What must be given, then the rest by section, in lines of at most so many columns.
+  std::string help(std::size_t columns = 80) const;
+  // One line per spelling, for programs: --name, what it takes, the help, and the flag under which
+  // help() describes the option where that is another one, with tabs between.
   std::string list() const;
   std::string text() const;  // effective values by section; given ones say by whom
   std::string json() const;  // every value; read_json gives the same bits back

@@ -33,7 +33,8 @@ void describe(OptionTable& t, Sample& o) {
   t.add("num-layers", o.num_layers, "Transformer layers.", at_least(1));
   t.add("kv-channels", o.kv_channels, "Width of a head.", at_least(1));
   t.add("add-bias-linear", o.bias, "Biases in linear layers.")
-      .shorthand("disable-bias-linear", "false");
+      .shorthand("disable-bias-linear", "false")
+      .off("Leave out the biases of linear layers.");
   t.add_choice("activation", o.activation, "Activation.", {"gelu", "relu"});
   t.section("training");
   t.add("lr", o.lr, "Peak learning rate.", from_to_below(0, 1)).alias("learning-rate");
@@ -391,16 +392,44 @@ TEST(OptionTable, HelpAndValues) {
   const std::string help = f.table.help();
   EXPECT_TRUE(contains(help, "model:\n  --num-layers INTEGER")) << help;
   EXPECT_TRUE(contains(help, "\ntraining:\n")) << help;
-  EXPECT_TRUE(contains(help, "off with --disable-bias-linear")) << help;
+  EXPECT_TRUE(contains(help, "\n  --disable-bias-linear     Leave out the biases")) << help;
+  EXPECT_TRUE(contains(help, "; --bf16 for bf16)")) << help;
   EXPECT_FALSE(contains(help, "local-rank")) << help;
   std::size_t begin = 0;
   for (std::size_t end; (end = help.find('\n', begin)) != help.npos; begin = end + 1) {
-    EXPECT_LE(end - begin, 100u) << help.substr(begin, end - begin);
+    EXPECT_LE(end - begin, 80u) << help.substr(begin, end - begin);
   }
   f.flags({"--lr", "0.25"});
   const std::string text = f.table.text();
   EXPECT_TRUE(contains(text, "  lr ................................... 0.25  (--lr)\n")) << text;
   EXPECT_TRUE(contains(text, "  num-layers ........................... 12\n")) << text;
+}
+
+TEST(OptionTable, HelpOfANarrowTerminalStandsBelowTheFlags) {
+  Fixture f;
+  const std::string help = f.table.help(40);
+  EXPECT_TRUE(contains(help, "  --lr NUMBER\n      Peak learning rate. (at least 0\n")) << help;
+}
+
+TEST(OptionTable, RequiredOptionsComeFirst) {
+  std::string save, load;
+  OptionTable table;
+  table.section("files");
+  table.add("load", load, "A checkpoint.");
+  table.add("save", save, "A folder.").required();
+  EXPECT_EQ(table.help(),
+            "required:\n  --save TEXT               A folder. (required)\n\n"
+            "files:\n  --load TEXT               A checkpoint. (default none)\n");
+}
+
+TEST(OptionTable, SpellingsAreDescribedAsTheyAreTyped) {
+  Fixture f;
+  const OptionRow &bias = f.table.row("add-bias-linear"), &type = f.table.row("precision");
+  EXPECT_EQ(bias.typed().text, "disable-bias-linear");
+  EXPECT_EQ(bias.help_of(bias.flags[0]), "Biases in linear layers.");
+  EXPECT_EQ(bias.help_of(bias.flags[1]), "Leave out the biases of linear layers.");
+  EXPECT_EQ(type.help_of(type.flags[1]), "Short for --precision bf16.");
+  EXPECT_EQ(f.table.row("no-load-optim").typed().text, "no-load-optim");
 }
 
 TEST(OptionTable, GoldenNames) {

@@ -76,7 +76,7 @@ std::optional<CorpusTokenizer> common_tokenizer(const std::vector<fs::path>& pre
     if (first->same_ids(*found)) continue;
     check(allow_mismatch, first_prefix.string(), " was made with the tokenizer ", first->name, ", ",
           prefix.string(), " with ", found->name,
-          ", whose ids mean other texts: preprocess one of them again; ", kWayOut);
+          ", whose ids differ: preprocess one of them again; ", kWayOut);
     all = false;
   }
   return all ? first : std::nullopt;
@@ -93,7 +93,7 @@ void require_corpus_tokenizer(const std::vector<std::string>& prefixes, const To
     check(made_with->tokens <= tokenizer.vocab_size() && made_with->hash == hash, "the corpus ",
           prefix, " was made with the tokenizer ", made_with->name, " (", made_with->tokens,
           " tokens), not with ", name, " (", tokenizer.vocab_size(),
-          " tokens), whose ids mean other texts: give that one, or preprocess the text again; ",
+          " tokens), whose ids differ: give that tokenizer, or preprocess the text again; ",
           kWayOut);
   }
 }

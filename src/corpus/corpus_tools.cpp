@@ -27,7 +27,7 @@ std::vector<fs::path> pairs_of(const fs::path& folder) {
     throw Error(concat(folder.string(), " has only one of ", stem, ".bin and ", stem,
                        ".idx; complete the pair or remove it"));
   }
-  check(!bins.empty(), folder.string(), " holds no corpora: no pair of .bin and .idx");
+  check(!bins.empty(), folder.string(), " has no corpora: no pair of .bin and .idx");
   std::vector<fs::path> prefixes;
   for (const std::string& stem : bins) {
     prefixes.push_back(folder / stem);

@@ -57,8 +57,8 @@ void Engine::restart() {
 void Engine::check_request(const EngineRequest& r) const {
   check(!r.prompt.empty(), "the prompt has no token");
   for (const TokenId token : r.prompt) {
-    check(token >= 0 && token < vocabulary_, "the prompt has token ", token,
-          ", but the model knows those from 0 to ", vocabulary_ - 1);
+    check(token >= 0 && token < vocabulary_, "token id ", token,
+          " is out of range: the vocabulary has ", vocabulary_);
   }
   const std::int64_t length = std::ssize(r.prompt);
   check(r.max_tokens >= 0 && length <= options_.capacity &&

@@ -237,13 +237,14 @@ void defaults(ModelOptions& o) {
 void describe(OptionTable& t, ModelOptions& o) {
   t.section("BERT");
   t.add("bert-binary-head", o.segments.binary_head,
-        "A head that tells whether two segments were swapped; samples have two of them.")
+        "Train a binary head that predicts whether two segments were swapped.")
+      .off("Train without the binary head.")
       .shorthand("bert-no-binary-head", "false");
   t.add("num-token-types", o.segments.token_types,
-        "Rows of the table of token types; none: 2 with a binary head, else 0.", between(0, 1e6));
+        "Rows of the token type table; none: 2 with a binary head, otherwise 0.", between(0, 1e6));
   t.add("lm-head-activation", o.head_activation,
-        "Between the product and the norm in front of the output. auto is Megatron's: GELU by the "
-        "error function, with --openai-gelu by its tanh formula.",
+        "Activation of the output head. auto follows Megatron: erf GELU, and tanh GELU with "
+        "--openai-gelu.",
         {{"auto", MlpKind::automatic},
          {"gelu-tanh", MlpKind::gelu_tanh},
          {"gelu", MlpKind::gelu_erf},
@@ -251,15 +252,15 @@ void describe(OptionTable& t, ModelOptions& o) {
          {"relu", MlpKind::relu},
          {"squared-relu", MlpKind::squared_relu}});
   t.add("task-head", o.task.kind,
-        "In place of BERT's own: what a task asks. finetune --task sets it.",
+        "Head of a task instead of BERT's own head; finetune --task sets it.",
         {{"none", TaskHeadKind::none},
          {"classification", TaskHeadKind::classification},
          {"regression", TaskHeadKind::regression},
          {"multiple-choice", TaskHeadKind::multiple_choice}});
-  t.add("task-classes", o.task.classes, "Of a classification.", between(2, 1e6));
+  t.add("task-classes", o.task.classes, "Number of classes.", between(2, 1e6));
   t.add("embedding-dropout-after-norm", o.residual.embedding_dropout_after_norm,
-        "With --apply-residual-connection-post-layernorm: embeddings are normalised, then dropped, "
-        "as the original does; Megatron drops first.");
+        "With --apply-residual-connection-post-layernorm: apply dropout after the normalization of "
+        "embeddings, as the original BERT; Megatron applies it before.");
 }
 
 std::vector<std::string> bert_problems(const ModelOptions& o, const MeshDegrees& degrees) {

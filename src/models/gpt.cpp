@@ -85,14 +85,13 @@ constexpr HuggingFace kGpt2 = {.model_type = "gpt2",
 }  // namespace
 
 const Family& gpt_family() {
-  static constexpr Family kFamily = {
-      .name = "gpt",
-      .summary = "GPT-2, GPT-3 and what Megatron's flags make of them",
-      .defaults = defaults,
-      .num_blocks = num_decoder_blocks,
-      .blocks = decoder_blocks,
-      .hugging_face = &kGpt2,
-      .megatron = {.tensors = kMegatronDecoder}};
+  static constexpr Family kFamily = {.name = "gpt",
+                                     .summary = "GPT-2, GPT-3 and all decoders of Megatron's flags",
+                                     .defaults = defaults,
+                                     .num_blocks = num_decoder_blocks,
+                                     .blocks = decoder_blocks,
+                                     .hugging_face = &kGpt2,
+                                     .megatron = {.tensors = kMegatronDecoder}};
   return kFamily;
 }
 

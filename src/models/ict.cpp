@@ -217,17 +217,16 @@ void describe(OptionTable& t, ModelOptions& o) {
   IctOptions& own = o.own<IctOptions>();
   t.section("retriever");
   t.add("biencoder-shared-query-context-model", own.shared,
-        "One tower gives vectors to queries and contexts alike.");
+        "Share one encoder between queries and contexts.");
   t.add("biencoder-projection-dim", own.projection,
-        "Width of the vectors; 0: the hidden size, without a projection.", between(0, 1e6));
+        "Size of the embedding vectors; 0: the hidden size, without a projection.",
+        between(0, 1e6));
   t.add("retriever-score-scaling", own.score_scaling,
-        "Scores are divided by the square root of the hidden size.");
-  t.add("retriever-report-topk-accuracies", own.topk,
-        "Shares of queries that are told: those whose own context is among the k best, for each "
-        "of these k.",
+        "Divide scores by the square root of the hidden size.");
+  t.add("retriever-report-topk-accuracies", own.topk, "Report top-k accuracy for each of these k.",
         between(1, 1e9));
   t.add("num-token-types", o.segments.token_types,
-        "Rows of the table of token types, of which the first is used.", between(0, 1e6));
+        "Rows of the token type table; the first is used.", between(0, 1e6));
 }
 
 std::vector<std::string> ict_problems(const ModelOptions& o, const MeshDegrees& degrees) {
@@ -256,7 +255,7 @@ RetrieverTowers towers(const ModelOptions& o) {
 
 const Family& ict_family() {
   static constexpr Family kFamily = {.name = "ict",
-                                     .summary = "a retriever: two BERTs that give texts vectors",
+                                     .summary = "a retriever: two BERT encoders",
                                      .dataset = "ict",
                                      .defaults = defaults,
                                      .describe = describe,

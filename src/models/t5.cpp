@@ -126,23 +126,24 @@ void describe(OptionTable& t, ModelOptions& o) {
   T5Options& own = o.own<T5Options>();
   t.section("encoder and decoder");
   t.add("decoder-num-layers", own.decoder_layers,
-        "Layers of the decoder; 0: as many as the encoder has.", between(0, 1e6));
+        "Number of decoder layers; 0: as many as encoder layers.", between(0, 1e6));
   t.add("relative-attention-num-buckets", o.positions.relative_buckets,
-        "Positions as a bias of attention scores by distance, in so many buckets; 0: none.",
+        "Number of buckets of the relative position bias; 0: no relative positions.",
         between(0, 128));
   t.add("relative-attention-max-distance", o.positions.relative_distance,
-        "Distance from which on all keys share a bucket.", between(1, 1024));
+        "Distance from which all positions share a bucket.", between(1, 1024));
   t.add("attention-scale", o.attention.scale,
-        "What attention scores are multiplied by; none: 1 / sqrt(width of a head).");
+        "Scaling of attention scores; none: 1 / sqrt(head size).");
   t.add("cross-attention-mask", own.cross_mask,
-        "The decoder does not see padding of the encoder's sequences. Without it as "
-        "Megatron-DeepSpeed computes since 2023, for weights that were trained so.");
-  t.add("output-bias", own.head_bias, "A bias of the logits.");
+        "Mask the padding of the encoder's sequences in cross attention. Megatron-DeepSpeed has "
+        "not masked it since 2023.")
+      .off("Do not mask the padding of the encoder's sequences, as Megatron-DeepSpeed since 2023.");
+  t.add("output-bias", own.head_bias, "Add a bias to the logits.");
   t.add("scale-decoder-outputs", own.head_scale,
-        "The output layer's input is multiplied by 1 / sqrt(hidden size).");
-  t.add("ffn-dropout", o.mlp.dropout, "Of the MLP's activations.", from_to_below(0, 1));
+        "Multiply the input of the output layer by 1 / sqrt(hidden size).");
+  t.add("ffn-dropout", o.mlp.dropout, "Dropout of the MLP's activations.", from_to_below(0, 1));
   t.add("final-norm-dropout", own.dropout_after_norm,
-        "The output of each stack is dropped out like embeddings.");
+        "Apply dropout to the output of encoder and decoder.");
 }
 
 std::vector<std::string> t5_problems(const ModelOptions& o, const MeshDegrees& degrees) {

@@ -41,7 +41,8 @@ void describe(OptionTable& table, OptimizerChoice& choice) {
     choices.emplace_back(word, static_cast<OptimizerWord>(first - words.begin()));
   }
   table.add("optimizer", choice.word,
-            "Rule of the update; adam decays weights apart from the gradient.", choices);
+            "Optimizer. adam and adamw decouple the weight decay, adam-l2 adds it to the gradient.",
+            choices);
   for_each_rule([&]<class Rule>(const Rule&) {
     for (const RuleFlag<Rule>& flag : Rule::flags()) {
       table.add(flag.name, std::get<Rule>(choice.rules).*flag.number, flag.help,

@@ -167,14 +167,13 @@ void IctDataset::read(std::int64_t k, const Sample& out) const {
 void describe_block_samples(OptionTable& t, SentenceSampleOptions& o) {
   t.section("ICT samples");
   t.add("titles-data-path", o.blocks.titles,
-        "Prefix of a corpus with a title for each document; or as many prefixes as --data-path "
-        "has.");
+        "Prefix of a corpus with one title per document; or one prefix per corpus of --data-path.");
   t.add("query-in-block-prob", o.blocks.query_in_block_prob,
-        "Share of the samples whose sentence stays in its block.", between(0, 1));
-  t.add("use-one-sent-docs", o.blocks.one_sentence, "Documents of one sentence are used, too.");
+        "Probability that a query sentence stays in its block.", between(0, 1));
+  t.add("use-one-sent-docs", o.blocks.one_sentence, "Use documents of one sentence too.");
   t.add("titles-from-corpus-start", o.blocks.titles_from_start,
-        "As Megatron-DeepSpeed: the documents of every split get the titles of the corpus's first "
-        "documents. Without it each gets its own.");
+        "Reproduce Megatron-DeepSpeed: documents of every split get the titles of the corpus's "
+        "first documents.");
 }
 
 MakeDataset ict_samples(const SentenceSampleOptions& options, const MaskingVocabulary& vocabulary,

@@ -41,7 +41,7 @@ std::vector<std::int64_t> Sampler::samples(std::int64_t consumed) const {
   }
   const std::int64_t active = total - total % block;  // an incomplete last block is left out
   const std::int64_t in_epoch = consumed % active;
-  check(in_epoch % block == 0, consumed, " consumed samples are no multiple of ", block,
+  check(in_epoch % block == 0, consumed, " consumed samples are not a multiple of ", block,
         " within the epoch: --dataloader-type cyclic cannot go on with another micro-batch size or "
         "number of data-parallel ranks in the middle of an epoch");
   const Order order = order_of_epoch(consumed / active);

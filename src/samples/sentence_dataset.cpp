@@ -57,11 +57,11 @@ MakeDataset samples_of(const SentenceSampleOptions& options, const MaskingVocabu
 
 void describe_sentence_samples(OptionTable& t, SentenceSampleOptions& o) {
   t.section("BERT and T5 samples");
-  t.add("decoder-seq-length", o.decoder_seq_length, "Tokens per sequence of T5's decoder.",
+  t.add("decoder-seq-length", o.decoder_seq_length, "Sequence length of T5's decoder in tokens.",
         at_least(0));
-  t.add("mask-prob", o.mask_prob, "Share of the tokens that are hidden.", between(0, 1));
-  t.add("short-seq-prob", o.short_seq_prob, "Share of the samples that are shorter than the most.",
-        between(0, 1));
+  t.add("mask-prob", o.mask_prob, "Probability of masking a token.", between(0, 1));
+  t.add("short-seq-prob", o.short_seq_prob,
+        "Probability of a sample shorter than the sequence length.", between(0, 1));
 }
 
 SentenceDataset::SentenceDataset(const char* kind, std::shared_ptr<const IndexedCorpus> corpus,

@@ -51,7 +51,7 @@ Loaded load_file(const TokenizerOptions& options) {
     return parse_sentencepiece_tokenizer(text, options.path, SentencePieceKind::plain);
   }
   if (looks_like_vocab_txt(text)) return parse_wordpiece(std::string(text), options.path);
-  throw Error(concat(options.path, " is no tokenizer that Bloomery knows: neither a tokenizer.json",
+  throw Error(concat(options.path, " is not a supported tokenizer: neither a tokenizer.json",
                      ", a SentencePiece model, a tiktoken file nor a vocab.txt"));
 }
 
@@ -92,24 +92,28 @@ Loaded load_type(const TokenizerOptions& options) {
 void describe(OptionTable& table, TokenizerOptions& options) {
   table.section("tokenizer");
   table.add("tokenizer", options.path,
-            "A tokenizer.json, a folder of Hugging Face files, a SentencePiece model, a tiktoken "
-            "file or a vocab.txt; recognised by content.");
-  table.add_choice("tokenizer-type", options.type, "Megatron's way to name one, with its files.",
+            "Tokenizer: a tokenizer.json, a Hugging Face folder, a SentencePiece model, a tiktoken "
+            "file or a vocab.txt, recognized by content.");
+  table.add_choice("tokenizer-type", options.type,
+                   "Tokenizer type, as in Megatron; needs the type's files.",
                    {"GPT2BPETokenizer", "BertWordPieceLowerCase", "BertWordPieceCase",
                     "SentencePieceTokenizer", "GPTSentencePieceTokenizer", "Llama2Tokenizer",
                     "HFTokenizer", "TikTokenizer", "NullTokenizer"});
-  table.add("vocab-file", options.vocab_file, "vocab.json of GPT-2 or vocab.txt of BERT types.")
+  table
+      .add("vocab-file", options.vocab_file,
+           "Vocabulary: GPT-2's vocab.json, or vocab.txt of BERT types.")
       .alias("vocab");
-  table.add("merge-file", options.merge_file, "merges.txt of GPT2BPETokenizer.");
+  table.add("merge-file", options.merge_file, "Merges of GPT2BPETokenizer: merges.txt.");
   table.add("tokenizer-model", options.tokenizer_model,
             "File or folder of the SentencePiece, HFTokenizer and TikTokenizer types.");
-  table.add("vocab-size", options.vocab_size, "Numbers that NullTokenizer takes.", at_least(0));
+  table.add("vocab-size", options.vocab_size, "Vocabulary size of NullTokenizer.", at_least(0));
   table.add("vocab-extra-ids", options.vocab_extra_ids,
-            "How many <extra_id_N> BERT and SentencePiece types add.", between(0, 1e6));
+            "Number of <extra_id_N> tokens added to BERT and SentencePiece types.",
+            between(0, 1e6));
   table
       .add("pattern", options.pattern,
-           "How a tiktoken file splits text, where its size does not tell: gpt2, cl100k, o200k, "
-           "...")
+           "Split pattern of a tiktoken file (gpt2, cl100k, o200k, ...); by default known from its "
+           "size.")
       .alias("tiktoken-pattern");
 }
 

@@ -44,7 +44,7 @@ TEST(LoadTokenizer, RecognisesAFileByItsContents) {
   EXPECT_EQ(encode(*load("[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n##b\n"), "ab c"),
             (std::vector<TokenId>{4, 5, 1}));
   expect_problem({.path = folder.file("text", "What is this?\nNothing.\n").string()},
-                 "is no tokenizer that Bloomery knows");
+                 "is not a supported tokenizer");
   expect_problem({.path = folder.file("empty", "").string()}, "is empty");
 }
 

@@ -26,10 +26,10 @@ std::vector<float> floats(Stream& stream, const Tensor& tensor) {
 void Adapter::read_config() {
   const std::filesystem::path path = folder_ / "adapter_config.json";
   check(std::filesystem::exists(path), folder_.string(),
-        ": no adapter_config.json is there; a PEFT adapter has one");
+        ": adapter_config.json is missing; a PEFT adapter has one");
   const JsonFields config(read_file(path), path.string());
   const std::string kind = config.get<std::string>("peft_type");
-  config.require(kind == "LORA", "peft_type is ", kind, "; LORA alone is understood");
+  config.require(kind == "LORA", "peft_type is ", kind, "; only LORA is supported");
   options_.enabled = true;
   options_.alpha = config.get<double>("lora_alpha");
   config.require(options_.alpha > 0, "lora_alpha is ", options_.alpha, ", not above 0");

@@ -13,7 +13,7 @@ HfModelConfig read_config(const fs::path& folder) {
   check(fs::is_directory(folder), folder.string(), " is no folder");
   const fs::path path = folder / "config.json";
   check(fs::exists(path), folder.string(),
-        ": no config.json is there; a Hugging Face model has one");
+        ": config.json is missing; a Hugging Face model has one");
   return read_hf_config(read_file(path), path.string());
 }
 

@@ -162,9 +162,10 @@ PyValue::Tensor ForeignModel::tensor(const std::string& name, int rank, const Ki
   const MegatronNames::Entry& entry = *names_.find(name);
   const DType stored = source_.weights().at(entry.ours).dtype;
   const DType dtype = !kind.is_computed ? DType::fp32 : has_states() ? record().dtype : stored;
-  return {dtype, names_.local_shape(entry, name), {[this, &entry, rank, suffix = kind.suffix, dtype] {
-            return bytes(entry, rank, suffix, dtype);
-          }}};
+  return {
+      dtype, names_.local_shape(entry, name), {[this, &entry, rank, suffix = kind.suffix, dtype] {
+        return bytes(entry, rank, suffix, dtype);
+      }}};
 }
 
 const Tensor& ForeignModel::whole(const std::string& name) const {

@@ -145,9 +145,9 @@ std::string NcclHandle::asynchronous_error() {
   if (!error_is_due_) {
     error_is_due_ = seconds_from_now(explanation_seconds_);
   }
-  return seconds_until(*error_is_due_) > 0
-             ? std::string()
-             : concat("NCCL reports: ", nccl_->error_text(result), "; NCCL_DEBUG=WARN tells more");
+  return seconds_until(*error_is_due_) > 0 ? std::string()
+                                           : concat("NCCL reports: ", nccl_->error_text(result),
+                                                    "; NCCL_DEBUG=WARN shows details");
 }
 
 }  // namespace bloomery

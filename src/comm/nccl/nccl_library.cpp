@@ -46,7 +46,7 @@ int NcclLibrary::number() const {
 void NcclLibrary::check(int result, const char* call) const {
   if (result != 0) {
     throw std::runtime_error(
-        concat(call, " failed: ", error_text(result), "; NCCL_DEBUG=WARN tells more"));
+        concat(call, " failed: ", error_text(result), "; NCCL_DEBUG=WARN shows details"));
   }
 }
 

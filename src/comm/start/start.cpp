@@ -223,7 +223,7 @@ StartFacts start_facts(const Variables& variables) {
   if (!chosen) {
     const int world = in.number("WORLD_SIZE").value_or(1);
     check(world == 1, "WORLD_SIZE is ", world,
-          ", but no variable tells which rank this process is: start ", world, " with mpirun -np ",
+          ", but no variable gives the rank of this process: start ", world, " with mpirun -np ",
           world, ", bloomery launch -n ", world, " or torchrun, or unset WORLD_SIZE");
   }
   return chosen.value_or(StartFacts());

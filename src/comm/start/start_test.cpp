@@ -159,8 +159,7 @@ TEST(Start, ContradictionsAreRefusedWithBothValues) {
 }
 
 TEST(Start, IncompleteOrSenselessSetsAreRefused) {
-  EXPECT_NE(error_of({{"WORLD_SIZE", "8"}}).find("no variable tells which rank"),
-            std::string::npos);
+  EXPECT_NE(error_of({{"WORLD_SIZE", "8"}}).find("no variable gives the rank"), std::string::npos);
   EXPECT_NE(error_of({{"RANK", "1"}, {"WORLD_SIZE", "2"}}).find("MASTER_ADDR and MASTER_PORT"),
             std::string::npos);
   EXPECT_NE(error_of({{"RANK", "two"}, {"WORLD_SIZE", "3"}}).find("RANK is 'two'"),

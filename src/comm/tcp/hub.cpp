@@ -113,10 +113,9 @@ std::string Hub::objection(const Hello& hello) const {
                   "port, or the machines need the same value of BLOOMERY_SECRET");
   }
   if (hello.build != mine_.build) {
-    return concat(
-        "rank ", rank, " runs build ", hash_text(hello.build), " of bloomery, and rank 0 ",
-        hash_text(mine_.build),
-        ": start the same program on all machines; `bloomery --version` tells which it is");
+    return concat("rank ", rank, " runs build ", hash_text(hello.build),
+                  " of bloomery, and rank 0 ", hash_text(mine_.build),
+                  ": start the same program on all machines; compare `bloomery --version`");
   }
   if (hello.job != mine_.job) {
     return concat("rank ", rank, " belongs to another job than rank 0, which uses the same port");

@@ -11,43 +11,44 @@ namespace {
 
 void describe_documents(OptionTable& t, PreprocessOptions& o) {
   t.section("documents");
-  t.add("split-sentences", o.split_sentences, "One sequence for each sentence.");
+  t.add("split-sentences", o.split_sentences, "Write one sequence per sentence.");
   t.add("keep-newlines", o.keep_newlines,
-        "With --split-sentences: white space between sentences stays, with the one before it.");
-  t.add("append-eod", o.append_eod, "End each document with the end-of-document token.");
+        "With --split-sentences: keep the white space after each sentence.");
+  t.add("append-eod", o.append_eod, "Append the end-of-document token to each document.");
   t.add("add-special-tokens", o.add_special_tokens,
-        "The tokenizer adds its own tokens around each text; HFTokenizer and Llama2Tokenizer do so "
-        "without this flag, as in Megatron.");
+        "Let the tokenizer add its own special tokens to each text; HFTokenizer and "
+        "Llama2Tokenizer always do, as in Megatron.");
   t.add("no-parse-special", o.no_parse_special,
-        "Special tokens in the text are plain text; always so with GPT2BPETokenizer.");
+        "Encode special tokens in the text as plain text; GPT2BPETokenizer always does.");
 }
 
 void describe_output(OptionTable& t, PreprocessOptions& o) {
   t.section("output");
   t.add("output-prefix", o.output_prefix,
-        "Writes PREFIX_KEY_document.bin and .idx, or _sentence with --split-sentences.")
+        "Prefix of the output: PREFIX_KEY_document.bin and .idx, or _sentence with "
+        "--split-sentences.")
       .required();
-  t.add("overwrite", o.overwrite, "Replace a corpus that is there already.");
-  t.add("dataset-impl", o.dataset_impl, "Format of the corpus; training wants mmap.",
+  t.add("overwrite", o.overwrite, "Replace an existing corpus.");
+  t.add("dataset-impl", o.dataset_impl, "Format of the corpus; training reads mmap.",
         {{"mmap", CorpusFormat::mmap},
          {"cached", CorpusFormat::cached},
          {"lazy", CorpusFormat::lazy}});
   t.section("running");
   describe_workers(t, o);
   t.add("partitions", o.partitions,
-        "So many runs of the input files are read and decompressed at the same time. The output is "
-        "the same with any number; what comes from all but the first is on disk twice for a while.",
+        "Read this many groups of input files in parallel. The output is the same with any number, "
+        "but needs up to twice the disk space while it is written.",
         between(1, 1024));
   t.ignore("lang", "the sentence rules are the same for all languages");
-  t.ignore("seq-length", "documents are stored whole");
-  t.ignore("trust-remote-code", "no code of others is run");
+  t.ignore("seq-length", "documents are never split");
+  t.ignore("trust-remote-code", "no external code is run");
 }
 
 }  // namespace
 
 void describe(OptionTable& table, PreprocessOptions& options) {
   describe_lines(table, options,
-                 "Keys whose strings become documents, each in a corpus of its own.");
+                 "Keys of the text in each JSON object; each key becomes a corpus of its own.");
   describe_documents(table, options);
   describe_output(table, options);
 }

@@ -47,8 +47,8 @@ void ExampleMaker::make(const std::string& json, std::vector<InstructExample>& e
   }
   const Record record = read_record(json, options_.format);
   check(!record.has_two_answers || prompt_.mentions("chosen"),
-        "the record has two answers, 'chosen' and 'rejected', and none to repeat: --dpo learns "
-        "which of them is preferred; a --prompt-template FILE with {{ chosen }} learns that one");
+        "the record is a preference pair ('chosen' and 'rejected'): train on it with --dpo, or on "
+        "the chosen answer with a --prompt-template FILE with {{ chosen }}");
   examples.push_back(encoded(prompt_.render(record, marks_count())));
 }
 

@@ -56,7 +56,7 @@ InstructData::Records InstructData::read(const RecordEncoding& encoding,
   check(records->size() > 0, "no record is left, because answers are not found: ", places, ": ",
         left_out.reason);
   report_.push_back(concat(
-      grouped(left_out.count), " records are left out, whose answers are not found (", places,
+      counted(left_out.count, "record"), " skipped, because the answers are not found (", places,
       left_out.count > std::ssize(left_out.first) ? "; ..." : "", "): ", left_out.reason));
   return records;
 }
@@ -138,7 +138,7 @@ void InstructData::add(Split split, const Records& records, std::int64_t first, 
         "no pair is left to train on: give more records, or a larger --seq-length than ", length_);
   if (choice.examples().empty()) return;
   check(choice.counts().learnt > 0 || split != Split::train,
-        "no record has a token to learn: answers are cut off by --seq-length ", length_,
+        "no record has a token in the loss: answers are cut off by --seq-length ", length_,
         ", the response template does not occur, or the template marks nothing by {% generation "
         "%}");
   auto samples = std::make_shared<InstructSamples>();
@@ -175,20 +175,21 @@ void InstructData::arrange(const Choice& choice, InstructSamples& samples) const
 void InstructData::report(Split split, const InstructSamples& samples, const Counts& counts) {
   const auto [tokens, learnt, cut, empty] = counts;
   const auto count = samples.size() * (options_.pairs ? 2 : 1);
-  report_.push_back(concat(
-      name(split), ": ", grouped(static_cast<std::int64_t>(samples.examples.size())),
-      options_.pairs ? " texts of pairs, " : " records, ", grouped(tokens), " tokens, ",
-      grouped(learnt), " of them learnt, in ", grouped(count), " sequences of ", length_, " (",
-      fixed(100.0 * static_cast<double>(tokens) / static_cast<double>(count * length_), 1),
-      " % filled)"));
+  report_.push_back(
+      concat(name(split), ": ",
+             counted(static_cast<std::int64_t>(samples.examples.size()),
+                     options_.pairs ? "answer" : "record"),
+             ", ", counted(tokens, "token"), ", ", grouped(learnt), " of them in the loss, in ",
+             counted(count, "sequence"), " of ", length_, " (",
+             fixed(100.0 * static_cast<double>(tokens) / static_cast<double>(count * length_), 1),
+             " % filled)"));
   if (cut > 0)
-    report_.push_back(concat(name(split), ": ", grouped(cut), " records are cut to ", length_,
-                             " tokens: a larger --seq-length would keep them whole"));
+    report_.push_back(concat(name(split), ": ", counted(cut, "record"), " cut to ", length_,
+                             " tokens: a larger --seq-length keeps records whole"));
   if (empty > 0) {
-    report_.push_back(concat(name(split), ": ", grouped(empty), " records have no token to learn",
-                             options_.response_template.empty()
-                                 ? ""
-                                 : ": the response template is not in them, or was cut off"));
+    report_.push_back(concat(
+        name(split), ": ", counted(empty, "record"), " without a token in the loss",
+        options_.response_template.empty() ? "" : ": the response template is missing or cut off"));
   }
 }
 

@@ -109,7 +109,7 @@ TEST(InstructDataset, ComesInANewOrderEachTime) {
   EXPECT_EQ(order(InstructDataset(samples, 20, {.length = 2, .shuffle = false}), 1), sorted);
 }
 
-class InstructFiles : public testing::Test {
+class InstructFiles : public ::testing::Test {
  protected:
   std::string file(const std::string& name, const std::string& text) {
     write_file(folder_.path() / name, text);
@@ -191,9 +191,9 @@ TEST_F(InstructFiles, ReportWhatIsCutAndWhatIsEmpty) {
             concat("instructions ", hash_text(xxh3(bytes)), " length 4 seed 1"));
   ASSERT_EQ(made.report().size(), 4u);
   EXPECT_EQ(made.report()[0],
-            "train: 1 records, 3 tokens, 1 of them learnt, in 1 sequences of 4 (75.0 % filled)");
-  EXPECT_NE(made.report()[2].find("1 records are cut to 4 tokens"), std::string::npos);
-  EXPECT_NE(made.report()[3].find("have no token to learn"), std::string::npos);
+            "train: 1 record, 3 tokens, 1 of them in the loss, in 1 sequence of 4 (75.0 % filled)");
+  EXPECT_NE(made.report()[2].find("1 record cut to 4 tokens"), std::string::npos);
+  EXPECT_NE(made.report()[3].find("without a token in the loss"), std::string::npos);
   data.data_path = {
       file("bad.jsonl", "{\"q\": \"1\", \"a\": \"2\", \"kind\": \"x\"}\n{\"q\": 1\n")};
   options.only = "";
@@ -234,14 +234,14 @@ TEST_F(InstructFiles, RecordsWhoseAnswersAreNotFoundAreLeftOut) {
       {"role": "user", "content": "9"}, {"role": "assistant", "content": "3"}]})";
   data.data_path = {file("d.json", "[" + good + "," + bad + "," + good + "]")};
   EXPECT_NE(outcome(options, data, *tokenizer)
-                .find("1 records are left out, whose answers are not found (" + data.data_path[0] +
+                .find("1 record skipped, because the answers are not found (" + data.data_path[0] +
                       ", record 2): "),
             std::string::npos)
       << outcome(options, data, *tokenizer);
   data.data_path = {file("bad.json", "[" + bad + "]")};
   EXPECT_NE(outcome(options, data, *tokenizer).find("no record is left"), std::string::npos);
   options.loss_on = LossOn::all;
-  EXPECT_NE(outcome(options, data, *tokenizer).find("train: 1 records"), std::string::npos)
+  EXPECT_NE(outcome(options, data, *tokenizer).find("train: 1 record,"), std::string::npos)
       << "nothing has to be found";
 }
 
@@ -257,7 +257,7 @@ TEST_F(InstructFiles, PairsWithoutDpoAreAnError) {
   EXPECT_NE(outcome(options, data, *tokenizer).find("--dpo"), std::string::npos);
   options.prompt_template =
       file("t.jinja", "{{ prompt }} {% generation %}{{ chosen }}{% endgeneration %}");
-  EXPECT_NE(outcome(options, data, *tokenizer).find("train: 1 records"), std::string::npos);
+  EXPECT_NE(outcome(options, data, *tokenizer).find("train: 1 record,"), std::string::npos);
 }
 
 TEST_F(InstructFiles, DeeplyNestedRecordsAreAnError) {

@@ -75,7 +75,7 @@ TaskData::TaskData(const Options& options, const Tokenizer& tokenizer)
   for (const std::string& path :
        options_.epochs > 0 ? options_.task.train_data : std::vector<std::string>()) {
     TaskSamples more = read(path, tokenizer, labelled);
-    check(labelled, path, ": its rows have no labels, so that nothing can be learnt from them");
+    check(labelled, path, ": its rows have no labels to train on");
     std::ranges::move(more, std::back_inserter(*training));
   }
   training_ = std::move(training);

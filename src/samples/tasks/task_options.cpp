@@ -8,20 +8,19 @@ namespace {
 void describe(OptionTable& t, QuestionOptions& o) {
   t.section("tasks: RET-FINETUNE-NQ");
   t.add("train-with-neg", o.with_negatives,
-        "Questions are told from --train-hard-neg passages of their own, besides those of the "
+        "Train with --train-hard-neg hard negatives per question, besides the passages of the "
         "batch's other questions.");
   t.add("train-hard-neg", o.hard_negatives,
-        "With --train-with-neg: hard negatives of each question, by chance; others where there "
-        "are fewer.",
+        "Hard negatives per question with --train-with-neg, chosen at random; other negatives fill "
+        "up.",
         between(0, 1000));
-  t.add("val-av-rank-hard-neg", o.rank_among_hard,
-        "Hard negatives of each question that passages are ranked among in validation.",
+  t.add("val-av-rank-hard-neg", o.rank_among_hard, "Hard negatives per question in validation.",
         between(0, 1000));
-  t.add("val-av-rank-other-neg", o.rank_among_other,
-        "Other negatives of each question that passages are ranked among in validation.",
+  t.add("val-av-rank-other-neg", o.rank_among_other, "Other negatives per question in validation.",
         between(0, 1000));
-  t.add("retriever-seq-length", o.length, "Tokens of questions and passages.", between(4, 1e6));
-  t.add("sample-rate", o.sample_rate, "Share of the questions that is used, by chance.",
+  t.add("retriever-seq-length", o.length, "Sequence length of questions and passages in tokens.",
+        between(4, 1e6));
+  t.add("sample-rate", o.sample_rate, "Fraction of the questions that is used, chosen at random.",
         Limits{.minimum = 0, .maximum = 1, .minimum_allowed = false});
 }
 
@@ -30,22 +29,22 @@ void describe(OptionTable& t, QuestionOptions& o) {
 void describe(OptionTable& t, TaskOptions& o) {
   t.section("tasks");
   t.add("task", o.name,
-        "Put a head for this task on a BERT, and tune both: MNLI, QQP, QNLI, RTE, SST-2, CoLA, "
-        "MRPC, STS-B or RACE; or tune a retriever on questions: RET-FINETUNE-NQ.");
-  t.add("train-data", o.train_data, "Files of the task to train on; of RACE folders.");
+        "Fine-tune BERT with a head for a task: MNLI, QQP, QNLI, RTE, SST-2, CoLA, MRPC, STS-B or "
+        "RACE; or fine-tune a retriever: RET-FINETUNE-NQ.");
+  t.add("train-data", o.train_data, "Training files of the task; folders for RACE.");
   t.add("valid-data", o.valid_data,
-        "Files of the task, or folders, to evaluate on at the end of every epoch.");
+        "Validation files or folders of the task, evaluated after each epoch.");
   t.add("keep-last-batch", o.keep_last,
-        "Train on the last batch of an epoch although it is incomplete. --keep-last without a "
-        "number is this, as in Megatron.");
+        "Train on the incomplete last batch of an epoch. --keep-last without a number means the "
+        "same, as in Megatron.");
   t.add("eval-micro-batch-size", o.evaluation_micro_batch,
-        "Samples of a task that a rank answers at once; none: --micro-batch-size. Of "
-        "RET-FINETUNE-NQ those that a question is ranked beside.",
+        "Validation samples per forward pass of a rank; none: --micro-batch-size. For "
+        "RET-FINETUNE-NQ: samples among which a question is ranked.",
         between(1, 1e6));
   describe(t, o.questions);
   for (const char* name : {"faiss-use-gpu", "faiss-match", "faiss-topk-retrievals", "qa-data-dev",
                            "qa-data-test", "overlapping-eval", "strict-lambada"}) {
-    t.ignore(name, "tasks that are only evaluated have it");
+    t.ignore(name, "it applies to tasks that are only evaluated");
   }
 }
 

@@ -158,30 +158,32 @@ std::string settings_text(const DecontaminateOptions& o) {
 }  // namespace
 
 void describe(OptionTable& t, NgramOptions& o) {
-  t.add("max-ngram-size", o.max_ngram_size, "Words of a key.", between(1, 1000));
-  t.add("min-ngram-size", o.min_ngram_size, "Shorter test texts are left out.", between(1, 1000));
+  t.add("max-ngram-size", o.max_ngram_size, "Words per n-gram.", between(1, 1000));
+  t.add("min-ngram-size", o.min_ngram_size, "Skip test texts with fewer words.", between(1, 1000));
   t.add("filter-text-char-len", o.filter_text_char_len,
-        "Pieces of so many characters or fewer are dropped.", at_least(0));
+        "Drop pieces of a split document of at most this many characters.", at_least(0));
   t.add("key-threshold", o.key_threshold,
-        "Keys in so many documents or more are common phrases and stay.", at_least(1));
-  t.add("splits-count", o.splits_count, "Documents in more pieces are dropped.", at_least(1));
+        "Keep n-grams that occur in at least this many documents: they are common phrases.",
+        at_least(1));
+  t.add("splits-count", o.splits_count, "Drop documents split into more pieces than this.",
+        at_least(1));
   t.add("remove-char-each-side", o.remove_char_each_side,
-        "Characters that go with a key on each side, up to the next end of a sentence.",
-        at_least(0));
+        "Characters removed on each side of a match, up to the end of the sentence.", at_least(0));
 }
 
 void describe(OptionTable& t, DecontaminateOptions& o) {
-  describe_lines(t, o, "The key whose string is cut.");
+  describe_lines(t, o, "JSON key of the text.");
   t.section("test sets");
-  t.add("test-sets", o.test_sets, "JSONL files of test sets.").required();
-  t.add("test-keys", o.test_keys, "Keys of their texts, also in objects inside.");
+  t.add("test-sets", o.test_sets, "Test sets, JSONL files.").required();
+  t.add("test-keys", o.test_keys, "JSON keys of the test sets' texts, at any depth.");
   describe(t, o.ngrams);
   t.section("output");
-  t.add("output", o.output, "A folder: NAME.jsonl for each input, and report.json.").required();
-  t.add("id-prefix", o.id_prefix, "How the split_id of pieces begins.");
-  t.add("keep-dropped", o.keep_dropped, "Write what is dropped to NAME.dropped.jsonl.");
+  t.add("output", o.output, "Output folder for NAME.jsonl of each input and report.json.")
+      .required();
+  t.add("id-prefix", o.id_prefix, "Prefix of the split_id of pieces.");
+  t.add("keep-dropped", o.keep_dropped, "Write dropped documents to NAME.dropped.jsonl.");
   t.add("overwrite", o.overwrite,
-        "Begin anew and replace outputs that are there. Without it a run that was ended goes on.");
+        "Replace existing output and start over. Without it an interrupted run continues.");
   t.section("running");
   describe_workers(t, o);
 }

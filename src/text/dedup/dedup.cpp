@@ -163,29 +163,32 @@ class Dedup {
 }  // namespace
 
 void describe(OptionTable& t, DedupOptions& o) {
-  describe_lines(t, o, "The key whose string is compared.");
+  describe_lines(t, o, "JSON key of the text.");
   t.section("duplicates");
   t.add("method", o.method,
-        "minhash: documents that are nearly the same; exact: the same to the byte; paragraphs: "
-        "lines of documents, of which each stays where it came first.",
+        "minhash: near-duplicate documents. exact: documents with the same bytes. paragraphs: "
+        "lines that occurred before, in any document.",
         {{"minhash", DedupMethod::minhash},
          {"exact", DedupMethod::exact},
          {"paragraphs", DedupMethod::paragraphs}});
-  t.add("n-grams", o.minhash.n_grams, "Words of a shingle.", between(1, 100));
-  t.add("num-buckets", o.minhash.num_buckets,
-        "Documents that agree in one bucket are duplicates: more find more.", between(1, 1000));
-  t.add("hashes-per-bucket", o.minhash.hashes_per_bucket, "Values of a bucket: more find less.",
-        between(1, 1000));
+  t.add("n-grams", o.minhash.n_grams, "Words per shingle.", between(1, 100));
+  t.add(
+      "num-buckets", o.minhash.num_buckets,
+      "Number of LSH buckets; documents that agree in one are duplicates. More buckets find more.",
+      between(1, 1000));
+  t.add("hashes-per-bucket", o.minhash.hashes_per_bucket,
+        "Hashes per bucket; more hashes find fewer duplicates.", between(1, 1000));
   t.add("seed", o.minhash.seed, "Seed of the hash functions.", between(0, UINT32_MAX));
-  t.add("hash", o.minhash.hash, "Of shingles: datatrove's default, or FineWeb's.",
+  t.add("hash", o.minhash.hash, "Hash function of shingles: datatrove's default or FineWeb's.",
         {{"xxh64", ShingleHash::xxh64}, {"sha1", ShingleHash::sha1}});
   t.section("output");
-  t.add("output", o.output, "A folder: NAME.jsonl for each input, and report.json.").required();
-  t.add("keep-dropped", o.keep_dropped, "Write what is dropped to NAME.dropped.jsonl.");
+  t.add("output", o.output, "Output folder for NAME.jsonl of each input and report.json.")
+      .required();
+  t.add("keep-dropped", o.keep_dropped, "Write dropped documents to NAME.dropped.jsonl.");
   t.add("overwrite", o.overwrite,
-        "Begin anew and replace outputs that are there. Without it a run that was ended goes on.");
+        "Replace existing output and start over. Without it an interrupted run continues.");
   t.section("running");
-  t.add("memory", o.memory_bytes, "Bytes for sorting; what is more goes to disk.",
+  t.add("memory", o.memory_bytes, "Memory for sorting in bytes; the rest goes to disk.",
         between(1 << 16, 1e15));
   describe_workers(t, o);
 }

@@ -54,7 +54,7 @@ FilterStep language_step(const std::vector<std::string>& languages) {
   return [languages](std::string& text, StepReport&) -> std::string {
     const std::string found = language_of(text);
     if (std::ranges::find(languages, found) != languages.end()) return {};
-    return found.empty() ? "language: no letters of a known one" : "language: " + found;
+    return found.empty() ? "language: no letters of a supported language" : "language: " + found;
   };
 }
 
@@ -150,10 +150,11 @@ std::string settings_text(const FilterOptions& o, const std::string& name) {
 
 void describe_output(OptionTable& t, FilterOptions& o) {
   t.section("output");
-  t.add("output", o.output, "A folder: NAME.jsonl for each input, and report.json.").required();
-  t.add("keep-dropped", o.keep_dropped, "Write what is dropped to NAME.dropped.jsonl.");
+  t.add("output", o.output, "Output folder for NAME.jsonl of each input and report.json.")
+      .required();
+  t.add("keep-dropped", o.keep_dropped, "Write dropped documents to NAME.dropped.jsonl.");
   t.add("overwrite", o.overwrite,
-        "Begin anew and replace outputs that are there. Without it a run that was ended goes on.");
+        "Replace existing output and start over. Without it an interrupted run continues.");
   t.section("running");
   describe_workers(t, o);
 }
@@ -161,32 +162,36 @@ void describe_output(OptionTable& t, FilterOptions& o) {
 }  // namespace
 
 void describe_clean(OptionTable& t, FilterOptions& o) {
-  describe_lines(t, o, "The key whose string is cleaned.");
+  describe_lines(t, o, "JSON key of the text.");
   t.section("cleaning");
   t.add("repair", o.repair,
-        "Repair broken text: UTF-8 read as another encoding, HTML's entities, control characters, "
-        "ligatures, curly quotes; then NFC.");
+        "Repair mojibake, HTML entities, control characters, ligatures and curly quotes, then "
+        "normalize to NFC.")
+      .off("Leave broken text as it is.");
   t.add("join-lines", o.join_lines,
-        "Runs of spaces, and line breaks behind a word, become one space.");
+        "Replace runs of spaces, and line breaks after a word, with one space.");
   describe_output(t, o);
 }
 
 void describe_filter(OptionTable& t, FilterOptions& o) {
-  describe_lines(t, o, "The key whose string is judged.");
+  describe_lines(t, o, "JSON key of the text.");
   t.section("URLs");
-  t.add("url-key", o.url_key, "Where the URL of a document is; empty: it is not looked at.");
+  t.add("url-key", o.url_key, "JSON key of the URL; empty: URLs are not checked.");
   t.add("openwebtext-urls", o.openwebtext_urls,
-        "Drop what Megatron's blacklist_urls would: sites without prose, files, malformed URLs.");
+        "Drop URLs that Megatron's blacklist_urls drops: sites without prose, files, malformed "
+        "URLs.");
   t.add("blocked-domains", o.blocked_domains,
-        "A file of domains, one a line; they and all below them are dropped.");
+        "File of blocked domains, one per line; subdomains are blocked too.");
   t.section("rules, in this order");
-  t.add("min-characters", o.min_characters, "Drop shorter documents.", at_least(0));
-  t.add("max-characters", o.max_characters, "Drop longer documents; 0: none.", at_least(0));
-  t.add("languages", o.languages, "Keep documents in these languages (ISO 639-1: en de ...).")
+  t.add("min-characters", o.min_characters,
+        "Minimum document length; shorter documents are dropped.", at_least(0));
+  t.add("max-characters", o.max_characters, "Maximum document length; 0: no limit.", at_least(0));
+  t.add("languages", o.languages, "Keep documents in these languages only (ISO 639-1: en de ...).")
       .alias("language");
   t.add("rules", o.rules,
-        "gopher-repetition, gopher-quality, c4, c4-any-line (c4 without its rule about line ends), "
-        "fineweb-quality; gopher stands for the first two, fineweb for its whole chain.");
+        "Rule sets, applied in this order: gopher-repetition, gopher-quality, c4, c4-any-line (c4 "
+        "without its line-end rule), fineweb-quality. gopher is short for the first two, fineweb "
+        "for FineWeb's whole chain.");
   describe_output(t, o);
 }
 
@@ -200,7 +205,7 @@ std::vector<std::string> problems(const FilterOptions& o) {
   }
   for (const std::string& language : o.languages) {
     if (std::ranges::find(known_languages(), language) == known_languages().end()) {
-      found.push_back("--languages: '" + language + "' is none that is known here");
+      found.push_back("--languages: '" + language + "' is not a supported language");
     }
   }
   if (o.url_key.empty() && (o.openwebtext_urls || !o.blocked_domains.empty())) {

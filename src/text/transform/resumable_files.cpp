@@ -68,8 +68,8 @@ bool ResumableFiles::take_up() {
     throw Error(concat(file.string(), " is damaged (", error.what(), "); --overwrite begins anew"));
   }
   check(begun_with == settings_, names_[0].string(),
-        " was begun with other options or from another input; give them again to go on, or "
-        "--overwrite to begin anew");
+        " was started with other options or another input; give the same ones to continue, or "
+        "--overwrite to start over");
   if (progress_.done) {
     finish();
     return true;
@@ -101,7 +101,7 @@ void ResumableFiles::begin(bool overwrite) {
   fs::remove(note_of(names_[0]));
   for (const fs::path& name : names_) {
     check(overwrite || !fs::exists(name), name.string(),
-          " is there already; give --overwrite to replace it, or another name for the output");
+          " exists already; give --overwrite to replace it, or another name for the output");
   }
   bytes_.assign(names_.size(), 0);
 }

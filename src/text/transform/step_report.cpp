@@ -114,7 +114,7 @@ StepReport StepReport::parse(const std::string& text) try {
 
 std::string StepReport::text(const std::string& what) const {
   std::string page =
-      concat(what, ": kept ", grouped(kept), " of ", grouped(documents), " documents (",
+      concat(what, ": kept ", grouped(kept), " of ", counted(documents, "document"), " (",
              fixed(percent(static_cast<double>(kept), static_cast<double>(documents)), 1), " %), ",
              size_text(static_cast<double>(kept_text_bytes)), " of ",
              size_text(static_cast<double>(text_bytes)), " of text");
@@ -133,7 +133,7 @@ std::string StepReport::text(const std::string& what) const {
   for (const auto& [name, count] : parts) {
     page += concat("  within documents: ", grouped(count), " ", name, "\n");
   }
-  page += concat("  ", grouped(bad_lines.count), " bad lines skipped\n");
+  page += concat("  ", counted(bad_lines.count, "bad line"), " skipped\n");
   return page;
 }
 

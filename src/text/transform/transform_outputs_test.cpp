@@ -97,7 +97,7 @@ TEST_F(ClearingUp, TheSameCommandEndsWhatWasKilledInIt) {
 
 TEST_F(ClearingUp, OtherCommandsAndOtherInputsAreNotFinished) {
   run();
-  const auto refused = [&] { return error_of([&] { run(); }).find("is there already"); };
+  const auto refused = [&] { return error_of([&] { run(); }).find("exists already"); };
   options_.min_characters = 6;
   EXPECT_NE(refused(), std::string::npos);
   options_.min_characters = 5;
@@ -154,7 +154,7 @@ TEST(ResumableFiles, DamagedNotesAreOneMessage) {
     const std::string said =
         error_of([&] { const ResumableFiles files({folder.path() / "a"}, "s", false); });
     EXPECT_NE(said.find("is damaged"), said.npos) << note << ": " << said;
-    EXPECT_NE(said.find("--overwrite begins anew"), said.npos) << said;
+    EXPECT_NE(said.find("--overwrite starts over"), said.npos) << said;
   }
 }
 

@@ -93,15 +93,14 @@ class Counting {
 }  // namespace
 
 void describe(OptionTable& t, WordInputOptions& o) {
-  describe_lines(t, o, "Keys whose strings are documents.");
+  describe_lines(t, o, "JSON keys of the text.");
   t.add("limit-bytes", o.limit_bytes,
-        "Learn from whole lines up to so many bytes of the input, decompressed; 0: all.",
-        at_least(0));
+        "Train on at most this many bytes of the input, decompressed; 0: all.", at_least(0));
   t.add("limit-documents", o.limit_documents,
-        "Learn from so many lines of the input that are not blank; 0: all.", at_least(0));
+        "Train on at most this many non-blank lines of the input; 0: all.", at_least(0));
   t.add("max-words", o.max_words,
-        "Different words kept in memory, about 260 bytes each. With more, after every 256 MiB of "
-        "input, the rarest are forgotten, by count alone.",
+        "Maximum distinct words in memory, about 260 bytes each. Beyond it the rarest words are "
+        "dropped after every 256 MiB of input.",
         between(1000, 4'000'000'000));
   t.section("running");
   describe_workers(t, o);

@@ -84,8 +84,8 @@ void write_reference(const std::filesystem::path& folder, const InstructData& pa
 void read_reference(const std::filesystem::path& folder, const InstructData& pairs) {
   const std::filesystem::path path = file_of(folder);
   check(std::filesystem::exists(path), "there is no ", path.string(),
-        ", the log-probabilities under the model that the run started from, without which --dpo "
-        "cannot go on: bring the file back, or start anew from the checkpoint with another --save");
+        ", the reference log-probabilities, which --dpo needs: restore the file, or start over "
+        "from the checkpoint with another --save");
   const SafetensorsFile file(path);
   for (const Split split : kSplits) {
     const std::string key(name(split));

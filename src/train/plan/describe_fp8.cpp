@@ -7,23 +7,22 @@ void describe_fp8(OptionTable& t, Fp8Flags& o) {
   using Format = Fp8Flags::Format;
   t.section("fp8");
   t.add("fp8-format", o.format,
-        "Linear layers in blocks multiply numbers of 8 bits: e4m3 all of them, or hybrid with "
-        "gradients in e5m2; with --bf16 alone.",
+        "Compute linear layers in fp8: e4m3 throughout, or hybrid with e5m2 gradients. Needs "
+        "--bf16.",
         {{"none", Format::none}, {"e4m3", Format::e4m3}, {"hybrid", Format::hybrid}})
       .shorthand("fp8-e4m3", "e4m3")
       .shorthand("fp8-hybrid", "hybrid");
   t.add("fp8-recipe", o.recipe,
-        "delayed: a tensor is scaled by the largest numbers of earlier steps. tensorwise: by its "
-        "own, for one more pass over it.",
+        "delayed: scale by the amax history of earlier steps. tensorwise: scale by the current "
+        "amax, with one more pass over the tensor.",
         {{"delayed", Fp8Recipe::delayed}, {"tensorwise", Fp8Recipe::current}});
-  t.add("fp8-wgrad", o.weight_gradients,
-        "Products that make gradients of weights are of 8 bits, too.");
-  t.add("fp8-margin", o.margin, "Delayed scaling leaves room for a factor of two to this power.",
-        between(0, 60));
-  t.add("fp8-interval", o.interval, "Steps between new scales.", between(1, 1e6));
-  t.add("fp8-amax-history-len", o.history, "Steps whose largest numbers are remembered.",
+  t.add("fp8-wgrad", o.weight_gradients, "Compute weight gradients in fp8 too.")
+      .off("Compute weight gradients in higher precision.");
+  t.add("fp8-margin", o.margin, "Margin of delayed scaling, as a power of two.", between(0, 60));
+  t.add("fp8-interval", o.interval, "Steps between updates of the scales.", between(1, 1e6));
+  t.add("fp8-amax-history-len", o.history, "Length of the amax history in steps.",
         between(1, 65536));
-  t.add("fp8-amax-compute-algo", o.amax, "Which of them counts.",
+  t.add("fp8-amax-compute-algo", o.amax, "Entry of the amax history that sets the scale.",
         {{"most_recent", Fp8Amax::most_recent}, {"max", Fp8Amax::largest}});
 }
 

@@ -70,18 +70,19 @@ PretrainOptions finetune_defaults(const std::vector<std::string>& arguments) {
 void describe_network(OptionTable& t, PretrainOptions& o) {
   t.section("network size");
   t.add_choice(kFamily, o.model.family,
-               "Which models' defaults and options; gpt takes Megatron's flags for all decoders.",
+               "Model family: sets defaults and options (`bloomery help sizes`). gpt takes "
+               "Megatron's flags for all decoders.",
                family_names());
   t.add("model-size", o.model_size,
-        "Layers, width and heads by name: 124M, 1.7B, GPT13B, ... (also MODEL_SIZE_KEY in the "
-        "environment). Flags that are given count more.");
+        "Layers, hidden size and attention heads by name: 124M, 1.7B, GPT13B, ... (`bloomery help "
+        "sizes`). The variable MODEL_SIZE_KEY works too. Flags override it.");
   describe_model(t, o.model);
   if (const std::string_view start = find_family(o.model.family).starts_from; !start.empty()) {
     t.add(concat(start, "-load"), o.checkpoint.start,
-          concat("A model of the family ", start,
-                 " whose weights the run starts from, where --load has no checkpoint."));
+          concat("Model of the family ", start, " to start from when --load has no checkpoint."));
   }
-  t.add("seed", o.seed, "Of initial values, dropout and the order of the data.", between(0, 9e15));
+  t.add("seed", o.seed, "Random seed of initial weights, dropout and data order.",
+        between(0, 9e15));
 }
 
 }  // namespace bloomery

@@ -8,87 +8,95 @@ void describe_checkpoint(OptionTable& t, CheckpointFlags& o) {
   t.section("checkpoints");
   t.add("save", o.save, "Folder for checkpoints.");
   t.add("load", o.load,
-        "Folder to resume from, or a Hugging Face model to start from; without a checkpoint it "
-        "must be "
-        "that of --save, which a first start leaves empty.");
-  t.add("adapter", o.adapter,
-        "A folder of PEFT's with a LoRA adapter for that model, which is trained further.");
-  t.add("save-interval", o.save_interval, "Steps between checkpoints; none: one at the end.",
-        at_least(1))
+        "Folder to resume from, or a Hugging Face model to start from. A folder without a "
+        "checkpoint is allowed only when it equals --save.");
+  t.add("adapter", o.adapter, "Folder of a PEFT LoRA adapter for the model, to train it further.");
+  t.add("save-interval", o.save_interval,
+        "Steps between checkpoints; none: one checkpoint at the end.", at_least(1))
       .alias("persistent-save-interval");
-  t.add("no-save-optim", o.no_save_optim, "Leave the optimizer's state out.");
-  t.add("no-save-rng", o.no_save_rng, "Nothing to leave out: randomness has no state here.");
-  t.add("no-load-optim", o.no_load_optim, "Start with fresh moments.");
-  t.add("no-load-rng", o.no_load_rng, "Nothing to leave out: randomness has no state here.");
-  t.add("finetune", o.finetune, "Take the weights alone and start at iteration 0.");
+  t.add("no-save-optim", o.no_save_optim, "Save without the optimizer state.");
+  t.add("no-save-rng", o.no_save_rng, "No effect: random numbers have no state to save.");
+  t.add("no-load-optim", o.no_load_optim, "Start with a fresh optimizer state.");
+  t.add("no-load-rng", o.no_load_rng, "No effect: random numbers have no state to load.");
+  t.add("finetune", o.finetune, "Load the weights only and start at iteration 0.");
   t.add("use-checkpoint-args", o.use_checkpoint_args,
-        "The model's options are those of --load, not flags; always so for a Hugging Face folder.");
-  t.add("load-tag", o.load_tag, "Which checkpoint of --load: 100, step-100 or global_step100.");
+        "Take the model's options from --load instead of the flags; always so for a Hugging Face "
+        "folder.")
+      .off("Take the model's options from the flags instead of --load.");
+  t.add("load-tag", o.load_tag, "Checkpoint of --load to use: 100, step-100 or global_step100.");
   t.add("reset-iteration", o.reset_iteration,
-        "Take weights and optimizer from --load and count iterations and samples from 0.");
+        "Load weights and optimizer, but count iterations and samples from 0.");
   t.add("exit-on-missing-checkpoint", o.exit_on_missing,
-        "Stop when --load holds no checkpoint, also where it is --save.");
-  t.add("keep-last", o.keep_last, "Delete older checkpoints than so many; 0 keeps all.",
-        at_least(0));
-  t.add("keep-every", o.keep_every, "Never delete those of multiples of so many steps; 0: none.",
-        at_least(0));
-  t.add("synchronous-save", o.synchronous, "Write each checkpoint before training goes on.");
+        "Exit when --load has no checkpoint, even when it equals --save.");
+  t.add("keep-last", o.keep_last,
+        "Keep this many newest checkpoints and delete older ones; 0: keep all.", at_least(0));
+  t.add("keep-every", o.keep_every,
+        "Never delete checkpoints of steps divisible by this number; 0: none.", at_least(0));
+  t.add("synchronous-save", o.synchronous,
+        "Finish writing each checkpoint before training continues.");
   t.add("fork", o.fork,
-        "Move checkpoints of --save that are later than this run's start, with the logs, to "
+        "Branch off an earlier checkpoint: move later checkpoints of --save, with their logs, to "
         "SAVE/earlier-K instead of refusing the folder.");
 }
 
 void describe_tensorboard(OptionTable& t, LoggingOptions& o) {
   t.add("tensorboard-dir", o.tensorboard_dir, "Folder for TensorBoard events.");
-  t.add("tensorboard-log-interval", o.tensorboard_interval, "Steps between events.", at_least(1));
-  t.add("log-timers-to-tensorboard", o.timers_to_tensorboard, "Also timers.");
-  t.add("log-batch-size-to-tensorboard", o.batch_size_to_tensorboard, "Also the batch size.");
+  t.add("tensorboard-log-interval", o.tensorboard_interval, "Steps between TensorBoard events.",
+        at_least(1));
+  t.add("log-timers-to-tensorboard", o.timers_to_tensorboard, "Write timers to TensorBoard.");
+  t.add("log-batch-size-to-tensorboard", o.batch_size_to_tensorboard,
+        "Write the batch size to TensorBoard.");
   t.add("log-validation-ppl-to-tensorboard", o.validation_ppl_to_tensorboard,
-        "Also the perplexity of validations.");
+        "Write the validation perplexity to TensorBoard.");
   t.add("log-optimizer-states-to-tensorboard", o.optimizer_states_to_tensorboard,
-        "Also norms of moments and weights.");
-  t.add("log-memory-to-tensorboard", o.memory_to_tensorboard, "Also memory.");
-  t.add("log-world-size-to-tensorboard", o.world_size_to_tensorboard, "Also the number of ranks.");
+        "Write norms of weights and optimizer state to TensorBoard.");
+  t.add("log-memory-to-tensorboard", o.memory_to_tensorboard, "Write memory use to TensorBoard.");
+  t.add("log-world-size-to-tensorboard", o.world_size_to_tensorboard,
+        "Write the number of ranks to TensorBoard.");
   t.add("log-learning-rate-to-tensorboard", o.learning_rate_to_tensorboard,
-        "Also the learning rate.")
+        "Write the learning rate to TensorBoard.")
+      .off("Leave the learning rate out of TensorBoard.")
       .shorthand("no-log-learnig-rate-to-tensorboard", "false");
-  t.add("log-loss-scale-to-tensorboard", o.loss_scale_to_tensorboard, "Also the loss scale.");
+  t.add("log-loss-scale-to-tensorboard", o.loss_scale_to_tensorboard,
+        "Write the loss scale to TensorBoard.")
+      .off("Leave the loss scale out of TensorBoard.");
 }
 
 void describe_logging(OptionTable& t, LoggingOptions& o) {
   t.section("logging");
-  t.add("log-interval", o.interval, "Steps per log line.", at_least(1));
-  t.add("log-format", o.format, "Whose log lines: Megatron-DeepSpeed's or Megatron-LM's.",
+  t.add("log-interval", o.interval, "Steps between log lines.", at_least(1));
+  t.add("log-format", o.format, "Format of log lines: Megatron-DeepSpeed's or Megatron-LM's.",
         {{"deepspeed", LoggingOptions::Format::deepspeed},
          {"nvidia", LoggingOptions::Format::nvidia}});
-  t.add("log-throughput", o.throughput, "Model FLOP rate in log lines.");
-  t.add("log-params-norm", o.params_norm, "Norm of the parameters in log lines.");
-  t.add("log-num-zeros-in-grad", o.num_zeros_in_grad, "Zeros of the gradient in log lines.");
-  t.add("timing-log-level", o.timing_level, "Detail of timers.", between(0, 2));
-  t.add_choice("timing-log-option", o.timing_option, "Which ranks' timers.",
+  t.add("log-throughput", o.throughput, "Log the model FLOP rate.");
+  t.add("log-params-norm", o.params_norm, "Log the norm of the parameters.");
+  t.add("log-num-zeros-in-grad", o.num_zeros_in_grad, "Log the number of zeros in the gradient.");
+  t.add("timing-log-level", o.timing_level, "Detail of the timers.", between(0, 2));
+  t.add_choice("timing-log-option", o.timing_option, "Ranks whose timers are logged.",
                {"minmax", "max", "all"});
   describe_tensorboard(t, o);
-  t.add("loss-floor", o.loss_floor,
-        "A loss that no model can have on these data, for the curves of report.html.", at_least(0));
+  t.add("loss-floor", o.loss_floor, "Lowest possible loss on this data, drawn in report.html.",
+        at_least(0));
   t.add("report-samples", o.report_samples,
-        "Prompts from which the finished model writes on, shown in report.html.");
+        "Prompts that the finished model continues in report.html.");
   t.add("straggler-percent", o.straggler_percent,
-        "Warn, once in a log interval, of a rank that computes so much slower than the median of "
-        "its kind; 0: never.",
+        "Warn of a rank that computes this many percent slower than the median of its stage; 0: "
+        "never.",
         between(0, 10'000));
   t.add_choice("profile", o.profile,
-               "Write a trace of the chosen steps of all ranks; pt-full with shapes.",
+               "Write a trace of the profiled steps of all ranks; pt-full adds shapes.",
                {"none", "pt", "pt-full"})
       .alone("pt");
-  t.add("profile_steps", o.profile_steps, "First step of the trace and the one after its last.",
+  t.add("profile_steps", o.profile_steps, "First profiled step, and the step after the last one.",
         at_least(0));
 }
 
 void describe_evaluation(OptionTable& t, EvaluationOptions& o) {
   t.section("evaluation");
-  t.add("eval-iters", o.iterations, "Global batches per evaluation; 0: none.", between(0, 1e9));
+  t.add("eval-iters", o.iterations, "Global batches per evaluation; 0: no evaluation.",
+        between(0, 1e9));
   t.add("eval-interval", o.interval, "Steps between evaluations.", between(1, 1e12));
-  t.add("skip-train", o.skip_train, "Only evaluate.");
+  t.add("skip-train", o.skip_train, "Evaluate only.");
 }
 
 }  // namespace
@@ -98,14 +106,14 @@ void describe_output(OptionTable& t, PretrainOptions& o) {
   describe_checkpoint(t, o.checkpoint);
   describe_logging(t, o.logging);
   t.section("DeepSpeed");
-  t.add("deepspeed", o.deepspeed, "Take loss scale and clipping from --deepspeed_config.")
+  t.add("deepspeed", o.deepspeed, "Take loss scale and gradient clipping from --deepspeed_config.")
       .alias("deepscale");
-  t.add("deepspeed_config", o.deepspeed_config, "DeepSpeed's configuration, JSON.")
+  t.add("deepspeed_config", o.deepspeed_config, "DeepSpeed's configuration file, JSON.")
       .alias("deepscale_config");
   t.section("this program");
   t.add("dry-run", o.dry_run,
-        "Check all options, print what follows from them, and stop: nothing is written and no "
-        "device is touched.");
+        "Check all options, print the plan and its memory, and exit. Nothing is written and no "
+        "device is used.");
   t.add("json", o.dry_run_json, "With --dry-run: print one JSON object.");
 }
 
@@ -122,7 +130,7 @@ void describe(OptionTable& table, PretrainOptions& options) {
     describe(table, options.instruct);
     describe(table, options.task);
     table.add("pretrained-checkpoint", options.checkpoint.pretrained,
-              "With --task: the model to start from, in any form that is read, where --load has no "
+              "With --task: model to start from, in any readable form, when --load has no "
               "checkpoint of this run.");
     describe_preference(table, options.preference);
   }

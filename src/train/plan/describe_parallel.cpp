@@ -6,27 +6,27 @@ namespace {
 
 void describe_replicas(OptionTable& t, ReplicaOptions& o) {
   t.add("zero-reduce-bucket-size", o.bucket_elements,
-        "Gradients that are summed over data-parallel ranks at once, and updated weights that are "
-        "gathered, at most; a parameter is never cut. 0: an eighth of the model, within 2^18 and "
-        "2^25.",
+        "Maximum elements per gradient reduction and per weight gather between data-parallel "
+        "ranks; a parameter is never split. 0: an eighth of the model, between 2^18 and 2^25.",
         between(0, 1e12))
       .alias("ddp-bucket-size")
       .deepspeed("zero_optimization.reduce_bucket_size");
   t.add("overlap-grad-reduce", o.overlap_reductions,
-        "Sum the gradients of data-parallel ranks beside the backward pass; without it, in it.")
+        "Overlap gradient reductions with the backward pass.")
+      .off("Reduce gradients after their computation instead of overlapping the two.")
       .deepspeed("zero_optimization.overlap_comm");
   t.add("overlap-param-gather", o.overlap_gathers,
-        "Gather weights beside the computation: with ZeRO 1 and 2 what was updated, during the "
-        "next forward pass; with 3 the next block, while one computes. Without it, when they are "
-        "used.");
+        "Overlap weight gathers with computation: the next forward pass with ZeRO 1 and 2, the "
+        "next block with ZeRO 3.")
+      .off("Gather weights when they are used instead of ahead of time.");
   t.add("grad-dtype", o.grad_dtype,
-        "What gradients are kept in and micro-batches added up in: bf16, beside --bf16, takes half "
-        "the memory.",
+        "Data type of gradients and of their accumulation over micro-batches; bf16 halves their "
+        "memory and needs --bf16.",
         {{"fp32", DType::fp32}, {"bf16", DType::bf16}})
       .deepspeed("data_types.grad_accum_dtype");
   t.add("grad-reduce-dtype", o.reduce_dtype,
-        "What gradients are rounded to for their sum over data-parallel ranks: half the traffic "
-        "in 16 bits. It does not change what micro-batches are added up in.",
+        "Data type of gradient reductions between data-parallel ranks; 16 bits halve the traffic. "
+        "The accumulation over micro-batches keeps --grad-dtype.",
         {{"fp32", DType::fp32}, {"bf16", DType::bf16}, {"fp16", DType::fp16}})
       .shorthand("grad-reduce-in-bf16", "bf16")
       .deepspeed("communication_data_type");
@@ -35,84 +35,81 @@ void describe_replicas(OptionTable& t, ReplicaOptions& o) {
 }  // namespace
 
 void add_transport(OptionTable& t, Transport& transport) {
-  t.add(
-      "distributed-backend", transport,
-      "What tensors travel by between ranks. Automatic: NCCL where each has a GPU of its own, else "
-      "MPI where the launcher brings it, else TCP, by which those of GPUs pass through host "
-      "memory. "
-      "Threads meet in memory unless nccl is asked for.",
-      {{"auto", Transport::automatic},
-       {"nccl", Transport::nccl},
-       {"mpi", Transport::mpi},
-       {"tcp", Transport::tcp},
-       {"gloo", Transport::tcp},
-       {"ccl", Transport::automatic}});
+  t.add("distributed-backend", transport,
+        "Transport of tensors between ranks. auto: NCCL when each rank has its own GPU, otherwise "
+        "MPI when the launcher is MPI, otherwise TCP through host memory. Ranks that are threads "
+        "share memory, unless nccl is given.",
+        {{"auto", Transport::automatic},
+         {"nccl", Transport::nccl},
+         {"mpi", Transport::mpi},
+         {"tcp", Transport::tcp},
+         {"gloo", Transport::tcp},
+         {"ccl", Transport::automatic}});
 }
 
 void describe_chunks(OptionTable& t, SequenceChunkFlags& o) {
   t.add("ds-sequence-parallel-fpdt", o.enabled,
-        "Compute long sequences chunk by chunk in every layer: what is wide exists for one chunk "
-        "only, and of a layer only its input is kept, from which the backward pass computes each "
-        "chunk again. Of --ds-sequence-parallel-size ranks each holds a part of every chunk.");
+        "Compute long sequences in sequence chunks, layer by layer (FPDT). Only the layer's input "
+        "is kept; the backward pass recomputes each chunk.");
   t.add("ds-sequence-parallel-fpdt-chunk-size", o.length,
-        "Tokens of a whole sequence in such a chunk.", between(1, 1 << 30));
+        "Length of a sequence chunk in tokens, over all ranks of the sequence.",
+        between(1, 1 << 30));
   t.add("ds-sequence-parallel-fpdt-offloading", o.offload,
-        "Keep the keys and values of chunks, and their gradients, in the memory of the host while "
-        "others compute. What is kept of a layer goes there by --checkpoint-in-cpu.");
+        "Offload keys, values and their gradients of idle chunks to host memory. "
+        "--checkpoint-in-cpu offloads the layer inputs.");
 }
 
 void describe_parallel(OptionTable& t, ParallelOptions& o) {
   t.section("ranks");
   t.add("ranks-as-threads", o.ranks_as_threads,
-        "Ranks as threads of this process, on one CPU or sharing one GPU.", between(1, 65536));
+        "Run this many ranks as threads of one process, on the CPU or on one GPU.",
+        between(1, 65536));
   add_transport(t, o.transport);
   t.add("distributed-timeout-minutes", o.timeout_minutes,
-        "A rank that waits so long for another ends the run: which rank is missing and where all "
-        "stand is said, and a file watchdog-DATE.txt has the last calls of each.",
+        "Timeout of communication. The run then ends, names the missing rank, and writes the last "
+        "calls of each rank to watchdog-DATE.txt.",
         between(1, 100'000));
   t.add("distributed-timeout-seconds", o.timeout_seconds,
-        "The same in seconds; it counts instead of the minutes.", between(0.1, 6'000'000));
+        "Timeout of communication in seconds; overrides the minutes.", between(0.1, 6'000'000));
   t.add("tensor-model-parallel-size", o.tensor,
-        "Ranks that divide every layer's heads, feed-forward size and vocabulary.",
+        "Number of tensor-parallel ranks: they split heads, MLP and vocabulary.",
         between(1, 65536));
   t.add("sequence-parallel", o.sequence_parallel,
-        "Tensor-parallel ranks also divide the tokens between the layers that they divide: less "
+        "Split activations between layers along the sequence over tensor-parallel ranks: less "
         "memory, the same communication.");
-  t.add("ds-sequence-parallel-size", o.sequence,
-        "Ranks that hold parts of the same sequences and divide the heads in attention (Ulysses).",
-        between(1, 65536));
+  t.add(
+      "ds-sequence-parallel-size", o.sequence,
+      "Number of sequence-parallel ranks (Ulysses): they split sequences, and heads in attention.",
+      between(1, 65536));
   t.add("context-parallel-size", o.ring,
-        "Ranks that hold parts of the same sequences and pass keys and values on to each other "
-        "(ring attention). It divides what --ds-sequence-parallel-size leaves, and no heads.",
+        "Number of context-parallel ranks (ring attention): they split sequences and pass keys and "
+        "values around. Combines with --ds-sequence-parallel-size.",
         between(1, 65536));
   describe_chunks(t, o.chunks);
   t.add("moe-expert-parallel-size", o.expert,
-        "Data-parallel ranks that divide the experts; tokens travel to them. A number that covers "
-        "tensor-parallel ranks too, which share each expert anyway, counts without these.",
+        "Number of data-parallel ranks that split the experts; tokens are sent to them. "
+        "Tensor-parallel ranks always share each expert: a number that includes them is counted "
+        "without them.",
         between(1, 65536));
-  t.add("pipeline-model-parallel-size", o.pipeline,
-        "Stages of ranks that divide the layers; micro-batches pass through them one behind the "
-        "other.",
+  t.add("pipeline-model-parallel-size", o.pipeline, "Number of pipeline stages.",
         between(1, 65536));
   t.add("pipeline-model-parallel-split-rank", o.decoder_stage,
-        "Of models with an encoder: the first stage of the decoder. 0: such that all stages have "
-        "about equally many layers.",
+        "For encoder-decoder models: first pipeline stage of the decoder; 0: balance the layers.",
         between(0, 65536));
   t.add("num-layers-per-virtual-pipeline-stage", o.layers_per_chunk,
-        "Cut every stage's layers into chunks of so many and interleave them, which shortens the "
-        "time that stages wait for each other.",
+        "Layers per virtual pipeline stage (interleaved schedule); shortens the pipeline bubble.",
         between(1, 65536));
   t.add("pipeline-schedule", o.schedule,
-        "In which order stages work on micro-batches: all forward passes first, one forward one "
-        "backward, or that with the gradients of weights put off to fill waiting time.",
+        "Pipeline schedule: gpipe runs all forward passes first, 1f1b alternates, zb-h1 also "
+        "delays weight gradients to fill the bubble.",
         {{"1f1b", PipelineSchedule::one_forward_one_backward},
          {"gpipe", PipelineSchedule::gpipe},
          {"zb-h1", PipelineSchedule::zero_bubble}})
       .shorthand("enable-zbh1-pipeline", "zb-h1")
       .shorthand("enable-zbh1-exact-semantics", "zb-h1");
   t.add("zero-stage", o.zero_stage,
-        "What data-parallel ranks divide among them: 1 optimizer state, 2 gradients too, 3 weights "
-        "too. With one rank every stage is the same.",
+        "ZeRO stage: data-parallel ranks shard 1 the optimizer state, 2 also gradients, 3 also "
+        "weights.",
         between(0, 3))
       .shorthand("use-distributed-optimizer", "1")
       .deepspeed("zero_optimization.stage");

@@ -11,12 +11,11 @@ namespace bloomery {
 namespace {
 
 constexpr const char* kAlwaysScattered =
-    "gradients lie in contiguous buckets here, and with ZeRO each rank gets the sums of its shard";
+    "gradients are always contiguous, and ZeRO always reduce-scatters them";
 constexpr const char* kOneBucketSize =
-    "weights are gathered in the buckets in which gradients are summed: --zero-reduce-bucket-size";
+    "weights are gathered in the buckets of --zero-reduce-bucket-size";
 constexpr const char* kTwoBuffers =
-    "with ZeRO 3 the next block is gathered while one computes, into two buffers of the largest "
-    "block's size; nothing else is whole";
+    "ZeRO-3 prefetches one block into two buffers of the largest block's size";
 
 // Names separated by spaces, so that a group reads as one.
 struct WithoutEffect {
@@ -28,89 +27,79 @@ constexpr std::array kWithoutEffect = {
     WithoutEffect{"disable-mem-efficient-ln no-persist-layer-norm no-masked-softmax-fusion "
                   "no-bias-dropout-fusion no-gradient-accumulation-fusion transformer-impl "
                   "cpu-torch-adam ds-fused-adam no-rope-fusion use-mcore-models",
-                  "it chooses between kernels for the same result, and there is one here"},
+                  "it chooses between kernels with the same result"},
     WithoutEffect{"use-flash-attn use-flash-attn-v1 use-flash-attn-v2 use-flash-attn-triton "
                   "use-flash-attn-builder",
-                  "attention never keeps its probabilities here"},
-    WithoutEffect{"group-query-attention", "--num-query-groups says how many groups there are"},
+                  "attention is always fused and never stores its probabilities"},
+    WithoutEffect{"group-query-attention", "--num-query-groups gives the number of groups"},
     WithoutEffect{"no-query-key-layer-scaling attention-softmax-in-fp32",
-                  "the softmax of attention is always computed in fp32"},
-    WithoutEffect{
-        "accumulate-allreduce-grads-in-fp32",
-        "gradients are added up in fp32 unless --grad-dtype says otherwise, over ranks too "
-        "unless --grad-reduce-dtype does"},
-    WithoutEffect{"embedding-weights-in-fp32",
-                  "as with it there, rows of the embedding are taken as they are and their "
-                  "gradients are always summed in fp32"},
+                  "the attention softmax is always computed in fp32"},
+    WithoutEffect{"accumulate-allreduce-grads-in-fp32",
+                  "gradients are accumulated and reduced in fp32, unless --grad-dtype or "
+                  "--grad-reduce-dtype is given"},
+    WithoutEffect{"embedding-weights-in-fp32", "embedding gradients are always summed in fp32"},
     WithoutEffect{"create-moe-param-group",
-                  "the optimizer's state of experts is divided among the ranks that hold them in "
-                  "any case"},
-    WithoutEffect{"use-tutel", "experts run on grouped products of our own, with the same results"},
+                  "the optimizer state of experts is always sharded over the ranks that hold them"},
+    WithoutEffect{"use-tutel",
+                  "experts always run as grouped matrix products, with the same results"},
     WithoutEffect{"enable-expert-tensor-parallelism",
-                  "tensor-parallel ranks always share experts as they share the MLP, which changes "
-                  "no result"},
+                  "experts are always tensor-parallel, with the same results"},
     WithoutEffect{"no-pipeline-parallel overlap-p2p-communication use-ring-exchange-p2p "
                   "no-scatter-gather-tensors-in-pipeline standalone-embedding-stage",
-                  "stages exchange what they need in their own way here"},
+                  "it tunes Megatron's pipeline communication, not results"},
     WithoutEffect{"distribute-saved-activations "
                   "distribute-checkpointed-activations no-async-tensor-model-parallel-allreduce",
-                  "it changes how tensor-parallel ranks share memory, not results"},
-    WithoutEffect{
-        "force-ds-sequence-parallel",
-        "there is one way to divide sequences here, chosen by --ds-sequence-parallel-size"},
+                  "it tunes Megatron's tensor-parallel memory, not results"},
+    WithoutEffect{"force-ds-sequence-parallel",
+                  "--ds-sequence-parallel-size alone turns sequence parallelism on"},
     WithoutEffect{"DDP-impl "
                   "no-contiguous-buffers-in-local-ddp local-rank lazy-mpu-init deepspeed-mpi",
-                  "ranks find and reach each other in their own way here"},
+                  "ranks connect without it"},
     WithoutEffect{"data-parallel-random-init use-cpu-initialization no-initialization",
-                  "initial values follow from the seed and the name of a weight, wherever it lies"},
+                  "initial weights depend on the seed and the name of a weight, not on the layout"},
     WithoutEffect{"deepspeed-activation-checkpointing partition-activations "
                   "contigious-checkpointing synchronize-each-layer profile-backward",
-                  "there is one way to recompute here, chosen by --checkpoint-activations or "
-                  "--recompute-granularity"},
+                  "--checkpoint-activations or --recompute-granularity turns recomputation on"},
     WithoutEffect{"zero-reduce-scatter zero-contigious-gradients", kAlwaysScattered},
     WithoutEffect{"zero-allgather-bucket-size", kOneBucketSize},
     WithoutEffect{"use-pin-memory scattered-embeddings split-transformers "
                   "memory-centric-tiled-linear tile-factor empty-unused-memory-level",
-                  "it concerns how memory is handled there"},
+                  "it tunes Megatron's memory, not results"},
     WithoutEffect{
         "exit-signal-handler adlr-autoresume adlr-autoresume-interval",
-        "SIGTERM, SIGUSR1, SIGINT and, without nohup, SIGHUP save and stop with exit code 75"},
-    WithoutEffect{"no-load-lr-state kd-alpha-ce", "Megatron-DeepSpeed does not read it either"},
-    WithoutEffect{"universal-checkpoint", "every checkpoint loads under any layout of ranks"},
+        "SIGTERM, SIGUSR1, SIGINT and (without nohup) SIGHUP always save and exit with code 75"},
+    WithoutEffect{"no-load-lr-state kd-alpha-ce", "Megatron-DeepSpeed ignores it too"},
+    WithoutEffect{"universal-checkpoint", "every checkpoint loads under every layout"},
     WithoutEffect{"return-data-index repeated-dataloader",
-                  "samples are numbered and indexed for the whole run"},
-    WithoutEffect{"trust-remote-code", "tokenizers are data here, never code"},
+                  "samples are always indexed for the whole run"},
+    WithoutEffect{"trust-remote-code", "tokenizers are never code"},
     WithoutEffect{"tensorboard-queue-size no-barrier-with-level-1-timing profile-ranks",
-                  "it concerns how logs are gathered there"},
+                  "it tunes Megatron's logging"},
     WithoutEffect{"wandb-project wandb-exp-name wandb-save-dir",
-                  "the same numbers are in metrics.jsonl and in TensorBoard's events"},
+                  "the same numbers are in metrics.jsonl and in the TensorBoard events"},
     WithoutEffect{"inference-batch-times-seqlen-threshold max-tokens-to-oom",
-                  "it is no part of training"},
-    WithoutEffect{"output-bert-embeddings bert-embedder-type",
-                  "it means something to BERT and T5 alone"},
+                  "it applies to inference only"},
+    WithoutEffect{"output-bert-embeddings bert-embedder-type", "it applies to BERT and T5 only"},
     WithoutEffect{"biencoder-projection-dim biencoder-shared-query-context-model bert-load "
                   "titles-data-path query-in-block-prob use-one-sent-docs "
                   "retriever-report-topk-accuracies retriever-score-scaling",
-                  "it means something to retrievers alone (pretrain_ict)"},
+                  "it applies to retrievers only (pretrain_ict)"},
     WithoutEffect{"retriever-seq-length sample-rate",
-                  "it is for finetune --task RET-FINETUNE-NQ; `retrieve` and `evaluate` have a "
-                  "length of their own"},
+                  "it applies to finetune --task RET-FINETUNE-NQ only"},
     WithoutEffect{"evidence-data-path embedding-path "
                   "indexer-batch-size indexer-log-interval ict-load",
-                  "it is no part of training; `retrieve` and `evaluate` have their like"},
+                  "it applies to `retrieve` and `evaluate` only"},
     WithoutEffect{"ict-head-size block-data-path",
-                  "it is of a model that Megatron no longer trains; --biencoder-projection-dim is "
-                  "the like of the first"},
+                  "Megatron no longer trains such a model; --biencoder-projection-dim replaces "
+                  "--ict-head-size"},
     WithoutEffect{"retro-workdir retro-cyclic-train-iters retro-encoder-layers "
                   "retro-encoder-hidden-dropout retro-encoder-attention-dropout "
                   "retro-num-neighbors retro-num-retrieved-chunks retro-return-doc-ids",
-                  "it means something with --retro-add-retriever alone, and that is refused"},
-    WithoutEffect{
-        "train-idx-path train-desc-path train-doc-idx-path train-sample-idx-path "
-        "train-shuffle-idx-path",
-        "index files are found or made by what they are functions of, the corpora, --split, "
-        "--seed, --seq-length and --train-data-exact-num-epochs, and are Megatron's byte "
-        "for byte"},
+                  "it applies to --retro-add-retriever only, which is refused"},
+    WithoutEffect{"train-idx-path train-desc-path train-doc-idx-path train-sample-idx-path "
+                  "train-shuffle-idx-path",
+                  "index files are found by corpora, --split, --seed, --seq-length and "
+                  "--train-data-exact-num-epochs, and are Megatron's byte for byte"},
     WithoutEffect{"num-classes img-h img-w num-channels patch-dim classes-fraction "
                   "data-per-class-fraction head-lr-mult vision-pretraining "
                   "vision-pretraining-type vision-backbone-type swin-backbone-type mask-type "
@@ -118,7 +107,7 @@ constexpr std::array kWithoutEffect = {
                   "dino-head-hidden-size dino-bottleneck-size dino-freeze-last-layer "
                   "dino-norm-last-layer dino-warmup-teacher-temp dino-teacher-temp "
                   "dino-warmup-teacher-temp-epochs",
-                  "it means something to vision models alone"},
+                  "it applies to vision models only"},
 };
 
 struct Refused {
@@ -129,19 +118,20 @@ struct Refused {
 
 constexpr std::array kRefused = {
     Refused{"num-experts-switch", "",
-            "Megatron's own switch layers, which Megatron-DeepSpeed cannot run since 2023, are not "
-            "built; --num-experts with --expert-interval 1 and --topk 1 is the nearest"},
+            "Megatron's own switch layers are not supported (Megatron-DeepSpeed has not run them "
+            "since 2023); use --num-experts with --expert-interval 1 and --topk 1"},
     Refused{"fp16-lm-cross-entropy", "False",
             "the loss of fp16 logits is computed in fp32 here; logits are never kept whole, so "
             "that fp16 would save no memory"},
-    Refused{"aml-data-download-path", "", "write the whole prefix in --data-path"},
-    Refused{"onnx-safe", "False", "models are exported with `convert`, not by tracing"},
-    Refused{"ds-inference inference", "", "this command trains; text comes from `generate`"},
-    Refused{"use-dataset-only", "False", "this command trains; samples come from `data samples`"},
-    Refused{"retro-add-retriever", "", "retrieval is not built"},
-    Refused{"batch-size", "", "its name is --micro-batch-size"},
-    Refused{"warmup", "", "its name is --lr-warmup-fraction"},
-    Refused{"model-parallel-size", "", "its name is --tensor-model-parallel-size"},
+    Refused{"aml-data-download-path", "", "give the whole prefix in --data-path"},
+    Refused{"onnx-safe", "False", "use `bloomery convert` to export models"},
+    Refused{"ds-inference inference", "", "this command trains; use `bloomery generate` for text"},
+    Refused{"use-dataset-only", "False",
+            "this command trains; use `bloomery data samples` for samples"},
+    Refused{"retro-add-retriever", "", "RETRO is not supported"},
+    Refused{"batch-size", "", "use --micro-batch-size"},
+    Refused{"warmup", "", "use --lr-warmup-fraction"},
+    Refused{"model-parallel-size", "", "use --tensor-model-parallel-size"},
 };
 
 std::vector<std::string> split_words(std::string_view text) {
@@ -174,11 +164,11 @@ void describe_without_effect(OptionTable& table) {
 
 void describe_samples(OptionTable& table, PretrainOptions& options) {
   if (find_family(options.model.family).decoder_begin == nullptr) {
-    table.ignore("decoder-num-layers", "it means something to T5 alone");
+    table.ignore("decoder-num-layers", "it applies to T5 only");
   }
   static constexpr std::string_view kBinaryHead = "bert-no-binary-head";
   if (!has_row(table, kBinaryHead)) {
-    table.ignore(std::string(kBinaryHead), "it means something to BERT alone");
+    table.ignore(std::string(kBinaryHead), "it applies to BERT only");
   }
   if (const auto describe = sample_kind(options).describe) {
     describe(table, options.sentences);
@@ -199,7 +189,7 @@ void describe_refused(OptionTable& table) {
 }
 
 void describe_deepspeed_keys(OptionTable& t) {
-  constexpr const char* kTuning = "it tunes communication and memory there, not results";
+  constexpr const char* kTuning = "it tunes DeepSpeed's communication and memory, not results";
   for (const char* path : {"zero_optimization.stage3_max_live_parameters",
                            "zero_optimization.stage3_max_reuse_distance",
                            "zero_optimization.stage3_param_persistence_threshold",
@@ -214,7 +204,7 @@ void describe_deepspeed_keys(OptionTable& t) {
   }
   t.ignore_deepspeed("zero_optimization.allgather_bucket_size", kOneBucketSize);
   t.ignore_deepspeed("zero_optimization.sub_group_size",
-                     "the optimizer updates a rank's shard in place, without groups");
+                     "the optimizer updates a rank's shard in one pass, without groups");
   t.ignore_deepspeed("zero_optimization.stage3_gather_16bit_weights_on_model_save",
                      "every checkpoint has whole tensors, whoever wrote their parts");
   t.ignore_deepspeed("zero_optimization.stage3_gather_fp16_weights_on_model_save",
@@ -227,7 +217,7 @@ void describe_deepspeed_keys(OptionTable& t) {
   }
   for (const char* path : {"steps_per_print", "wall_clock_breakdown", "flops_profiler",
                            "comms_logger", "wandb", "tensorboard", "csv_monitor"}) {
-    t.ignore_deepspeed(path, "logs are asked for with flags");
+    t.ignore_deepspeed(path, "use the logging flags");
   }
   t.ignore_deepspeed("optimizer", "the optimizer comes from the flags, as in Megatron-DeepSpeed");
   t.ignore_deepspeed("scheduler", "the schedule comes from the flags, as in Megatron-DeepSpeed");

@@ -1,5 +1,6 @@
 #include "train/plan/options_page.h"
 
+#include <algorithm>
 #include <set>
 #include <sstream>
 
@@ -21,14 +22,16 @@ std::string harmless(const OptionRow& row) {
   return words.empty() ? "" : words + " is accepted)";
 }
 
-std::string status(const OptionRow& row) {
+// `spelling` is one of the row's flags.
+std::string status(const OptionRow& row, const std::string& spelling) {
   if (!row.ignored_because.empty()) {
     return "no effect | " + cell(row.ignored_because);
   }
   if (!row.refused_because.empty()) {
     return "refused | " + cell(row.refused_because) + harmless(row);
   }
-  return "works | " + cell(row.help);
+  const auto flag = std::ranges::find(row.flags, spelling, &OptionRow::Spelling::text);
+  return "works | " + cell(row.help_of(flag == row.flags.end() ? row.flags.front() : *flag));
 }
 
 constexpr const char* kHead =
@@ -36,11 +39,11 @@ constexpr const char* kHead =
     "Written by the program from its option table; a test fails when this page is out of date or a "
     "flag is missing\n(`BLOOMERY_WRITE_DOCS=1 ctest -R train` writes it anew).\n\n"
     "**works**: the option means what it means in Megatron-DeepSpeed. **no effect**: accepted with "
-    "a note, because leaving it out\ncannot change results. **refused**: an error that says why, "
-    "except with the value that asks for nothing.\n"
-    "`-` and `_` are the same letter in names. Of an option given twice the last counts, with a "
+    "a note, because it cannot\nchange results. **refused**: an error with the reason, "
+    "except for the value that changes nothing.\n"
+    "`-` and `_` are the same letter in names. The last of repeated options counts, with a "
     "note. `--config FILE` reads options from\nJSON (`{\"num-layers\": 12}`) or YAML "
-    "(`num-layers: 12`); flags count more.\n";
+    "(`num-layers: 12`); flags override the file.\n";
 
 }  // namespace
 
@@ -55,15 +58,16 @@ std::string options_page(const OptionTable& table, const std::string& flags,
     } else if (line.starts_with("--")) {
       const OptionRow& row = table.row(line.substr(2));
       listed.insert(row.name);
-      page += "| `" + line + "` | " + status(row) + " |\n";
+      page += "| `" + line + "` | " + status(row, canonical_option(line.substr(2))) + " |\n";
     }
   }
   const auto list_own = [&](const std::string& title, const OptionTable& own) {
     page += "\n## " + title + "\n\n| flag | | default |\n| --- | --- | --- |\n";
     for (const OptionRow& row : own.rows()) {
       if (row.has_meaning() && listed.insert(row.name).second) {
-        page +=
-            "| `--" + row.name + "` | " + cell(row.help) + " | " + cell(row.default_text) + " |\n";
+        const bool off = row.typed().text != row.name;
+        page += "| `--" + row.typed().text + "` | " + cell(row.help_of(row.typed())) + " | " +
+                (off ? "off" : cell(row.default_text)) + " |\n";
       }
     }
   };

@@ -59,16 +59,16 @@ std::string memory_text(const Plan& plan, const PlannedMemory& m) {
   const bool recomputed =
       plan.recompute.method != RecomputeOptions::Method::none || plan.sequence_chunk > 0;
   const char* recompute = recomputed ? " (layers are recomputed)" : "";
-  return "memory of a rank at its peak, without scratch of kernels:\n" +
+  return "peak memory per rank, without kernel scratch:\n" +
          line("parameters", gibibytes(m.parameters)) + line("gradients", gibibytes(m.gradients)) +
          line("optimizer", gibibytes(m.optimizer)) +
          line("activations", gibibytes(m.activations) + recompute) +
-         line("together", gibibytes(m.total())) +
-         (m.on_host > 0 ? line("beside it, on the host",
+         line("total", gibibytes(m.total())) +
+         (m.on_host > 0 ? line("on the host",
                                concat(gibibytes(m.on_host), ", of which parameters and optimizer ",
                                       gibibytes(m.state_on_host)))
                         : "") +
-         (m.in_files > 0 ? line("and in files", gibibytes(m.in_files)) : "");
+         (m.in_files > 0 ? line("in files", gibibytes(m.in_files)) : "");
 }
 
 }  // namespace
@@ -90,15 +90,15 @@ std::string to_text(const Plan& plan, const PlannedMemory& memory) {
   }
   text += batch_text(plan);
   if (plan.lengths.curriculum) {
-    text += line("tokens of a sample",
-                 concat(plan.lengths.length(1), " at first, ", plan.seq_length, " from step ",
-                        grouped(plan.lengths.settles_at()), " on"));
+    text +=
+        line("tokens per sample", concat(plan.lengths.length(1), " at first, ", plan.seq_length,
+                                         " from step ", grouped(plan.lengths.settles_at()), " on"));
   }
   if (plan.sequence_chunk > 0) {
-    text += line("layers compute at once",
+    text += line("sequence chunk",
                  concat(grouped(std::min(plan.sequence_chunk, plan.seq_length)), " of ",
                         grouped(plan.seq_length), " tokens",
-                        plan.offload.keys ? ", the keys of others wait on the host" : ""));
+                        plan.offload.keys ? ", keys of other chunks on the host" : ""));
   }
   text += line("iterations", plan.last_iteration == plan.train_iterations
                                  ? grouped(plan.last_iteration)
@@ -108,10 +108,9 @@ std::string to_text(const Plan& plan, const PlannedMemory& memory) {
   text += line("tokens", grouped(plan.train_tokens));
   text += schedule_text(plan);
   text += line("evaluations", concat(plan.num_evaluations, " and two at the end"));
-  text +=
-      line("samples asked of the data", concat(grouped(plan.requested_samples[0]), " train, ",
-                                               grouped(plan.requested_samples[1]), " validation, ",
-                                               grouped(plan.requested_samples[2]), " test"));
+  text += line("samples requested", concat(grouped(plan.requested_samples[0]), " train, ",
+                                           grouped(plan.requested_samples[1]), " validation, ",
+                                           grouped(plan.requested_samples[2]), " test"));
   return text + memory_text(plan, memory);
 }
 

@@ -25,7 +25,7 @@ void check_network(const PretrainOptions& o, Findings& f) {
             "--max-position-embeddings ", m.positions.max_length, " is less than ",
             has_questions(o) ? "--retriever-seq-length " : "--seq-length ", o.data.seq_length);
   f.require(o.task.enabled() || !m.task.any(),
-            "--task-head is set by finetune --task NAME; without a task nothing would be learnt");
+            "--task-head is set by finetune --task NAME; a head needs a task to train");
   f.require(!m.residual.fp32 || o.precision.dtype != DType::fp32,
             "--fp32-residual-connection needs --bf16 or --fp16");
   f.require(o.recompute.granularity != RecomputeFlags::Granularity::selective ||
@@ -91,10 +91,10 @@ void check_quantized_base(const PretrainOptions& o, Findings& f) {
     return;
   }
   f.require(o.model.adapter.enabled, "--quantize-base ", o.precision.quantized_base,
-            ": weights that learn cannot be held in fewer bits: add --lora");
+            ": trained weights cannot be quantized: add --lora");
   f.require(o.parallel.zero_stage.value_or(0) < 3,
-            "--quantize-base: codes of weights are not sharded by --zero-stage 3: choose a stage "
-            "below, which shards all that learns");
+            "--quantize-base: --zero-stage 3 does not shard quantized weights: choose a lower "
+            "stage, which shards all that is trained");
 }
 
 void check_reduction(const PretrainOptions& o, Findings& f) {
@@ -109,11 +109,10 @@ void check_reduction(const PretrainOptions& o, Findings& f) {
 void check_offload(const PretrainOptions& o, Findings& f) {
   const bool parameters = o.offload.parameters != OffloadFlags::Device::none;
   f.require(!parameters || o.parallel.zero_stage.value_or(0) == 3,
-            "--remote-device (offload_param) keeps weights off the device with --zero-stage 3 "
-            "alone: give that, or leave it out");
+            "--remote-device (offload_param) needs --zero-stage 3: give both, or neither");
   f.require(o.offload.parameters != OffloadFlags::Device::nvme,
-            "--remote-device nvme (offload_param): weights wait in the memory of the host, not in "
-            "files; give cpu, and nvme for offload_optimizer, whose state is the largest part");
+            "--remote-device nvme (offload_param): weights are offloaded to host memory, not to "
+            "files; give cpu, and nvme for offload_optimizer, whose state is larger");
   f.require(o.offload.optimizer != OffloadFlags::Device::nvme || !o.offload.folder.empty(),
             "state in files needs a folder on a fast disk: --offload-folder (nvme_path)");
   f.require(!o.offload.activations || o.parallel.chunks.enabled ||
@@ -316,7 +315,7 @@ void check_task(const PretrainOptions& o, Findings& f) {
   f.require(o.data.dataloader_type == LoaderType::single,
             "--dataloader-type: the order of a task's samples is its own; leave it out");
   f.require(!o.model.adapter.enabled,
-            "--lora: the head of a task would not learn; leave one of them out");
+            "--lora: the head of a task would not be trained; leave one of them out");
   f.require(!o.instruct.packing, "--packing is for records of instructions");
   f.require(!o.distillation.asked(), "--kd and --mos are not for tasks");
   f.require(!has_questions(o) || !o.task.keep_last ||
@@ -384,9 +383,9 @@ std::vector<std::string> problems(const PretrainOptions& o) {
   }
   f.require(!(o.rate.extend != Extend::no &&
               (o.rate.override_scheduler || o.rate.use_checkpoint_scheduler)),
-            "--extend says which schedule counts; leave out the options that do so as well");
+            "--extend chooses the schedule; leave out the other options that choose it");
   f.require(o.rate.extend == Extend::no || !o.checkpoint.load.empty(),
-            "--extend needs --load: the folder of the run that goes on");
+            "--extend needs --load: the folder of the run to extend");
   f.require(!o.dry_run_json || o.dry_run, "--json is for --dry-run");
   f.require(o.checkpoint.keep_last != 1,
             "--keep-last 1 would delete the last good checkpoint while the next is new: keep 2");

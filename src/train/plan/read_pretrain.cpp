@@ -35,7 +35,7 @@ void apply_model_size(PretrainOptions& o, const Environment& environment, Notes&
   const auto fill = [&](std::int64_t& field, std::int64_t value, const char* flag) {
     if (field != 0 && field != value) {
       notes.push_back(
-          concat(flag, " ", field, " counts, not the ", value, " of ", place, " ", size.name));
+          concat(flag, " ", field, " overrides the ", value, " of ", place, " ", size.name));
     }
     field = field != 0 ? field : value;
   };
@@ -53,7 +53,7 @@ void take_deepspeed_default(const OptionTable& table, const char* name, T& field
     return;
   }
   if (field != value) {
-    notes.push_back(concat("the DeepSpeed configuration does not say it: ", meaning,
+    notes.push_back(concat("DeepSpeed's configuration does not set it: ", meaning,
                            given ? concat(", and ", given->place, " has no effect") : ""));
   }
   field = value;
@@ -147,7 +147,7 @@ void take_stored_model(OptionTable& table, PretrainOptions& o, Notes& notes) {
   if (!stored && o.task.enabled() && !flags.start.empty()) {
     folder = flags.start;
     stored = stored_model(folder);
-    check(stored.has_value(), "--pretrained-checkpoint ", folder, ": there is no model in it");
+    check(stored.has_value(), "--pretrained-checkpoint ", folder, ": the folder has no model");
   }
   if (!stored) {
     return;
@@ -209,7 +209,7 @@ void apply_questions(const OptionTable& table, PretrainOptions& o, Notes& notes)
   const QuestionOptions& questions = o.task.questions;
   o.data.seq_length = questions.length;
   if (table.given("seq-length")) {
-    notes.push_back("--seq-length has no effect: --retriever-seq-length says how long texts are");
+    notes.push_back("--seq-length has no effect: --retriever-seq-length gives the length");
   }
   if (questions.with_negatives != (questions.hard_negatives > 0)) {
     notes.push_back(questions.with_negatives
@@ -237,7 +237,7 @@ void apply_task(const OptionTable& table, PretrainOptions& o, Notes& notes) {
   }
   for (const char* flag : {"train-iters", "train-samples", "train-tokens"}) {
     if (table.given(flag)) {
-      notes.push_back(concat("--", flag, " has no effect: --epochs says how long a task lasts"));
+      notes.push_back(concat("--", flag, " has no effect: --epochs gives the length of a task"));
     }
   }
   o.instruct.epochs = o.instruct.epochs.value_or(3);
@@ -280,7 +280,7 @@ void take_stored_adapter(const OptionTable& table, PretrainOptions& o, Notes& no
     check(!o.checkpoint.finetune, o.checkpoint.load,
           " has an adapter already, beside which --adapter ", folder,
           " has no place: merge it first (bloomery convert --to hf)");
-    notes.push_back("--adapter has no effect: the run goes on with its own");
+    notes.push_back("--adapter has no effect: the run continues with its own adapter");
     return;
   }
   Device host(DeviceOptions{});

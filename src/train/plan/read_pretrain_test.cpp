@@ -225,7 +225,7 @@ TEST(ReadPretrain, RulesAcrossOptions) {
   fails({"--train-iters", "9", "--max-position-embeddings", "16"}, "is less than --seq-length 32");
   fails({"--train-iters", "9", "--extend"}, "--extend needs --load");
   fails({"--train-iters", "9", "--extend", "--load", "x", "--override-opt_param-scheduler"},
-        "--extend says which schedule counts");
+        "--extend chooses the schedule");
   fails({"--train-iters", "9", "--json"}, "--json is for --dry-run");
   fails({"--train-iters", "9", "--lr-warmup-iters", "9"}, "must be shorter than the decay");
   fails({"--train-iters", "9", "--swiglu", "--squared-relu"}, "contradict each other");

@@ -58,20 +58,20 @@ void check_sizes(const OptionTable& table, const DistillFlags& flags, const Mode
 void describe_distillation(OptionTable& t, DistillFlags& o) {
   t.section("distillation");
   t.add("kd", o.kd,
-        "Learn from a teacher as well: the divergence of its predictions from the student's is "
-        "added to the loss.");
-  t.add("mos", o.mos, "The same, logged as mos loss (mixture of students).");
-  t.add("load-teacher", o.load, "The teacher: a checkpoint of any kind that --load reads.");
-  t.add("kd-beta-ce", o.weight, "Weight of the divergence.", at_least(0));
-  t.add("kd-temp", o.temperature, "Temperature at which both predict.", above(0));
-  t.add("kd-until", o.until,
-        "The last iteration that learns from the teacher; none: all do. Staged distillation stops "
-        "before the end.",
+        "Knowledge distillation: add the KL divergence from a teacher's predictions to the loss.");
+  t.add("mos", o.mos,
+        "Knowledge distillation as with --kd, logged as mos loss (mixture of students).");
+  t.add("load-teacher", o.load, "Checkpoint of the teacher, in any form that --load reads.");
+  t.add("kd-beta-ce", o.weight, "Weight of the distillation loss.", at_least(0));
+  t.add("kd-temp", o.temperature, "Temperature of teacher and student.", above(0));
+  t.add("kd-until", o.until, "Last iteration with distillation; none: all iterations.",
         at_least(0));
-  t.add("num-layers-teacher", o.num_layers, "Layers that the teacher must have.", between(1, 1e6));
+  t.add("num-layers-teacher", o.num_layers,
+        "Number of layers of the teacher; must match its checkpoint.", between(1, 1e6));
   t.add("hidden-size-teacher", o.hidden_size, "Its width.", between(1, 1e8));
   t.add("num-attention-heads-teacher", o.num_heads, "Its heads.", between(1, 1e6));
-  t.add("num-experts-teacher", o.num_experts, "Its experts, as --num-experts.", between(1, 1e5));
+  t.add("num-experts-teacher", o.num_experts, "Experts of the teacher, as --num-experts.",
+        between(1, 1e5));
 }
 
 void read_teacher(const OptionTable& table, PretrainOptions& o, std::vector<std::string>& notes) {

@@ -149,7 +149,7 @@ Room room_for(const DeviceOptions& device, const OffloadFlags& flags, int ranks)
 
 std::string memory_summary(const PlannedMemory& m, const Room& room) {
   std::string text = concat(
-      " memory of a rank at its peak: ", amount(m.total()), " of ", amount(room.device),
+      " peak memory per rank: ", amount(m.total()), " of ", amount(room.device),
       " on the device (parameters ", amount(m.parameters), ", gradients ", amount(m.gradients),
       ", optimizer ", amount(m.optimizer), ", activations ", amount(m.activations), ")");
   if (m.on_host > 0) {
@@ -180,8 +180,9 @@ std::vector<std::string> settings_that_fit(const PretrainOptions& options, std::
 std::string advice(const PretrainOptions& options, std::int64_t vocabulary, const Room& room) {
   const std::vector<std::string> settings = settings_that_fit(options, vocabulary, room);
   if (settings.empty()) {
-    return "no smaller micro-batch, recomputation or offload makes it fit here: divide the model "
-           "among more ranks with --tensor-model-parallel-size or --pipeline-model-parallel-size";
+    return "no smaller micro-batch, recomputation or offload makes it fit here: split the model "
+           "over "
+           "more ranks with --tensor-model-parallel-size or --pipeline-model-parallel-size";
   }
   std::string text = "it would fit with ";
   for (std::size_t i = 0; i < settings.size(); ++i) {

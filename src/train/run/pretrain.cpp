@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/terminal.h"
 #include "build_config.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/hf/hf_origin.h"
@@ -37,6 +38,19 @@ std::string torch_type(DType dtype) {
                                 : "torch.float32";
 }
 
+// What differs from the defaults; with -v all options.
+void print_arguments(RunLog& log, const PretrainOptions& options, const OptionTable& table) {
+  const ArgumentList all = argument_list(table), changed = changed_arguments(table);
+  if (least_logged() <= LogLevel::debug) {
+    log.line(arguments_table(all));
+    return;
+  }
+  log.line(arguments_table(changed));
+  const std::string& folder = options.checkpoint.save;
+  log.note(concat(all.size() - changed.size(), " options keep their defaults: -v prints them",
+                  folder.empty() ? "" : concat(", ", folder, "/", kArgumentsFile, " has them")));
+}
+
 // The lines before anything is built.
 void print_options(RunLog& log, const PretrainOptions& options, const OptionTable& table,
                    const std::vector<std::string>& notes) {
@@ -47,9 +61,9 @@ void print_options(RunLog& log, const PretrainOptions& options, const OptionTabl
                             .tensor = p.tensor,
                             .pipeline = p.pipeline}));
   log.line(parameter_type_line(torch_type(options.precision.dtype)));
-  log.line(arguments_table(argument_list(table)));
+  print_arguments(log, options, table);
   for (const std::string& note : notes) {
-    log.warning(note);
+    log.note(note);
   }
 }
 
@@ -178,8 +192,8 @@ void note_other_data(const std::map<std::string, std::string>& here,
   const auto before = stored.find(key), after = here.find(key);
   if (before != stored.end() && after != here.end() && before->second != after->second) {
     log.warning(
-        "the training samples are not those of the checkpoint (other corpora, --split, --seed, "
-        "--seq-length or number of samples): the run goes on in the new order");
+        "the training samples differ from the checkpoint's (other corpora, --split, --seed, "
+        "--seq-length or number of samples): the run continues in the new order");
   }
 }
 
@@ -212,7 +226,7 @@ ThreadOptions thread_options(const PretrainOptions& options) {
               },
           .when_stuck =
               [](const std::string& failure) {
-                Log().error("some ranks do not end after this: ", failure);
+                Log().error("some ranks do not exit after this failure: ", failure);
                 std::_Exit(1);
               }};
 }
@@ -346,7 +360,7 @@ RunEnd run_from_checkpoint(const Basis& basis, std::unique_ptr<Communicator>& wo
   facts.own_step = std::stoll(host.broadcast("claim", std::to_string(save.own_step), 0));
   const ScheduleChoice choice = choose_schedule(options, plan, checkpoint ? &*checkpoint : nullptr);
   for (const std::string& note : choice.notes) {
-    log.warning(note);
+    log.note(note);
   }
   facts.schedule = choice.schedule;
   std::unique_ptr<const TrainingData> data;
@@ -382,7 +396,7 @@ void require_room(const PretrainOptions& options, const Plan& plan, const Room& 
                   std::int64_t vocabulary, RunLog& log) {
   const PlannedMemory memory = plan_memory(plan, sample_fields(options), room.kind);
   const std::string summary = memory_summary(memory, room);
-  log.line(summary);
+  log.own_line(summary);
   check(room.holds(memory), "the run does not fit:", summary, "; ",
         advice(options, vocabulary, room));
 }
@@ -451,7 +465,7 @@ RunEnd pretrain(const PretrainOptions& options, const OptionTable& table,
     try {
       return run_from_checkpoint(basis, world, log, damaged, chosen);
     } catch (const DamagedCheckpoint& found) {
-      Log().warning("checkpoint passed over: ", found.what());
+      Log().warning("Skipping unreadable checkpoint: ", found.what());
       damaged.insert(chosen);
     } catch (const OutOfMemory& found) {
       throw Error(concat(found.what(), "; ", advice(options, tokenizer->vocab_size(), room)));

@@ -63,9 +63,9 @@ void say_offload(Rank& rank, RunLog& log) {
     return;
   }
   constexpr double kMebibyte = 0x1p20;
-  std::string line = concat(" beside the device of a rank: ",
-                            static_cast<double>(rank.stage().host()->used_bytes()) / kMebibyte,
-                            " MiB in the memory of the host");
+  std::string line = concat(
+      " offloaded per rank: ", static_cast<double>(rank.stage().host()->used_bytes()) / kMebibyte,
+      " MiB in host memory");
   if (StateFiles* const files = rank.stage().files()) {
     line += concat(", ", static_cast<double>(files->used_bytes()) / kMebibyte, " MiB in files in ",
                    rank.options().offload.folder, " (", files->method(), ")");
@@ -79,9 +79,10 @@ void say_layers_without_fp8(Rank& rank, RunLog& log) {
     return;
   }
   const std::vector<std::string>& names = rank.stage().features().fp8()->left_out();
-  log.warning(concat("fp8: the weights of ", names.size(), " linear layers, ", names.front(),
-                     " the first, have extents that are no multiples of ", kFp8Multiple,
-                     " here: these layers compute in bf16"));
+  log.warning(concat("fp8: ", names.size(),
+                     names.size() == 1 ? " linear layer computes" : " linear layers compute",
+                     " in bf16, because sizes are not multiples of ", kFp8Multiple, ": ",
+                     names.front(), names.size() == 1 ? "" : " and others"));
 }
 
 void say_memory(Rank& rank, std::int64_t iteration, RunLog& log) {

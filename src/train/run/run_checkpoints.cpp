@@ -150,8 +150,8 @@ void check_state_fits(const Rank& rank, const CheckpointReader& reader) {
     declared.insert(tensor.name);
   }
   check(!stored.empty(), place,
-        " has no state of the optimizer: give --no-load-optim to go on with a fresh one, or "
-        "--finetune to start at iteration 0");
+        " has no optimizer state: give --no-load-optim to continue with a fresh one, or --finetune "
+        "to start at iteration 0");
   check(stored == declared && !is_of_other_rule(rank.options().optimizer.rule, reader), place,
         " was saved by another kind of optimizer; give the same "
         "--optimizer, or --no-load-optim");

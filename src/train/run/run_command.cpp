@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "build_config.h"
+#include "train/run/run_log.h"
 
 namespace bloomery {
 namespace {
@@ -43,6 +44,7 @@ void store_command(const std::filesystem::path& folder, const OptionTable& table
     append_line(folder / "commands.jsonl",
                 line.dump(-1, ' ', false, Json::error_handler_t::replace));
     write_file(folder / "options.json", options);
+    write_file(folder / kArgumentsFile, arguments_table(argument_list(table)) + "\n");
   } catch (const std::exception& error) {
     log.warning("the command of this run is not kept: ", error.what());
   }

@@ -1,16 +1,23 @@
 #include "train/run/run_log.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <iostream>
 
 #include "base/log.h"
+#include "base/terminal.h"
+#include "base/wrap.h"
 #include "train/report/megatron_scalars.h"
 
 namespace bloomery {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+bool quiet() { return least_logged() > LogLevel::info; }
 
 double seconds_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
@@ -51,12 +58,11 @@ std::filesystem::path files_folder(const PretrainOptions& options) {
                                          : options.checkpoint.save;
 }
 
-}  // namespace
-
-ArgumentList argument_list(const OptionTable& table) {
+template <class Wanted>
+ArgumentList arguments_of(const OptionTable& table, const Wanted& wanted) {
   ArgumentList list;
   for (const OptionRow& row : table.rows()) {
-    if (row.has_meaning()) {
+    if (row.has_meaning() && wanted(row)) {
       std::string name = row.name;
       std::replace(name.begin(), name.end(), '-', '_');
       list.emplace_back(name, python_value(row));
@@ -65,19 +71,42 @@ ArgumentList argument_list(const OptionTable& table) {
   return list;
 }
 
+}  // namespace
+
+ArgumentList argument_list(const OptionTable& table) {
+  return arguments_of(table, [](const OptionRow&) { return true; });
+}
+
+ArgumentList changed_arguments(const OptionTable& table) {
+  return arguments_of(table,
+                      [](const OptionRow& row) { return row.value_text() != row.default_text; });
+}
+
 RunLog::RunLog(std::ostream* out, const PretrainOptions& options, const OptionTable& table)
     : out_(out), options_(options), table_(table) {
   if (out_ != nullptr) {
-    live_ = std::make_unique<LiveWriter>();
+    live_ = std::make_unique<LiveWriter>(quiet() ? -1 : STDERR_FILENO);
   }
 }
 
 RunLog::~RunLog() = default;
 
 void RunLog::line(const std::string& text) {
-  if (out_ != nullptr && !text.empty()) {
+  if (out_ != nullptr && !text.empty() && !quiet()) {
     live_->clear();
     *out_ << text << '\n' << std::flush;
+  }
+}
+
+void RunLog::own_line(const std::string& text) {
+  const bool shown = out_ == &std::cout && is_terminal(STDOUT_FILENO);
+  line(shown ? wrapped_lines(text, terminal_columns(STDOUT_FILENO)) : text);
+}
+
+void RunLog::note(const std::string& text) {
+  if (out_ != nullptr) {
+    live_->clear();
+    Log().info(text);
   }
 }
 
@@ -316,7 +345,8 @@ bool RunLog::draw() {
     draw_failed_ = false;
   } catch (const std::exception& error) {
     if (!std::exchange(draw_failed_, true)) {
-      warning(concat("report.html: ", error.what(), "; training goes on, and it is drawn later"));
+      warning(concat("report.html: ", error.what(),
+                     "; training continues, and the report is drawn later"));
     }
   }
   drawn_ = Clock::now();
@@ -340,7 +370,8 @@ void RunLog::finish() {
     live_->clear();
   }
   if (metrics_ && draw()) {
-    line(concat("curves of this run: ", (metrics_->path().parent_path() / "report.html").string()));
+    own_line(
+        concat("curves of this run: ", (metrics_->path().parent_path() / "report.html").string()));
   }
 }
 

@@ -23,6 +23,8 @@ namespace bloomery {
 
 // Name as Megatron has it, value as Python prints it, of every option with a meaning.
 ArgumentList argument_list(const OptionTable& table);
+// Of these the options whose value is not the default.
+ArgumentList changed_arguments(const OptionTable& table);
 
 // What one step was, besides its outcome.
 struct StepFacts {
@@ -35,12 +37,16 @@ struct StepFacts {
 
 class RunLog {
  public:
-  // `out` null: silent. Files go to --save, or else to --tensorboard-dir.
+  // `out` null: silent. Files go to --save, or else to --tensorboard-dir. With -q only warnings
+  // are written.
   RunLog(std::ostream* out, const PretrainOptions& options, const OptionTable& table);
   ~RunLog();
 
   // One or more lines. An empty text says nothing.
   void line(const std::string& text);
+  // A line that Megatron does not have: on a terminal it is cut into lines that fit.
+  void own_line(const std::string& text);
+  void note(const std::string& text);
   void warning(const std::string& text);
 
   // Before the first step: opens the files where the run starts or goes on. Nothing else can be

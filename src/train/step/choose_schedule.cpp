@@ -46,7 +46,7 @@ ScheduleChoice extended(Extend how, const ScheduleOptions& here, const ScheduleO
             "",
             {concat(head, "Its schedule stays, and ends at ",
                     plan.schedule_in_tokens ? "token " : "sample ", schedule.decay,
-                    "; from there on the learning rate is ",
+                    "; after that the learning rate is ",
                     learning_rate(schedule, schedule.decay + 1))}};
   }
   return {here,

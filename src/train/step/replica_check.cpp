@@ -64,7 +64,7 @@ std::string judge(const std::string& tensor, const Holders& holders, int size,
   }
   return concat(tensor, ": ",
                 majority ? concat("rank(s) ", ranks, " differ from the other ", most->second.size())
-                         : concat("ranks ", ranks, " differ, and nobody knows which is right"),
+                         : concat("ranks ", ranks, " differ, and it is unknown which is right"),
                 "\n");
 }
 
