@@ -95,7 +95,7 @@ int data_ranks(const Script& script) {
 }
 
 std::string outcome(Script script, int ranks) {
-  const auto config = std::filesystem::path(testing::TempDir()) / "ds_config_of_a_script.json";
+  const auto config = std::filesystem::path(::testing::TempDir()) / "ds_config_of_a_script.json";
   if (!script.deepspeed.is_null()) {
     std::ofstream(config) << script.deepspeed.dump();
   }
