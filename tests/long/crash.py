@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 
-from training import (Program, Run, expect_equal, expect_same_checkpoint, expect_whole_run, leftovers, make_stories, steps,
+from training import (ITERATION, Program, Run, expect_equal, expect_same_checkpoint, expect_whole_run, leftovers, make_stories, steps,
                       tiny, wait_for)
 
 
@@ -175,31 +175,38 @@ def full_disk(program, corpus, folder):
     return lines[0].strip()
 
 
+def fill(path):
+    with open(path, "wb", buffering=0) as filler, contextlib.suppress(OSError):
+        while True:
+            filler.write(bytes(65536))
+
+
 def disk_without_room(program, corpus, folder):
-    """Not even the log's files can be written."""
-    reference, _ = reference_run(program, corpus, folder)
+    """A run that cannot save is refused before it trains, and leaves nothing."""
     with SmallDisk(folder / "none", 256 * 1024) as disk:
-        with open(disk / "filler", "wb", buffering=0) as filler, contextlib.suppress(OSError):
-            while True:
-                filler.write(bytes(4096))
-        run = program.pretrain(*tiny(corpus, save=disk), expected=1)
-        expect_equal("steps beside a full disk", sorted(run.iterations().items()), sorted(reference.iterations().items()))
-        names_needed_and_free(run.text)
-    return "trained to the end"
+        fill(disk / "filler")
+        run = program.pretrain(*tiny(corpus, save=disk), expected=2)
+        expect_equal("steps without room", run.iterations(), {})
+        assert "checkpoints cannot be saved in" in run.text and "no space left" in run.text, run.text[-600:]
+        expect_equal("files", sorted(os.listdir(disk)), [".bloomery.lock", "filler"])
+    return "refused at its start"
 
 
 def room_again(program, corpus, folder):
-    """A save fails, room is made, the last save succeeds: exit code 0."""
+    """The disk fills while the run trains, a save fails, room is made, the last save succeeds: exit code 0."""
     _, size = reference_run(program, corpus, folder)
     with SmallDisk(folder / "later", size * 8) as disk:
-        (disk / "filler").write_bytes(bytes(int(size * 7.5)))
         process = program.start(*tiny(corpus, save=disk, train_iters=300, save_interval=50, keep_last=2))
-        text = ""
+        text, filled = "", False
         for line in process.stdout:
             text += line
-            if "free" in line and (disk / "filler").exists():
-                (disk / "filler").unlink()
+            if ITERATION.match(line) and not filled:
+                fill(disk / "filler")
+                filled = True
+            if "cannot save" in line:
+                (disk / "filler").unlink(missing_ok=True)
         assert process.wait() == 0, f"exit code {process.returncode}:\n{text[-2500:]}"
+        assert "cannot save" in text, text[-2500:]
         assert steps(disk) and steps(disk)[-1] == 300, steps(disk)
     return "the last save counts"
 
