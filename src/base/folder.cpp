@@ -134,7 +134,10 @@ StagedFolder::StagedFolder(const fs::path& final_name)
     throw Error(concat("cannot create ", final_.string(), ": ", error.code().message()));
   }
   const std::string wanted = final_.filename().string();
-  remove_temporaries(folder_of(final_), [&](std::string_view name) { return name == wanted; });
+  try {
+    remove_temporaries(folder_of(final_), [&](std::string_view name) { return name == wanted; });
+  } catch (const fs::filesystem_error&) {  // the next one removes them: no reason to fail here
+  }
 }
 
 StagedFolder::~StagedFolder() {

@@ -22,22 +22,7 @@ std::string text_without_code(const std::system_error& error) {
   return text;
 }
 
-}  // namespace
-
-std::string step_name(std::int64_t step) { return concat(kStep, step); }
-
-std::optional<std::int64_t> step_of_name(std::string_view name) {
-  if (!name.starts_with(kStep)) {
-    return std::nullopt;
-  }
-  std::int64_t step = -1;
-  const std::string_view digits = name.substr(kStep.size());
-  std::from_chars(digits.data(), digits.data() + digits.size(), step);
-  // Written back it must be the same: no sign, no leading zero, nothing behind.
-  return step >= 0 && name == step_name(step) ? std::optional(step) : std::nullopt;
-}
-
-std::vector<CheckpointEntry> list_checkpoints(const std::filesystem::path& folder) {
+std::vector<CheckpointEntry> listed(const std::filesystem::path& folder) {
   std::vector<CheckpointEntry> entries;
   if (!std::filesystem::exists(folder)) {
     return entries;
@@ -53,7 +38,36 @@ std::vector<CheckpointEntry> list_checkpoints(const std::filesystem::path& folde
   return entries;
 }
 
-std::vector<CheckpointEntry> checkpoints_at(const std::filesystem::path& path) {
+}  // namespace
+
+std::string step_name(std::int64_t step) { return concat(kStep, step); }
+
+std::optional<std::int64_t> step_of_name(std::string_view name) {
+  if (!name.starts_with(kStep)) {
+    return std::nullopt;
+  }
+  std::int64_t step = -1;
+  const std::string_view digits = name.substr(kStep.size());
+  std::from_chars(digits.data(), digits.data() + digits.size(), step);
+  // Written back it must be the same: no sign, no leading zero, nothing behind.
+  return step >= 0 && name == step_name(step) ? std::optional(step) : std::nullopt;
+}
+
+std::vector<CheckpointEntry> list_checkpoints(const std::filesystem::path& folder,
+                                              const Patience& patience) {
+  std::vector<CheckpointEntry> entries;
+  retry(patience, [&] {
+    try {
+      entries = listed(folder);
+    } catch (const std::system_error& error) {
+      throw std::system_error(error.code(), "cannot list " + folder.string());
+    }
+  });
+  return entries;
+}
+
+std::vector<CheckpointEntry> checkpoints_at(const std::filesystem::path& path,
+                                            const Patience& patience) {
   // A path may end with a slash; its last name then is empty.
   const std::filesystem::path clean = path.has_filename() ? path : path.parent_path();
   const auto step = step_of_name(clean.filename().string());
@@ -63,7 +77,7 @@ std::vector<CheckpointEntry> checkpoints_at(const std::filesystem::path& path) {
   if (std::filesystem::exists(clean / kManifestName)) {
     return {{-1, clean}};
   }
-  return list_checkpoints(clean);
+  return list_checkpoints(clean, patience);
 }
 
 CheckpointReader open_checkpoint(const CheckpointEntry& entry, const OpenBytes& open) {
@@ -77,8 +91,7 @@ CheckpointReader open_checkpoint(const CheckpointEntry& entry, const OpenBytes& 
 std::optional<CheckpointReader> find_newest(const std::filesystem::path& path, ThreadPool* pool,
                                             const Log& log, const OpenBytes& open,
                                             const Folders& damaged) {
-  std::vector<CheckpointEntry> entries;
-  retry({}, [&] { entries = checkpoints_at(path); });
+  std::vector<CheckpointEntry> entries = checkpoints_at(path);
   std::ranges::reverse(entries);
   for (const CheckpointEntry& entry : entries) {
     if (damaged.contains(entry.folder)) {
@@ -116,7 +129,7 @@ CheckpointReader open_as_others(const std::filesystem::path& path, const Patienc
   const Log quiet(0, 1, LogLevel::error);  // the first rank says what there is to say
   std::optional<CheckpointReader> reader;
   retry(patience, [&] {
-    const std::vector<CheckpointEntry> entries = checkpoints_at(path);
+    const std::vector<CheckpointEntry> entries = checkpoints_at(path, {.tries = 1});
     try {
       reader.emplace(entries.empty() ? open_foreign(path, open, {.log = quiet})
                                      : open_checkpoint(entries.back(), open));

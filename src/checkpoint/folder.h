@@ -28,10 +28,12 @@ struct CheckpointEntry {
 };
 
 // The committed checkpoints of a folder, good or damaged, by rising step. An absent folder has
-// none.
-std::vector<CheckpointEntry> list_checkpoints(const std::filesystem::path& folder);
+// none. A std::system_error when the storage does not list it for so long.
+std::vector<CheckpointEntry> list_checkpoints(const std::filesystem::path& folder,
+                                              const Patience& patience = {});
 // The same, or the one checkpoint that `path` itself is: a step-N, or any folder with a manifest.
-std::vector<CheckpointEntry> checkpoints_at(const std::filesystem::path& path);
+std::vector<CheckpointEntry> checkpoints_at(const std::filesystem::path& path,
+                                            const Patience& patience = {});
 
 // Opens one; an Error also when its folder has the name of another step.
 CheckpointReader open_checkpoint(const CheckpointEntry& entry,

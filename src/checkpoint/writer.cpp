@@ -29,7 +29,9 @@ CheckpointWriter::CheckpointWriter(std::filesystem::path folder, SaveGroup group
     if (options_.own_step) {
       refuse_later_steps(folder_, *options_.own_step);
     }
-    for (const std::string& name : remove_leftovers(folder_)) {
+    std::vector<std::string> left;
+    retry({}, [&] { left = remove_leftovers(folder_); });
+    for (const std::string& name : left) {
       Log().warning((folder_ / name).string(),
                     " was left by a process of another machine; remove it if that has ended, or "
                     "leave it: it goes a day after its last change");

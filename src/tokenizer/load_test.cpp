@@ -70,6 +70,8 @@ TEST(LoadTokenizer, AFolderNamesItsSpecialTokens) {
   EXPECT_EQ(tokenizer->special().pad, std::nullopt);
   folder.file("tokenizer_config.json", "[");
   expect_problem({.path = path}, "tokenizer_config.json is not a JSON object");
+  folder.file("tokenizer_config.json", std::string(1000, '['));
+  expect_problem({.path = path}, "tokenizer_config.json: the JSON is nested");
 }
 
 std::vector<TokenId> encoded(const Tokenizer& tokenizer, std::string_view text) {

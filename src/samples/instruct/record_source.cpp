@@ -31,8 +31,8 @@ std::optional<char> first_byte(ByteSource& source) {
 }
 
 std::string lines_of_array(const std::string& text, const std::string& name) {
-  check_json_depth(text, kMaxJsonTreeDepth + 1);
   try {
+    check_json_depth(text, kMaxJsonTreeDepth + 1);
     const auto array = nlohmann::ordered_json::parse(text);
     std::string lines;
     for (const auto& item : array) {
@@ -42,6 +42,8 @@ std::string lines_of_array(const std::string& text, const std::string& name) {
     return lines;
   } catch (const nlohmann::ordered_json::exception& error) {
     throw Error(concat(name, ": not valid JSON: ", error.what()));
+  } catch (const Error& error) {
+    throw Error(concat(name, ": ", error.what()));
   }
 }
 

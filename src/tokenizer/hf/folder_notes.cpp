@@ -14,7 +14,11 @@ namespace {
 nlohmann::ordered_json read_object(const std::filesystem::path& path) {
   if (!std::filesystem::exists(path)) return nlohmann::ordered_json::object();
   const std::string text = read_file(path);
-  check_json_depth(text);
+  try {
+    check_json_depth(text);
+  } catch (const Error& error) {
+    throw Error(concat(path.string(), ": ", error.what()));
+  }
   nlohmann::ordered_json root =
       nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
   check(root.is_object(), path.string(), " is not a JSON object");

@@ -1,10 +1,12 @@
 // Runs whose disks are slow, fail or are full. In this program fsync and pread are ours.
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <cstdarg>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -27,6 +29,8 @@ struct Disk {
   std::atomic<int> stale_reads = 0;   // that fail with ESTALE
   std::atomic<int> misreads = 0;      // that give a wrong byte
   std::atomic<int> syncs = 0;
+  std::atomic<int> listings = 0;         // of the folder of checkpoints
+  std::atomic<int> failing_listing = 0;  // the one that fails with EIO; 0: none
 };
 
 Disk& disk() {
@@ -75,6 +79,21 @@ ssize_t pread(int descriptor, void* to, size_t bytes, off_t offset) {
   return count;
 }
 
+int openat(int folder, const char* path, int flags, ...) {
+  static const auto real =
+      reinterpret_cast<int (*)(int, const char*, int, ...)>(dlsym(RTLD_NEXT, "openat"));
+  if ((flags & O_DIRECTORY) != 0 && std::filesystem::path(path).filename() == "run" &&
+      ++disk().listings == disk().failing_listing) {
+    errno = EIO;
+    return -1;
+  }
+  va_list more;
+  va_start(more, flags);
+  const auto mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(more, mode_t) : 0;
+  va_end(more);
+  return real(folder, path, flags, mode);
+}
+
 }  // extern "C"
 
 namespace bloomery {
@@ -97,6 +116,7 @@ class DiskFailure : public ::testing::Test {
     disk().good_syncs = 0;
     disk().stale_reads = 0;
     disk().misreads = 0;
+    disk().failing_listing = 0;
   }
   std::string at(const std::string& name) const { return (folder_.path() / name).string(); }
   std::string corpus(const std::string& name, int documents) const {
@@ -261,6 +281,30 @@ TEST_F(DiskFailure, StaleHandlesAreWaitedFor) {
   EXPECT_TRUE(run.says("Stale file handle; trying again")) << run.errors;
   EXPECT_EQ(steps("run"), (Steps{2, 4, 5}));
   EXPECT_FALSE(std::filesystem::exists(at("run") + "/earlier-1"));
+}
+
+// The folder of checkpoints is listed several times before a run trains.
+TEST_F(DiskFailure, AFolderThatIsNotListedOnceIsListedAgain) {
+  const std::string data = corpus("corpus", 50);
+  const auto flags = [&](int iterations) {
+    return std::vector<std::string>{"--train-iters", std::to_string(iterations),
+                                    "--data-path",   data,
+                                    "--save",        at("run"),
+                                    "--load",        at("run")};
+  };
+  disk().listings = 0;
+  Steps expected = {1};
+  ASSERT_EQ(train(flags(1)).end, RunEnd::finished);
+  const int listings = disk().listings;
+  ASSERT_GE(listings, 3);
+  for (int which = 1; which <= listings; ++which) {
+    disk().listings = 0;
+    disk().failing_listing = which;
+    const Trained run = train(flags(which + 1));
+    EXPECT_EQ(run.end, RunEnd::finished) << which << run.thrown;
+    expected.push_back(which + 1);
+    EXPECT_EQ(steps("run"), expected) << which;
+  }
 }
 
 // One machine's memory or mount says nothing about what is on the disk: nobody rolls back for it.
