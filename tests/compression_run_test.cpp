@@ -104,7 +104,7 @@ TEST_F(CompressionRun, SaysWhatIsWrong) {
               grids(R"("range_calibration": "dynamic")", R"({"bits": 8})") + "}}",
           "", "must be \"static\"");
   refuses(R"({"compression_training": {"head_pruning": {"shared_parameters": {"enabled": true}}}})",
-          "", "pruning is not built");
+          "", "pruning is not supported");
   refuses(
       R"({"compression_training": {"weight_quantization": {"shared_parameters": {"enabled": true},
               "different_groups": {"a": {"params": {"start_bits": 8, "target_bits": 4},

@@ -196,7 +196,7 @@ TEST_F(IctTraining, SaysWhatASearchLacks) {
         std::pair{concat("retrieve search --query a --index ", at("none.tsv")), "none.tsv"},
         std::pair{concat("retrieve search --index ", at("none.tsv")), "--query"},
         std::pair{std::string("evaluate --task RETRIEVER-EVAL"), "--qa-data-dev"},
-        std::pair{std::string("generate --prompt a"), "does not continue text"}}) {
+        std::pair{std::string("generate --prompt a"), "does not generate text"}}) {
     const std::string said = expect_command(words(command + load), kBadInput);
     EXPECT_NE(said.find(message), said.npos) << command << "\n" << said;
   }

@@ -118,7 +118,7 @@ TEST_F(CheckpointCommandTest, PruneKeepsTwoGoodOnes) {
   EXPECT_TRUE(contains(plan, "step-1: would be removed")) << plan;
   EXPECT_FALSE(contains(plan, "step-2")) << plan;
   EXPECT_EQ(list_checkpoints(folder_.path()).size(), 5u);
-  EXPECT_TRUE(contains(run({"prune", path()}), "a process of another machine"));
+  EXPECT_TRUE(contains(run({"prune", path()}), "a process on another machine"));
   const auto left = list_checkpoints(folder_.path());
   ASSERT_EQ(left.size(), 3u);  // 5 is damaged, so 3 and 4 are the two
   EXPECT_EQ(left[0].step, 3);

@@ -389,7 +389,7 @@ TEST_F(GenerateCommandTest, WhatIsWrongIsSaid) {
       "60 70"));
   EXPECT_TRUE(contains(
       run({"--prompt", "6000", "--tokenizer-type", "NullTokenizer", "--vocab-size", "9000"}, 2),
-      "the tokenizer is not the model's"));
+      "use the model's own tokenizer"));
   folder_.file("empty", "");
   EXPECT_TRUE(contains(run({"--prompt-file", path("empty")}, 2), "no prompt"));
   run({"--prompt", "a", "--temperature", "-1"}, 2);

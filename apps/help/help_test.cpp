@@ -56,7 +56,8 @@ TEST(Help, Topics) {
 }
 
 TEST(Help, LinesFitTheTerminal) {
-  for (const CommandPage* page : all_pages(read_pages())) {
+  const auto pages = read_pages();
+  for (const CommandPage* page : all_pages(pages)) {
     std::istringstream words("help " + page->path);
     Arguments arguments;
     for (std::string word; words >> word;) {
@@ -72,7 +73,8 @@ TEST(Help, LinesFitTheTerminal) {
 
 // Each has an example, and its options are those of the command.
 TEST(Help, Examples) {
-  for (const CommandPage* page : all_pages(read_pages())) {
+  const auto pages = read_pages();
+  for (const CommandPage* page : all_pages(pages)) {
     if (!has_options(*page)) {
       continue;
     }
@@ -90,7 +92,8 @@ TEST(Help, Examples) {
 }
 
 TEST(Help, FlagsThatTurnSomethingOffSayWhat) {
-  for (const CommandPage* page : all_pages(read_pages())) {
+  const auto pages = read_pages();
+  for (const CommandPage* page : all_pages(pages)) {
     for (const OptionLine& option : page->options) {
       EXPECT_FALSE(option.of.empty() && option.help.starts_with("The opposite of "))
           << page->path << " " << option.flag << ": " << option.help;

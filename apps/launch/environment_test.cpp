@@ -82,7 +82,7 @@ TEST(Launch, AMisspelledCommandIsAMistakeBeforeAnythingStarts) {
   const std::string said =
       expect_command({"launch", "-n", "2", "pretrian", "--lr", "1"}, kBadInput);
   EXPECT_TRUE(contains(
-      said, "'pretrian' is neither a command of bloomery nor a program; did you mean pretrain?"))
+      said, "'pretrian' is neither a bloomery command nor a program; did you mean pretrain?"))
       << said;
   EXPECT_TRUE(is_program("bash"));
   EXPECT_FALSE(is_program("no-such-program"));

@@ -148,7 +148,7 @@ TEST_F(Lora, SaysWhatIsWrong) {
   says(tune("--adapter " + at("absent")), "adapter_config.json");
   says(tune("--lora --fp8-format hybrid --bf16 --train-iters 1"), "layers with adapters");
   says(tune("--quantize-base nf4 --train-iters 1"), "add --lora");
-  says(tune("--lora --quantize-base nf4 --zero-stage 3 --train-iters 1"), "choose a stage below");
+  says(tune("--lora --quantize-base nf4 --zero-stage 3 --train-iters 1"), "choose a lower stage");
   train_base("heads", "");
   says(tune("--lora --load-in-4bit --train-iters 1 --ranks-as-threads 2 "
             "--tensor-model-parallel-size 2",

@@ -264,7 +264,7 @@ TEST_F(TaskRun, SaysWhatIsWrong) {
                            "/tests/golden/hf/safetensors")),
        "holds a model of the family gpt: --task MNLI tunes a bert");
   says(tune("MNLI", "--epochs 1 --micro-batch-size 1000"), "--keep-last");
-  says(tune("MNLI", "--epochs 1 --lora"), "would not learn");
+  says(tune("MNLI", "--epochs 1 --lora"), "would not be trained");
   write_file(at("MNLI/train.tsv"), "a\tb\n");
   says(tune("MNLI", "--epochs 1"), "MNLI/train.tsv, line 1");
   std::filesystem::remove(at("MNLI/train.tsv"));

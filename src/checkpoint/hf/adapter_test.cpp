@@ -90,7 +90,7 @@ TEST_F(AdapterTest, SaysWhatItDoesNotUnderstand) {
   config(R"({"peft_type": "LORA", "lora_alpha": 6, "bias": "all"})");
   says("biases");
   std::filesystem::remove(at("adapter") / "adapter_config.json");
-  says("no adapter_config.json");
+  says("adapter_config.json is missing");
 }
 
 TEST_F(AdapterTest, StandsBesideTheWeightsAndIsWrittenAsItWas) {

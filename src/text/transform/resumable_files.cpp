@@ -65,7 +65,7 @@ bool ResumableFiles::take_up() {
     progress_.report = StepReport::parse(note.at("report").get<std::string>());
     check(bytes_.size() == names_.size(), "it is of another number of outputs");
   } catch (const std::exception& error) {
-    throw Error(concat(file.string(), " is damaged (", error.what(), "); --overwrite begins anew"));
+    throw Error(concat(file.string(), " is damaged (", error.what(), "); --overwrite starts over"));
   }
   check(begun_with == settings_, names_[0].string(),
         " was started with other options or another input; give the same ones to continue, or "
@@ -143,10 +143,10 @@ void ResumableFiles::finish() const {
     const bool renamed = !fs::exists(partial(names_[i]));
     const fs::path file = renamed ? names_[i] : partial(names_[i]);
     check(fs::exists(file), file.string(),
-          " is gone though it was finished; --overwrite begins anew");
+          " is gone though it was finished; --overwrite starts over");
     check(fs::file_size(file) == bytes_[i], file.string(), " has ", fs::file_size(file),
           " bytes, but ", bytes_[i],
-          " were written: something else changed it; --overwrite begins anew");
+          " were written: something else changed it; --overwrite starts over");
     if (!renamed) fs::rename(file, names_[i]);
   }
   sync_folder(folder_of(names_[0]));

@@ -27,7 +27,7 @@ class ResumableFiles {
  public:
   // Files that one input gives. `settings` is everything that they depend on, as text. Final names
   // that exist already, and progress under other settings, are Errors unless `overwrite`, which
-  // begins anew.
+  // starts over.
   ResumableFiles(std::vector<std::filesystem::path> names, std::string settings, bool overwrite);
   ~ResumableFiles();
   ResumableFiles(const ResumableFiles&) = delete;

@@ -244,7 +244,7 @@ TEST(ReadPretrain, ModelSizes) {
   ASSERT_EQ(c.error, "");
   EXPECT_EQ(c.options.model.num_layers, 2);
   EXPECT_EQ(c.options.model.hidden_size, 2304);
-  EXPECT_TRUE(c.has_note("--num-layers 2 counts, not the 24 of --model-size 1.7B"));
+  EXPECT_TRUE(c.has_note("--num-layers 2 overrides the 24 of --model-size 1.7B"));
   const PretrainCase key(rest, {.model_size_key = "GPT13B", .processes = 1});
   EXPECT_EQ(key.options.model.hidden_size, 5120);
   EXPECT_TRUE(PretrainCase(rest, {.model_size_key = "GPT12B", .processes = 1})

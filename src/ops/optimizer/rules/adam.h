@@ -28,9 +28,9 @@ struct Adam {
   }
   static constexpr auto flags() {
     return std::to_array<RuleFlag<Adam>>(
-        {{"adam-beta1", &Adam::beta1, "Decay of the first moment."},
-         {"adam-beta2", &Adam::beta2, "Decay of the second moment."},
-         {"adam-eps", &Adam::epsilon, "Added to the denominator.", NumberRange::positive}});
+        {{"adam-beta1", &Adam::beta1, "Beta1 of Adam."},
+         {"adam-beta2", &Adam::beta2, "Beta2 of Adam."},
+         {"adam-eps", &Adam::epsilon, "Epsilon of Adam.", NumberRange::positive}});
   }
 
   template <class Step>
