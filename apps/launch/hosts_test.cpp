@@ -38,7 +38,7 @@ TEST(Hosts, MistakesNameTheLine) {
   EXPECT_EQ(problem("a 8"), "hosts:1: '8' is not slots=N with a number above 0");
   EXPECT_EQ(problem("a slots=0"), "hosts:1: 'slots=0' is not slots=N with a number above 0");
   EXPECT_EQ(problem("a\n\na slots=2"), "hosts:3: the host a is listed twice");
-  EXPECT_EQ(problem("# none\n"), "hosts: names no host; give lines like `node1 slots=8`");
+  EXPECT_EQ(problem("# none\n"), "hosts: lists no host; give lines like `node1 slots=8`");
 }
 
 TEST(Hosts, AreFilledOneAfterAnother) {

@@ -138,7 +138,8 @@ void describe(OptionTable& t, ModelOptions& o) {
         "Mask the padding of the encoder's sequences in cross attention. Megatron-DeepSpeed has "
         "not masked it since 2023.")
       .off("Do not mask the padding of the encoder's sequences, as Megatron-DeepSpeed since 2023.");
-  t.add("output-bias", own.head_bias, "Add a bias to the logits.");
+  t.add("output-bias", own.head_bias, "Add a bias to the logits.")
+      .off("Leave out the bias of the logits.");
   t.add("scale-decoder-outputs", own.head_scale,
         "Multiply the input of the output layer by 1 / sqrt(hidden size).");
   t.add("ffn-dropout", o.mlp.dropout, "Dropout of the MLP's activations.", from_to_below(0, 1));
