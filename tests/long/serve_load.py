@@ -272,7 +272,7 @@ def check_refusals(server):
     error(400, "n must be", json.dumps({"prompt": "a", "n": 10**30}))
     error(400, "max_tokens", json.dumps({"prompt": "a", "max_tokens": -1}))
     error(400, "maximum context length", json.dumps({"prompt": "a", "max_tokens": 10000}))
-    error(400, "token 400", json.dumps({"prompt": [400]}))
+    error(400, "Token id 400", json.dumps({"prompt": [400]}))
     error(400, "suffix", json.dumps({"prompt": "a", "suffix": "b"}))
     error(400, "messages", json.dumps({"messages": []}), path="/v1/chat/completions")
     error(404, "no model", json.dumps({"prompt": "a", "model": "gpt-9"}))
@@ -407,7 +407,7 @@ def check_chat(program, folder, server):
                              folder / "chat.jinja"], input="\n".join(lines), capture_output=True, text=True, check=True)
     expected = [served(("user", "Hello")), served(("user", "Once")), served(("system", "Be brief"), ("user", "And then?"))]
     assert result.stdout == "".join(text + "\n" for text in expected), (result.stdout, expected)
-    assert "/bad is no command" in result.stderr and "needs a number" in result.stderr, result.stderr
+    assert "/bad is not a command" in result.stderr and "needs a number" in result.stderr, result.stderr
 
 
 def main():
