@@ -149,7 +149,8 @@ StepWork work_of_step(RankOptions options, const BenchBatch& batch) {
       upload(random_batch(batch.sequences, batch.length, options.model.vocabulary.size, 1, 0),
              rank.stream());
   const auto step = [&] {
-    rank.enqueue_gradients({batch.micro_batches, [&](std::int64_t) { return tokens; }});
+    rank.enqueue_gradients(
+        {batch.micro_batches, [&](std::int64_t) -> Batch { return Batch(tokens); }});
     rank.enqueue_reduction();
     rank.enqueue_update(1);
   };

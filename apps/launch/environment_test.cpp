@@ -23,7 +23,7 @@ std::string error_for(const std::string& input, std::string* rest = nullptr) {
     EXPECT_EQ(write(to.descriptor(), input.data(), input.size()),
               static_cast<ssize_t>(input.size()));
   }
-  const std::string error = error_of([&] { take_variables(from.descriptor()); });
+  std::string error = error_of([&] { take_variables(from.descriptor()); });
   char byte = 0;
   while (rest != nullptr && read(from.descriptor(), &byte, 1) == 1) {
     *rest += byte;

@@ -40,6 +40,15 @@ def number_in(path):
     return int(text) if text.endswith("\n") else None
 
 
+def wait_for_iteration(launch, log, delay):
+    """Until this run has done a step, so that all ranks have met; files of earlier runs say nothing of that."""
+    while launch.poll() is None:
+        if " iteration " in log.read_text():
+            time.sleep(delay)
+            return
+        time.sleep(0.002)
+
+
 def killed_run(program, command, save, folder, moment, generator):
     """Kills one rank at that moment. Returns whether it came to that, and what the run had printed."""
     victim, left = generator.randrange(RANKS), leftovers(save)
@@ -47,8 +56,10 @@ def killed_run(program, command, save, folder, moment, generator):
         launch = start(program, command, folder, log)
         if moment == "start":
             time.sleep(generator.choice([generator.uniform(0, 0.02), generator.uniform(0, 0.4)]))
+        elif moment == "training":
+            wait_for_iteration(launch, folder / "log", generator.uniform(0, 0.3))
         else:
-            wait_for(launch, save, moment, generator.uniform(0, 0.3 if moment == "training" else 0.004), left)
+            wait_for(launch, save, moment, generator.uniform(0, 0.004), left)
         while (process := number_in(folder / f"pid-{victim}")) is None:
             time.sleep(0.001)
         killed = number_in(folder / f"code-{victim}") is None

@@ -25,7 +25,7 @@ struct MinHashOptions {
   ShingleHash hash = ShingleHash::xxh64;
 
   std::size_t num_hashes() const {
-    return static_cast<std::size_t>(num_buckets * hashes_per_bucket);
+    return static_cast<std::size_t>(num_buckets) * static_cast<std::size_t>(hashes_per_bucket);
   }
 };
 

@@ -34,7 +34,8 @@ int open_partial(const fs::path& name, int flags) {
 
 fs::path note_of(const fs::path& name) { return with(name, ".progress"); }
 
-ResumableFiles::ResumableFiles(std::vector<fs::path> names, std::string settings, bool overwrite)
+ResumableFiles::ResumableFiles(std::vector<fs::path> names, const std::string& settings,
+                               bool overwrite)
     : names_(std::move(names)),
       settings_(escape_invalid_utf8(settings)),
       bytes_(names_.size()),

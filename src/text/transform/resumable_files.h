@@ -28,7 +28,8 @@ class ResumableFiles {
   // Files that one input gives. `settings` is everything that they depend on, as text. Final names
   // that exist already, and progress under other settings, are Errors unless `overwrite`, which
   // starts over.
-  ResumableFiles(std::vector<std::filesystem::path> names, std::string settings, bool overwrite);
+  ResumableFiles(std::vector<std::filesystem::path> names, const std::string& settings,
+                 bool overwrite);
   ~ResumableFiles();
   ResumableFiles(const ResumableFiles&) = delete;
   ResumableFiles& operator=(const ResumableFiles&) = delete;

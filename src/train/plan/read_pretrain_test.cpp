@@ -155,7 +155,7 @@ TEST(ReadPretrain, FeaturesThatDoNotExistAreRefusedByName) {
 TEST(ReadPretrain, ExpertsAreDescribedAsInMegatron) {
   const auto read = [](std::vector<std::string> more) {
     more.insert(more.end(), {"--train-iters", "10"});
-    return PretrainCase(small_gpt(std::move(more)));
+    return PretrainCase(small_gpt(more));
   };
   const PretrainCase c =
       read({"--num-experts", "8", "--expert-interval", "1", "--topk", "2", "--mlp-type", "residual",
