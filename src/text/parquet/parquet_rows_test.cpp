@@ -157,8 +157,8 @@ TEST(HostileParquet, FlippedAndReplacedBytes) {
       for (std::size_t changes = 1 + below(3); changes > 0; --changes) {
         char& byte = damaged[first + below(bytes.size() - first)];
         constexpr char kTelling[] = {0, 1, '\x7F', '\x80', '\xFF', 15, '\xFC', 3};
-        byte =
-            i % 3 == 0 ? kTelling[below(sizeof kTelling)] : byte ^ static_cast<char>(1 << below(8));
+        byte = i % 3 == 0 ? kTelling[below(sizeof kTelling)]
+                          : static_cast<char>(byte ^ (1 << below(8)));
       }
       reads(damaged);
     }
