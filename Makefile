@@ -71,11 +71,11 @@ bench: all
 	build/bloomery bench ops
 
 format:
-	@tools/install_packages lint
+	@test "$(DEPS)" = 0 || tools/install_packages lint
 	git ls-files --cached --others --exclude-standard -z -- '*.h' '*.cpp' '*.cu' '*.cuh' | xargs -0 clang-format-14 -i
 
 tidy:
-	@tools/install_packages lint
+	@test "$(DEPS)" = 0 || tools/install_packages lint
 	tools/check_tidy $(BASE)
 
 share = $(DESTDIR)$(PREFIX)/share

@@ -12,6 +12,7 @@
 
 #include "apps/commands.h"
 #include "apps/help/topics.h"
+#include "apps/launch/launch.h"
 #include "base/build_number.h"
 #include "base/error.h"
 #include "base/hash.h"
@@ -64,18 +65,27 @@ std::string printable(std::string_view text) {
 // Takes -q and -v out of the arguments: they belong to the program, wherever they stand.
 LogLevel take_verbosity(Arguments& arguments) {
   LogLevel level = LogLevel::info;
-  const auto end = std::find(arguments.begin(), arguments.end(), "--");
+  auto end = std::find(arguments.begin(), arguments.end(), "--");
+  const auto command = std::find_if_not(arguments.begin(), end, is_verbosity);
+  if (command != end && *command == "launch") {  // what its ranks run has flags of its own
+    const Arguments words(command + 1, arguments.end());
+    end = command + 1 + static_cast<std::ptrdiff_t>(start_of_command(words));
+  }
   const auto kept = std::remove_if(arguments.begin(), end, [&](const std::string& argument) {
-    const bool quiet = argument == "-q" || argument == "--quiet";
-    const bool verbose = argument == "-v" || argument == "--verbose";
-    level = quiet ? LogLevel::warning : verbose ? LogLevel::debug : level;
-    return quiet || verbose;
+    if (is_verbosity(argument)) {
+      level = argument == "-q" || argument == "--quiet" ? LogLevel::warning : LogLevel::debug;
+    }
+    return is_verbosity(argument);
   });
   arguments.erase(kept, end);
   return level;
 }
 
 }  // namespace
+
+bool is_verbosity(const std::string& word) {
+  return word == "-q" || word == "--quiet" || word == "-v" || word == "--verbose";
+}
 
 bool is_bloomery_command(const Arguments& arguments) {
   const Arguments plain = without_script_spelling(arguments);

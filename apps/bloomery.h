@@ -14,6 +14,8 @@ enum ExitCode : int {
   kStoppedEarly = 75,  // with a good checkpoint: run again
 };
 
+// Whether a word is -q, -v, --quiet or --verbose, which every command takes.
+bool is_verbosity(const std::string& word);
 // Whether the first word names a command of ours.
 bool is_bloomery_command(const Arguments& arguments);
 // "; did you mean NAME?" of our commands, or nothing when none is near.

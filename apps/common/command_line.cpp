@@ -19,6 +19,17 @@ constexpr const char* kFooter =
     "A flag --NAME that takes no value has an opposite, --no-NAME.\n"
     "Every command takes -q (warnings and errors only) and -v (more detail).\n";
 
+// Blanks within quotes, held until a line is cut, so that it is not cut there.
+constexpr char kHeldBlank = '\x01';
+std::string with_held_blanks(std::string text) {
+  bool quoted = false;
+  for (char& c : text) {
+    quoted = quoted != (c == '"');
+    c = quoted && c == ' ' ? kHeldBlank : c;
+  }
+  return text;
+}
+
 // Examples, which stand behind two blanks, stay commands of a shell when they are cut into lines.
 std::string fitted_usage(const std::string& usage, std::size_t columns) {
   constexpr std::size_t kBlanks = 2, kForBackslash = 2;
@@ -29,9 +40,11 @@ std::string fitted_usage(const std::string& usage, std::size_t columns) {
       text += wrapped_lines(line, columns) + "\n";
       continue;
     }
-    std::istringstream pieces(wrapped("  ", line.substr(kBlanks), columns - kForBackslash, 4));
+    std::istringstream pieces(
+        wrapped("  ", with_held_blanks(line.substr(kBlanks)), columns - kForBackslash, 4));
     std::string example;
     for (std::string piece; std::getline(pieces, piece);) {
+      std::ranges::replace(piece, kHeldBlank, ' ');
       example += (example.empty() ? "" : " \\\n") + piece;
     }
     text += example + "\n";

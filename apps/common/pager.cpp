@@ -22,7 +22,7 @@ bool on_terminal(const std::ostream& out) {
 
 std::string pager_command() {
   const char* const asked = std::getenv("PAGER");
-  return asked != nullptr ? asked : "less -FRX";
+  return asked != nullptr ? asked : "less -FRX 2> /dev/null";
 }
 
 // A reader who leaves the pager early, or presses Ctrl-C in it, does not end this program.

@@ -136,7 +136,7 @@ int data_analyze(const Arguments& arguments, std::ostream& out) {
           "--analyzing-metric METRIC... --data-path PREFIX --seq-length N --tokenizer PATH --save "
           "DIR [OPTIONS]\n\nMeasures the difficulty of samples for curriculum "
           "learning.\n\nexample:\n  bloomery data analyze --analyzing-task map "
-          "--analyzing-data-type GPT --analyzing-metric vocab_rarity --data-path "
+          "--analyzing-data-type GPT --analyzing-metric total_vocab_freq --data-path "
           "run/my_text_document --seq-length 1024 --tokenizer run/tokenizer --save run/metrics\n",
           [&] { return wrong(o); })) {
     return 0;

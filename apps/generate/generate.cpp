@@ -112,7 +112,8 @@ class GenerateRun {
     const std::int64_t vocabulary = model_.options().vocabulary.size;
     for (const TokenId token : tokens) {
       check(token < vocabulary, "prompt ", number, ": token id ", token,
-            " is out of range: the vocabulary has ", vocabulary, "; use the model's own tokenizer");
+            " is out of range: the vocabulary has ", vocabulary,
+            " tokens; use the model's own tokenizer");
     }
     return tokens;
   }

@@ -45,7 +45,7 @@ std::vector<std::pair<std::string, std::string>> exit_codes() {
   return {
       {std::to_string(kFinished), "Done."},
       {std::to_string(kFailed), "Failed: a machine, a disk or a run that could not go on."},
-      {std::to_string(kBadInput), "Bad input. The message says what to do; nothing was written."},
+      {std::to_string(kBadInput), "Bad input. The message says what to do."},
       {std::to_string(kStoppedEarly),
        "Training stopped early with a good checkpoint. Run the same command again to go on."},
       {"128 + N", "Stopped by signal N: 130 by Ctrl-C, 143 by SIGTERM."},

@@ -57,26 +57,14 @@ void describe(OptionTable& t, LaunchOptions& o) {
         "Internal: read environment variables and signals from standard input.");
 }
 
-// Options end at the first word that is no flag and no flag's value; the command follows.
 std::pair<Arguments, Arguments> divide(const Arguments& arguments) {
-  Arguments own, command;
-  std::size_t i = 0;
-  for (; i < arguments.size() && arguments[i].starts_with("-"); ++i) {
-    std::string flag = arguments[i];
-    if (flag == "--") {
-      ++i;
-      break;
-    }
-    flag = flag == "-n" || flag == "-np" ? "--num-ranks" : flag;
-    own.push_back(flag);
-    const bool alone = flag.find('=') != std::string::npos || flag.starts_with("--help") ||
-                       flag == "--orders" || flag == "-h";
-    if (!alone && i + 1 < arguments.size()) {
-      own.push_back(arguments[++i]);
-    }
+  const auto command = arguments.begin() + static_cast<std::ptrdiff_t>(start_of_command(arguments));
+  Arguments own(arguments.begin(), command);
+  std::erase(own, "--");
+  for (std::string& word : own) {
+    word = word == "-n" || word == "-np" ? "--num-ranks" : word;
   }
-  command.assign(arguments.begin() + static_cast<std::ptrdiff_t>(i), arguments.end());
-  return {own, command};
+  return {own, {command, arguments.end()}};
 }
 
 std::string own_program() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
@@ -205,6 +193,20 @@ void check_command(const Arguments& command, const std::vector<HostSlots>& hosts
 }
 
 }  // namespace
+
+std::size_t start_of_command(const Arguments& words) {
+  std::size_t i = 0;
+  while (i < words.size() && words[i].starts_with("-")) {
+    const std::string& flag = words[i];
+    if (flag == "--") {
+      return i + 1;
+    }
+    const bool alone = flag.find('=') != flag.npos || flag.starts_with("--help") ||
+                       flag == "--orders" || flag == "-h" || is_verbosity(flag);
+    i += alone ? 1 : 2;
+  }
+  return std::min(i, words.size());
+}
 
 int launch_command(const Arguments& arguments, std::ostream& out) {
   const auto [own, command] = divide(arguments);

@@ -223,7 +223,8 @@ int finetune_llama_command(const Arguments& arguments, std::ostream& out) {
   return train_command(request, arguments, out,
                        "Fine-tunes the model of --load on a file of Alpaca records (--data-path), "
                        "with the flags of Megatron-DeepSpeed.\n\nexample:\n  bloomery "
-                       "finetune_llama --load llama --data-path alpaca_data.json --save run/tuned");
+                       "finetune_llama --load llama --data-path alpaca_data.json "
+                       "--micro-batch-size 4 --seq-length 1024 --lr 2e-5 --save run/tuned");
 }
 
 // Megatron's tasks/main.py: what it trains is a run of finetune, what it only looks at is for
@@ -244,7 +245,8 @@ int tasks_main_command(const Arguments& arguments, std::ostream& out) {
       "Fine-tunes BERT or a retriever for a task (--task, --train-data, --valid-data, "
       "--pretrained-checkpoint, --epochs), or evaluates a model, with the flags of Megatron's "
       "tasks/main.py.\n\nexample:\n  bloomery tasks_main --task MNLI --train-data train.tsv "
-      "--valid-data dev.tsv --pretrained-checkpoint run/bert --epochs 3");
+      "--valid-data dev.tsv --pretrained-checkpoint run/bert --epochs 3 --micro-batch-size 32 "
+      "--seq-length 128 --lr 2e-5");
 }
 
 int pretrain_bert_command(const Arguments& arguments, std::ostream& out) {

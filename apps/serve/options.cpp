@@ -33,7 +33,7 @@ HttpLimits ServeCommand::limits() const {
 void describe(OptionTable& t, ServeCommand& o) {
   t.section("where");
   t.add("host", o.host,
-        "Address to listen on. Any address but 127.0.0.1 needs a key: --api-key-file.");
+        "Address to listen on. Any but 127.0.0.1, ::1 and localhost needs a key: --api-key-file.");
   t.add("port", o.port,
         "Port to listen on; 0: a free port, printed in the first line of the output.",
         between(0, 65535));

@@ -91,7 +91,8 @@ CheckpointReader open_checkpoint(const CheckpointEntry& entry, const OpenBytes& 
 std::optional<CheckpointReader> find_newest(const std::filesystem::path& path, ThreadPool* pool,
                                             const Log& log, const OpenBytes& open,
                                             const Folders& damaged) {
-  std::vector<CheckpointEntry> entries = checkpoints_at(path);
+  std::vector<CheckpointEntry> entries;
+  retry({}, [&] { entries = checkpoints_at(path, {.tries = 1}); });
   std::ranges::reverse(entries);
   for (const CheckpointEntry& entry : entries) {
     if (damaged.contains(entry.folder)) {
@@ -149,7 +150,7 @@ CheckpointReader open_as_others(const std::filesystem::path& path, const Patienc
 std::string storage_failure(const std::string& error) {
   return concat(
       "the storage fails; the checkpoint may be intact, and nothing was moved or removed. Start "
-      "again when the storage works:  ",
+      "again when the storage works: ",
       error);
 }
 

@@ -1,6 +1,7 @@
 #include "checkpoint/save.h"
 
 #include <chrono>
+#include <filesystem>
 #include <sstream>
 
 #include "base/error.h"
@@ -112,7 +113,10 @@ void SaveTask::plan() {
 }
 
 std::string SaveTask::make_temporary() {
-  remove_leftovers(folder_);
+  try {
+    remove_leftovers(folder_);
+  } catch (const std::filesystem::filesystem_error&) {  // the next save removes them
+  }
   const FreeSpace free = free_space(folder_);
   if (free.bytes < needed_) {
     throw DiskFull(folder_, needed_ - free.bytes);

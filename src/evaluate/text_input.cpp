@@ -37,7 +37,7 @@ std::string read_text(const std::string& path) {
 void for_each_json_text(const std::string& path, const std::string& key,
                         const std::function<void(std::string_view, std::int64_t)>& body) {
   require_file(path);
-  LineReader reader({path}, {});
+  LineReader reader({path}, {.columns = {key}});
   JsonLineParser parser({key});
   LineChunk chunk;
   std::int64_t number = 0;

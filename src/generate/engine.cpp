@@ -58,7 +58,7 @@ void Engine::check_request(const EngineRequest& r) const {
   check(!r.prompt.empty(), "the prompt has no token");
   for (const TokenId token : r.prompt) {
     check(token >= 0 && token < vocabulary_, "token id ", token,
-          " is out of range: the vocabulary has ", vocabulary_);
+          " is out of range: the vocabulary has ", vocabulary_, " tokens");
   }
   const std::int64_t length = std::ssize(r.prompt);
   check(r.max_tokens >= 0 && length <= options_.capacity &&

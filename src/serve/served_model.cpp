@@ -140,10 +140,10 @@ std::vector<TokenId> PromptEncoder::encode(const TextPrompt& prompt, bool add_sp
   }
   for (const TokenId id : ids) {
     if (id < 0 || id >= model_.vocabulary()) {
-      throw ApiError(
-          400,
-          concat("Token id ", id, " is out of range: the vocabulary has ", model_.vocabulary()),
-          "prompt");
+      throw ApiError(400,
+                     concat("Token id ", id, " is out of range: the vocabulary has ",
+                            model_.vocabulary(), " tokens"),
+                     "prompt");
     }
   }
   return ids;

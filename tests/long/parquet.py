@@ -9,6 +9,7 @@ nulls. --golden writes the small files of tests/golden/parquet and their rows as
 import datetime
 import decimal
 import json
+import math
 import pathlib
 import random
 import subprocess
@@ -167,6 +168,8 @@ def as_json(value):
         value = str(value)
     elif value is not None and not isinstance(value, (bool, int, str)):
         value = float(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return "null"
     return json.dumps(value, ensure_ascii=False)
 
 

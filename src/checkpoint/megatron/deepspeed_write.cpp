@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/file.h"
 #include "checkpoint/megatron/deepspeed_files.h"
@@ -146,7 +148,13 @@ class DeepSpeedWriter {
                               two_digits(model_rank(stage, place.first)), "_model_states.pt"),
              tensors});
       }
-      write_torch_files(files);
+      // Files are open side by side, and a process may have so many.
+      constexpr std::size_t kOpenAtOnce = 256;
+      for (std::size_t first = 0; first < files.size(); first += kOpenAtOnce) {
+        const auto begin = files.begin() + static_cast<std::ptrdiff_t>(first);
+        const std::size_t count = std::min(kOpenAtOnce, files.size() - first);
+        write_torch_files({begin, begin + static_cast<std::ptrdiff_t>(count)});
+      }
       ++counted;
     }
   }

@@ -467,26 +467,34 @@ std::pair<double, double> ForeignModel::next_rates() const {
 
 Dict ForeignModel::parameter_group(bool decays, bool experts, const PyValue::List& indices) const {
   const auto [rate, decay] = next_rates();
-  const std::string name = experts  ? concat("ep_size_", layout_.expert)
-                           : decays ? "wd_no_scale_lr"
-                                    : "no_wd_no_scale_lr";
-  return {{"name", name},
-          {"moe", experts},
-          {"wd_mult", decays ? 1.0 : 0.0},
-          {"lr_mult", 1.0},
-          {"lr", rate},
-          {"bias_correction", true},
-          {"betas", PyValue::Tuple{{option("adam-beta1", 0.9), option("adam-beta2", 0.999)}}},
-          {"eps", option("adam-eps", 1e-8)},
-          {"weight_decay", decays ? decay : 0.0},
-          {"amsgrad", false},
-          {"maximize", false},
-          {"foreach", PyValue()},
-          {"capturable", false},
-          {"differentiable", false},
-          {"fused", PyValue()},
-          {"step", optimizer_steps()},
-          {"params", indices}};
+  const char* const decay_name = decays ? "wd_no_scale_lr" : "no_wd_no_scale_lr";
+  const std::string name = experts ? concat("ep_size_", layout_.expert) : decay_name;
+  const nlohmann::json optimizer = run_option(source_.state(), "optimizer");
+  const bool lion = optimizer == "lion";
+  const double beta2 = lion ? option("lion-beta2", 0.99) : option("adam-beta2", 0.999);
+  Dict group{{"name", name},
+             {"moe", experts},
+             {"wd_mult", decays ? 1.0 : 0.0},
+             {"lr_mult", 1.0},
+             {"lr", rate},
+             {"bias_correction", true},
+             {"betas", PyValue::Tuple{{option(lion ? "lion-beta1" : "adam-beta1", 0.9), beta2}}},
+             {"eps", option("adam-eps", 1e-8)},
+             {"weight_decay", decays ? decay : 0.0},
+             {"amsgrad", false},
+             {"maximize", false},
+             {"foreach", PyValue()},
+             {"capturable", false},
+             {"differentiable", false},
+             {"fused", PyValue()},
+             {"step", optimizer_steps()},
+             {"params", indices}};
+  if (optimizer == "sgd") {  // PyTorch's SGD takes these from the group that it loads
+    const Dict own{
+        {"momentum", option("sgd-momentum", 0.9)}, {"dampening", 0.0}, {"nesterov", false}};
+    group.insert(group.end(), own.begin(), own.end());
+  }
+  return group;
 }
 
 }  // namespace bloomery

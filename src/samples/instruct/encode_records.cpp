@@ -169,6 +169,9 @@ std::shared_ptr<const EncodedRecords> encoded_records(const RecordEncoding& enco
   const auto build = [&](const fs::path& stem) { Encoding(files, stem).run(encoding); };
   const auto map = [&](const fs::path& stem) {
     records = std::make_shared<const EncodedRecords>(stem);
+    for (const auto& place : records->left_out().first) {
+      check(place.file < files.size(), stem.string(), ".json names a file that there is not");
+    }
   };
   const auto is_regular = [](const std::string& path) { return fs::is_regular_file(path); };
   if (!std::ranges::all_of(files, is_regular)) {  // a pipe is read once
@@ -196,6 +199,8 @@ std::shared_ptr<const EncodedRecords> encoded_records(const RecordEncoding& enco
         log.info("encoding ", wanted.what, ", once for all ranks; they are kept in ", stem.string(),
                  "*");
         build(stem);
+        check(contents(encoding, files) == wanted.contents, wanted.what,
+              ": the files were changed while they were read; start again");
       },
       map, log);
   return records;

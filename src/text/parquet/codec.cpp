@@ -97,7 +97,7 @@ std::string_view unsupported_codec(std::int64_t codec) {
 }
 
 std::uint64_t most_unpacked(std::uint64_t packed_bytes) {
-  constexpr std::uint64_t kAlways = 16 << 20, kMostRatio = 500;
+  constexpr std::uint64_t kAlways = 1 << 20, kMostRatio = 500;
   return kAlways + kMostRatio * packed_bytes;
 }
 

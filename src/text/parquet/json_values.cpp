@@ -55,8 +55,7 @@ std::int64_t signed_number(const ParquetNode& leaf, std::uint64_t number) {
 }
 
 void append_double(JsonLine& line, double value) {
-  if (std::isnan(value)) return line.append("NaN");
-  if (std::isinf(value)) return line.append(value > 0 ? "Infinity" : "-Infinity");
+  if (!std::isfinite(value)) return line.append("null");  // JSON has no such numbers
   line.append(python_number(value));
 }
 

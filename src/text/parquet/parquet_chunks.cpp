@@ -13,7 +13,9 @@ ParquetChunks::ParquetChunks(const std::string& path, const LineReaderOptions& o
 
 std::uint64_t ParquetChunks::position() const {
   if (file_.num_rows() == 0) return file_.bytes().size();
-  const double rows = static_cast<double>(rows_.row() - options_.begin);
+  // Rows that an earlier run had read count as read; those of another partition do not.
+  const std::uint64_t begin = options_.first_line > 0 ? 0 : options_.begin;
+  const double rows = static_cast<double>(rows_.row() - begin);
   return static_cast<std::uint64_t>(rows / static_cast<double>(file_.num_rows()) *
                                     static_cast<double>(file_.bytes().size()));
 }

@@ -63,8 +63,10 @@ void ParquetRows::write(JsonLine& line) {
     }
     line.append("}\n");
     if (++row_ < group_end_) return;
+    at = nullptr;
     for (const ParquetNode* leaf : leaves_) {
-      check(columns_[leaf->first_leaf]->ended(), "it holds more values than rows");
+      check(columns_[leaf->first_leaf]->ended(), "column '", leaf->name,
+            "' holds more values than rows");
     }
   } catch (const Error& error) {
     throw Error(concat(file_.name(), ", row ", row_, at == nullptr ? "" : ", column '",

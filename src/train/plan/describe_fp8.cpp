@@ -8,7 +8,7 @@ void describe_fp8(OptionTable& t, Fp8Flags& o) {
   t.section("fp8");
   t.add("fp8-format", o.format,
         "Compute linear layers in fp8: e4m3 throughout, or hybrid with e5m2 gradients. Needs "
-        "--bf16.",
+        "--dtype bf16.",
         {{"none", Format::none}, {"e4m3", Format::e4m3}, {"hybrid", Format::hybrid}})
       .shorthand("fp8-e4m3", "e4m3")
       .shorthand("fp8-hybrid", "hybrid");

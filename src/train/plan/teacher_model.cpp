@@ -68,8 +68,9 @@ void describe_distillation(OptionTable& t, DistillFlags& o) {
         at_least(0));
   t.add("num-layers-teacher", o.num_layers,
         "Number of layers of the teacher; must match its checkpoint.", between(1, 1e6));
-  t.add("hidden-size-teacher", o.hidden_size, "Its width.", between(1, 1e8));
-  t.add("num-attention-heads-teacher", o.num_heads, "Its heads.", between(1, 1e6));
+  t.add("hidden-size-teacher", o.hidden_size, "Hidden size of the teacher.", between(1, 1e8));
+  t.add("num-attention-heads-teacher", o.num_heads, "Number of attention heads of the teacher.",
+        between(1, 1e6));
   t.add("num-experts-teacher", o.num_experts, "Experts of the teacher, as --num-experts.",
         between(1, 1e5));
 }
