@@ -242,8 +242,7 @@ TEST(Tcp, TheFirstRankDoesNotWaitForeverForOneThatHangsAtItsEnd) {
   Socket listener = listen_at("127.0.0.1", 0);
   ControlOptions options{.rank = 0, .size = 2, .port = port_of(listener), .timeout_seconds = 0.3};
   std::unique_ptr<ControlPlane> hangs;
-  std::thread second([&] {
-    ControlOptions mine = options;
+  std::thread second([&hangs, mine = options]() mutable {
     mine.rank = 1;
     hangs = std::make_unique<ControlPlane>(mine);
   });
