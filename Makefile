@@ -27,9 +27,9 @@ UNITY ?= 1
 # The demo runs the program that `make` built last; where there is none, it builds one for the CPU.
 DEMO = $(or $(patsubst %/,%,$(dir $(shell readlink build/bloomery))),cpu)
 # Minutes of one core that a first build takes without ccache.
-minutes_cpu = 10
-minutes_cuda = 24
-minutes_portable = 27
+minutes_cpu = 18
+minutes_cuda = 40
+minutes_portable = 44
 
 .PHONY: all cpu cuda portable asan asan-levels tsan demo test check test-long bench format tidy clean packages headers install uninstall
 
