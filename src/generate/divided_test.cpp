@@ -191,7 +191,7 @@ struct Answer : EngineListener {
 // Prompts in pieces, samples that share pages, requests that wait for room.
 std::vector<std::shared_ptr<Answer>> served(RandomGpt& gpt, const Tokenizer& tokenizer) {
   Engine engine(gpt.model, gpt.stream, gpt.mesh, tokenizer,
-                {.num_sequences = 4, .capacity = 160, .cache_tokens = 512, .prompt_piece = 48});
+                {.num_sequences = 4, .capacity = 160, .cache_tokens = 512, .prefill_chunk = 48});
   std::vector<std::shared_ptr<Answer>> answers;
   for (int i = 0; i < 7; ++i) {
     std::vector<TokenId> prompt(static_cast<std::size_t>(1 + i * 17));

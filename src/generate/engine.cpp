@@ -15,7 +15,7 @@ std::int64_t pages_of_sample(const EngineRequest& request) {
 }
 // Of these the first ones that no sample writes to any more when the prompt is computed.
 std::int64_t shared_pages(const EngineRequest& request) {
-  return request.forgets_prompt ? 0 : std::ssize(request.prompt) / kCachePage;
+  return request.mask_prompt ? 0 : std::ssize(request.prompt) / kCachePage;
 }
 std::int64_t pages_of(const EngineRequest& request) {
   const std::int64_t shared = shared_pages(request);
@@ -39,7 +39,7 @@ Engine::Engine(const Model& model, Stream& stream, Mesh& mesh, const Tokenizer& 
       pages_(num_pages_) {
   check(Model::decoder_begin(model.options()) == 0,
         "a model with an encoder cannot be served; `bloomery generate` runs it");
-  check(options.prompt_piece >= 1 && options.max_waiting >= 1,
+  check(options.prefill_chunk >= 1 && options.max_waiting >= 1,
         "the engine needs room for at least one token of a prompt and one waiting request");
   restart();
 }
@@ -48,7 +48,7 @@ Engine::Engine(const Model& model, Stream& stream, Mesh& mesh, const Tokenizer& 
 void Engine::restart() {
   drawn_.reset();
   drawn_ =
-      std::make_unique<DrawnTokens>(decoder_, std::span<const TokenId>(), options_.num_sequences);
+      std::make_unique<BatchSampler>(decoder_, std::span<const TokenId>(), options_.num_sequences);
   free_slots_.resize(static_cast<std::size_t>(options_.num_sequences));
   std::iota(free_slots_.rbegin(), free_slots_.rend(), 0);
   pages_ = PagePool(num_pages_);
@@ -135,13 +135,13 @@ bool Engine::drained_long_enough() {
 
 void Engine::fail_waiting(const std::string& message) {
   const std::lock_guard lock(mutex_);
-  for (const Asked& asked : waiting_) {
+  for (const Request& asked : waiting_) {
     asked.listener->on_failure(message);
   }
   waiting_.clear();
 }
 
-void Engine::give_room(Asked& asked) {
+void Engine::give_room(Request& asked) {
   const std::int64_t each = pages_of_sample(asked.request), shared = shared_pages(asked.request);
   for (std::int64_t i = 0; i < asked.request.num_sequences(); ++i) {
     asked.slots.push_back(free_slots_.back());
@@ -163,7 +163,7 @@ void Engine::give_room(Asked& asked) {
 void Engine::accept() {
   constexpr std::chrono::milliseconds kSweepPeriod{50};
   const std::lock_guard lock(mutex_);
-  const auto gone = [&](const Asked& asked) {
+  const auto gone = [&](const Request& asked) {
     if (asked.listener->wanted()) {
       return false;
     }
@@ -176,7 +176,7 @@ void Engine::accept() {
     std::erase_if(waiting_, gone);
   }
   while (!waiting_.empty()) {
-    Asked& first = waiting_.front();
+    Request& first = waiting_.front();
     if (!gone(first)) {
       if (first.request.num_sequences() > std::ssize(free_slots_) ||
           pages_of(first.request) > pages_.num_free()) {
@@ -189,7 +189,7 @@ void Engine::accept() {
   status_.waiting = std::ssize(waiting_);
 }
 
-void Engine::release(AskedPlace asked) {
+void Engine::release(RequestIterator asked) {
   free_slots_.insert(free_slots_.end(), asked->slots.begin(), asked->slots.end());
   for (const std::vector<std::int32_t>& pages : asked->pages) {
     pages_.give_back(pages);
@@ -221,7 +221,7 @@ void Engine::drop_unwanted() {
 
 void Engine::fail(const std::string& message) {
   running_.clear();
-  for (const Asked& asked : asked_) {
+  for (const Request& asked : asked_) {
     asked.listener->on_failure(message);
   }
   asked_.clear();
@@ -241,7 +241,7 @@ bool Engine::step() {
       }
     }
     if (!drawn_->over()) {
-      for (const DrawnTokens::Token& drawn : drawn_->next(!prompt_waits() && !beams_run())) {
+      for (const BatchSampler::Token& drawn : drawn_->next(!prompt_waits() && !beams_run())) {
         take(drawn);
       }
     }
@@ -259,7 +259,7 @@ bool Engine::step() {
 
 void Engine::show_status() {
   std::int64_t beams = 0;
-  for (const Asked& asked : asked_) {
+  for (const Request& asked : asked_) {
     beams += std::ssize(asked.beam_slots);
   }
   status_.running = std::ssize(running_) + beams;

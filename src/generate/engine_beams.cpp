@@ -5,7 +5,7 @@
 
 namespace bloomery {
 
-void Engine::start_beams(AskedPlace asked, const Tensor& logits) {
+void Engine::start_beams(RequestIterator asked, const Tensor& logits) {
   const EngineRequest& request = asked->request;
   const GenerateOptions options{.max_new_tokens = request.max_tokens,
                                 .sampling = request.sampling,
@@ -21,7 +21,7 @@ void Engine::start_beams(AskedPlace asked, const Tensor& logits) {
 
 bool Engine::beams_run() const {
   return std::any_of(asked_.begin(), asked_.end(),
-                     [](const Asked& asked) { return asked.beams != nullptr; });
+                     [](const Request& asked) { return asked.beams != nullptr; });
 }
 
 // The beams of a prompt are a batch of their own, so that their numbers do not depend on others.
@@ -45,7 +45,7 @@ void Engine::step_beams() {
 
 // Logits of what follows each running beam decide which go on. A beam keeps the slot of the one it
 // continues; where two continue one, the second gets a copy in a slot that nobody needs any more.
-void Engine::advance_beams(AskedPlace asked, const Tensor& logits) {
+void Engine::advance_beams(RequestIterator asked, const Tensor& logits) {
   PromptBeams& beams = *asked->beams;
   const std::vector<float> numbers = decoder_.numbers(logits);
   const auto columns = static_cast<std::size_t>(logits.shape()[1]);

@@ -22,7 +22,7 @@ std::vector<Drawn> first_of(std::span<const Drawn> all, std::int64_t count) {
 }  // namespace
 
 bool Engine::prompt_waits() const {
-  return std::any_of(asked_.begin(), asked_.end(), [](const Asked& asked) {
+  return std::any_of(asked_.begin(), asked_.end(), [](const Request& asked) {
     return !is_computed(asked.request, asked.computed);
   });
 }
@@ -31,9 +31,9 @@ bool Engine::prompt_waits() const {
 // that go on with a prompt alone, so that its numbers do not depend on others. Prompts
 // that are scored have logits for every token, which takes memory, so that their pieces are
 // shorter.
-std::vector<Engine::AskedPlace> Engine::choose_pieces(std::vector<Decoder::Piece>& pieces) {
-  std::vector<AskedPlace> chosen;
-  std::int64_t longest = 0, budget = options_.prompt_piece;
+std::vector<Engine::RequestIterator> Engine::choose_pieces(std::vector<Decoder::Piece>& pieces) {
+  std::vector<RequestIterator> chosen;
+  std::int64_t longest = 0, budget = options_.prefill_chunk;
   for (auto asked = asked_.begin(); asked != asked_.end(); ++asked) {
     const EngineRequest& request = asked->request;
     if (is_computed(request, asked->computed)) {
@@ -61,9 +61,9 @@ std::vector<Engine::AskedPlace> Engine::choose_pieces(std::vector<Decoder::Piece
 
 void Engine::compute_prompts() {
   std::vector<Decoder::Piece> pieces;
-  const std::vector<AskedPlace> chosen = choose_pieces(pieces);
+  const std::vector<RequestIterator> chosen = choose_pieces(pieces);
   const bool scored = chosen[0]->request.score_prompt;
-  for (const AskedPlace& asked : chosen) {
+  for (const RequestIterator& asked : chosen) {
     for (std::size_t i = 0; asked->computed == 0 && i < asked->slots.size(); ++i) {
       decoder_.set_pages(asked->slots[i], asked->pages[i]);
     }
@@ -72,9 +72,9 @@ void Engine::compute_prompts() {
   const std::int64_t columns = logits.shape()[1];
   const std::int64_t rows_of_piece = scored ? logits.shape()[0] / std::ssize(pieces) : 1;
   const std::vector<float> numbers = scored ? decoder_.numbers(logits) : std::vector<float>();
-  std::vector<DrawnTokens::Sequence> joining;
+  std::vector<BatchSampler::Sequence> joining;
   for (std::size_t i = 0; i < chosen.size(); ++i) {
-    Asked& asked = *chosen[i];
+    Request& asked = *chosen[i];
     const auto first = static_cast<std::int64_t>(i) * rows_of_piece;
     const std::int64_t count = std::ssize(pieces[i].tokens);
     if (scored) {
@@ -93,7 +93,7 @@ void Engine::compute_prompts() {
 }
 
 // Row i of the logits is about the token that follows token i of the piece.
-void Engine::score(Asked& asked, std::span<const float> logits, std::int64_t columns,
+void Engine::score(Request& asked, std::span<const float> logits, std::int64_t columns,
                    std::span<const TokenId> piece) {
   std::vector<ScoredToken>& scores = asked.scores;
   const std::vector<TokenId>& prompt = asked.request.prompt;
@@ -116,8 +116,8 @@ void Engine::score(Asked& asked, std::span<const float> logits, std::int64_t col
 }
 
 // The prompt is computed: its samples or beams begin.
-void Engine::start(AskedPlace asked, const Tensor& logits, std::int64_t logit_row,
-                   std::vector<DrawnTokens::Sequence>& joining) {
+void Engine::start(RequestIterator asked, const Tensor& logits, std::int64_t logit_row,
+                   std::vector<BatchSampler::Sequence>& joining) {
   const EngineRequest& request = asked->request;
   if (request.num_beams > 0) {
     return start_beams(asked, logits.range(logit_row * logits.shape()[1], {1, logits.shape()[1]}));
@@ -150,14 +150,14 @@ void Engine::start(AskedPlace asked, const Tensor& logits, std::int64_t logit_ro
                        .room = request.max_tokens,
                        .biases = request.biases,
                        .alternatives = request.num_alternatives > 0,
-                       .forgets = request.forgets_prompt,
+                       .forgets = request.mask_prompt,
                        .slot = slot,
                        .length = length,
                        .logit_row = logit_row});
   }
 }
 
-void Engine::take(const DrawnTokens::Token& drawn) {
+void Engine::take(const BatchSampler::Token& drawn) {
   const auto place = running_.find(drawn.sequence);
   Running& running = place->second;
   const EngineRequest& request = running.asked->request;
@@ -189,7 +189,7 @@ void Engine::take(const DrawnTokens::Token& drawn) {
 // A sample is done; the request's slots are free when its last one is.
 void Engine::end(std::size_t number) {
   const auto place = running_.find(number);
-  const AskedPlace asked = place->second.asked;
+  const RequestIterator asked = place->second.asked;
   drawn_->end(number);
   running_.erase(place);
   if (--asked->num_going == 0) {

@@ -190,7 +190,7 @@ void ChunkAttention::backward(Tape& tape, const Result& result, const Tensor& gr
 
 }  // namespace
 
-KeysOfChunks::KeysOfChunks(Stream& compute, HostShelf* shelf, std::vector<std::int64_t> all_ends)
+KeysOfChunks::KeysOfChunks(Stream& compute, OffloadPool* shelf, std::vector<std::int64_t> all_ends)
     : ends(std::move(all_ends)),
       places(ends.size()),
       keys(compute, shelf, static_cast<std::int64_t>(ends.size())),

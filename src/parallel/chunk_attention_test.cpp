@@ -101,7 +101,7 @@ class Attending {
 
   // All chunks forward; then from the last to the first each again and its gradients, with keys
   // that were kept before.
-  void run_sequence(std::int64_t sequence, const Pieces& pieces, HostShelf* shelf) {
+  void run_sequence(std::int64_t sequence, const Pieces& pieces, OffloadPool* shelf) {
     std::vector<std::int64_t> ends;
     std::vector<Batch> batches;
     for (const Piece& piece : pieces) {
@@ -143,7 +143,7 @@ class Attending {
   static constexpr std::int64_t kTokens = kSequences * kLength;
   Device device_;
   Stream stream_, host_, copies_;
-  HostShelf shelf_;
+  OffloadPool shelf_;
   Mesh mesh_;
   Batch whole_;
   AttentionOptions options_;

@@ -7,7 +7,7 @@
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/loss/loss.h"
 #include "ops/matmul/matmul.h"
-#include "ops/swap/swap_dims.h"
+#include "ops/transpose/swap_dims.h"
 
 namespace bloomery {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "ops/activation/activation.h"
 #include "ops/arithmetic/arithmetic.h"
-#include "parallel/beside.h"
-#include "parallel/grid_layers.h"
+#include "parallel/async_collective.h"
+#include "parallel/fake_quant_layers.h"
 #include "parallel/sequence.h"
 
 namespace bloomery {
@@ -54,7 +54,7 @@ class InputGradient {
   Communicator& ranks_;
   bool divided_;
   Slot x_, part_;
-  Beside beside_;
+  AsyncCollective beside_;
   Tensor held_;
 };
 
@@ -95,8 +95,8 @@ class GatheredInput {
   }
   Communicator& ranks_;
   Tensor kept_;
-  Remake remake_;
-  Beside beside_;
+  Rematerialize remake_;
+  AsyncCollective beside_;
   Tensor held_, all_;  // while it is gathered
 };
 
@@ -104,13 +104,13 @@ class GatheredInput {
 // input again knows no grid.
 struct Rounded {
   Rounded(Context& context, const Parameter& weight, const Tensor& x) {
-    const GridLayer* const grids = grid_layer(context, weight);
+    const FakeQuantLayer* const grids = grid_layer(context, weight);
     if (grids != nullptr && grids->rounds_input()) {
       numbers = grids->input(context, x);
     }
   }
   explicit operator bool() const { return static_cast<bool>(numbers); }
-  Remake remake() const {
+  Rematerialize remake() const {
     return [kept = numbers](Stream&) { return kept; };
   }
   Tensor numbers;
@@ -185,7 +185,7 @@ Value ParallelLinear::column_parallel(Context& context, const LinearInput& input
   const Tensor all = gathered ? gathered->gather(x.data, context.stream) : x.data;
   const Rounded rounded(context, *weight_, all);
   const Value part = context.wrap(rounded ? rounded.numbers : all);
-  Remake remake = rounded ? rounded.remake() : input.remake;
+  Rematerialize remake = rounded ? rounded.remake() : input.remake;
   if (context.tape != nullptr) {
     const auto gradient = std::make_shared<InputGradient>(context, x.slot, part.slot);
     context.tape->record({.op = "sum_input_gradient",
@@ -209,7 +209,7 @@ Value ParallelLinear::column_parallel(Context& context, const LinearInput& input
 // In backward the product beside comes first, so that the gradient of x is complete where the layer
 // itself has added its part.
 Value ParallelLinear::adapted(Context& context, const LinearInput& x, LinearOptions options) const {
-  if (GridLayer* const grids = grid_layer(context, *weight_)) {
+  if (FakeQuantLayer* const grids = grid_layer(context, *weight_)) {
     options.weight = grids->weight(context);
   }
   if (!adapter_) {
@@ -229,7 +229,7 @@ Value ParallelLinear::row_parallel(Context& context, const LinearInput& x) const
   // The gradient of rounded numbers is that of the numbers: one slot for both.
   const LinearInput input =
       rounded ? LinearInput({rounded.numbers, x.value.slot}, rounded.remake()) : x;
-  return sum_to_held_tokens(context, adapted(context, input, {.add_bias = first}));
+  return sum_to_local_tokens(context, adapted(context, input, {.add_bias = first}));
 }
 
 void ParallelLinear::collect(ParameterList& parameters) const {

@@ -5,7 +5,7 @@
 #include "ops/arithmetic/copy_columns.h"
 #include "ops/attention/attention_call.h"
 #include "ops/attention/attention_merge.h"
-#include "parallel/beside.h"
+#include "parallel/async_collective.h"
 #include "parallel/sequence_parts.h"
 #include "parallel/split_qkv.h"
 
@@ -61,7 +61,7 @@ class Passing {
 
  private:
   Communicator& ring_;
-  Beside beside_;
+  AsyncCollective beside_;
   Tensor here_, coming_;
 };
 

@@ -1,7 +1,7 @@
 #include "parallel/ulysses.h"
 
 #include "ops/arithmetic/arithmetic.h"
-#include "ops/swap/swap_dims.h"
+#include "ops/transpose/swap_dims.h"
 
 namespace bloomery {
 namespace {

@@ -163,7 +163,7 @@ EngineRequest engine_request(const AnswerTools& tools, const MegatronRequest& re
                    .sampling = request.sampling,
                    .score_prompt = request.logprobs};
   to.sampling.seed = seed;
-  to.forgets_prompt = tools.model.forgets(to.prompt);
+  to.mask_prompt = tools.model.forgets(to.prompt);
   if (request.prevent_newline_after_colon) {
     const auto colon = token_of(tools.model, ":"), line = token_of(tools.model, "\n");
     if (colon && line) {

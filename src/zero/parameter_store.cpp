@@ -359,7 +359,7 @@ void ParameterStore::begin_pass(Pass pass) {
   }
 }
 
-void ParameterStore::settle() {
+void ParameterStore::wait_gathers() {
   for (std::size_t i = 0; await_update && i < buckets_.size(); ++i) {
     await_update(i);
   }
@@ -369,7 +369,7 @@ void ParameterStore::settle() {
   }
 }
 
-void ParameterStore::publish() {
+void ParameterStore::gather_updated_values() {
   if (whole_) {
     return whole_->renew();
   }
@@ -383,14 +383,14 @@ void ParameterStore::publish() {
   }
 }
 
-void ParameterStore::take_over_master() {
-  settle();
+void ParameterStore::refresh_from_master() {
+  wait_gathers();
   for (const FlatShard& shard : shards()) {
     if (shard.form == WeightForm::master) {
       round_master(shard);
     }
   }
-  publish();
+  gather_updated_values();
 }
 
 // Gradients.

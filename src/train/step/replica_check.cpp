@@ -23,7 +23,7 @@ std::string hash_of(const Tensor& value, Stream& stream, std::vector<char>& host
 }
 
 std::vector<HeldTensor> held_tensors(Rank& rank) {
-  rank.store().settle();  // values that were updated may still be on their way
+  rank.store().wait_gathers();  // values that were updated may still be on their way
   std::vector<HeldTensor> all;
   std::vector<char> host;
   for (const Parameter* parameter : rank.parameters()) {
