@@ -17,9 +17,10 @@ RandomKey draw_key(std::uint64_t seed, std::int64_t prompt, std::int64_t sample)
   return random_key(seed, concat("generate/prompt ", prompt, "/sample ", sample));
 }
 
-BatchSampler::BatchSampler(Decoder& decoder, std::span<const TokenId> ends, std::int64_t num_rows)
+BatchSampler::BatchSampler(Decoder& decoder, std::span<const TokenId> eos_ids,
+                           std::int64_t num_rows)
     : decoder_(decoder),
-      ends_(ends.begin(), ends.end()),
+      ends_(eos_ids.begin(), eos_ids.end()),
       capacity_(num_rows),
       ahead_(decoder.cache() != nullptr && decoder.stream().on_cuda() ? kAhead : 1),
       steps_(static_cast<std::size_t>(ahead_)) {

@@ -46,7 +46,7 @@ class BatchSampler {
   // For as many rows at a time. A sequence ends with its room, or with one of `ends`. The decoder
   // must outlive this object; only this feeds it from now on, but for Decoder::extend() while
   // nothing is in flight.
-  BatchSampler(Decoder& decoder, std::span<const TokenId> ends, std::int64_t num_rows);
+  BatchSampler(Decoder& decoder, std::span<const TokenId> eos_ids, std::int64_t num_rows);
   ~BatchSampler();
   BatchSampler(const BatchSampler&) = delete;
   BatchSampler& operator=(const BatchSampler&) = delete;

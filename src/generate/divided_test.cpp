@@ -137,13 +137,13 @@ TEST_P(DividedTest, TextsOfOneRank) {
   const auto texts = [&](RandomGpt& gpt) {
     std::vector<Generation> all;
     for (const SamplingOptions& sampling : kinds) {
-      const GenerateOptions options{.max_new_tokens = 20, .sampling = sampling, .ends = {7}};
+      const GenerateOptions options{.max_new_tokens = 20, .sampling = sampling, .eos_ids = {7}};
       for (Generation& each :
            Generator(gpt.model, gpt.stream, gpt.mesh, *tokenizer_, options).sample(requests)) {
         all.push_back(std::move(each));
       }
     }
-    const GenerateOptions beams{.max_new_tokens = 10, .num_beams = 4, .ends = {7}};
+    const GenerateOptions beams{.max_new_tokens = 10, .num_beams = 4, .eos_ids = {7}};
     for (Generation& each :
          Generator(gpt.model, gpt.stream, gpt.mesh, *tokenizer_, beams).beams(requests[3], 3)) {
       all.push_back(std::move(each));

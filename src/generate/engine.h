@@ -36,7 +36,7 @@ struct EngineRequest {
   SamplingOptions sampling;
   TokenBiases biases;
   std::vector<std::string> stops;  // none is empty
-  std::vector<TokenId> ends;
+  std::vector<TokenId> eos_ids;
   std::int64_t num_alternatives = 0;  // likeliest tokens beside each, at most TopTokens::kMost
   bool score_prompt = false;          // log-probabilities of the prompt's tokens are wanted
   bool skip_special = false;          // special tokens have no text
@@ -122,7 +122,7 @@ class Engine {
   };
   using RequestIterator = std::list<Request>::iterator;
   struct Running {
-    RequestIterator asked;
+    RequestIterator entry;
     std::int64_t sample = 0, count = 0;  // tokens drawn
     std::int32_t slot = 0;
     StopText text;
@@ -130,22 +130,22 @@ class Engine {
 
   void check_request(const EngineRequest& request) const;
   void accept();
-  void give_room(Request& asked);
+  void give_room(Request& entry);
   void drop_unwanted();
   bool prompt_waits() const;
   void compute_prompts();
   std::vector<RequestIterator> choose_pieces(std::vector<Decoder::Piece>& pieces);
-  void score(Request& asked, std::span<const float> logits, std::int64_t columns,
+  void score(Request& entry, std::span<const float> logits, std::int64_t columns,
              std::span<const TokenId> piece);
-  void start(RequestIterator asked, const Tensor& logits, std::int64_t logit_row,
+  void start(RequestIterator entry, const Tensor& logits, std::int64_t logit_row,
              std::vector<BatchSampler::Sequence>& joining);
-  void start_beams(RequestIterator asked, const Tensor& logits);
+  void start_beams(RequestIterator entry, const Tensor& logits);
   bool beams_run() const;
   void step_beams();
-  void advance_beams(RequestIterator asked, const Tensor& logits);
+  void advance_beams(RequestIterator entry, const Tensor& logits);
   void take(const BatchSampler::Token& drawn);
   void end(std::size_t number);
-  void release(RequestIterator asked);
+  void release(RequestIterator entry);
   void fail(const std::string& message);
   void fail_waiting(const std::string& message);
   void show_status();
@@ -167,7 +167,7 @@ class Engine {
   bool closed_ = false;
   std::chrono::steady_clock::time_point closed_at_;
 
-  std::list<Request> asked_;  // accepted; in their order
+  std::list<Request> requests_;  // accepted; in their order
   std::map<std::size_t, Running> running_;
   std::size_t next_number_ = 0;
   std::vector<std::int32_t> free_slots_;

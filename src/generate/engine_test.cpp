@@ -71,8 +71,10 @@ class EngineTest : public DeviceTest {
   }
   // What the generator makes of one request alone.
   std::vector<Generation> alone(const EngineRequest& r) {
-    GenerateOptions options{
-        .max_new_tokens = r.max_tokens, .sampling = r.sampling, .stops = r.stops, .ends = r.ends};
+    GenerateOptions options{.max_new_tokens = r.max_tokens,
+                            .sampling = r.sampling,
+                            .stops = r.stops,
+                            .eos_ids = r.eos_ids};
     std::vector<Request> requests;
     for (std::int64_t sample = 0; sample < r.num_samples; ++sample) {
       requests.push_back({r.prompt_number, sample, r.prompt});
@@ -111,7 +113,7 @@ class EngineTest : public DeviceTest {
                                      {.presence_penalty = 0.5, .frequency_penalty = 0.3}};
     r.sampling = kinds[i % 5];
     r.sampling.seed = i;
-    r.ends = i % 2 == 0 ? std::vector<TokenId>{7, 20} : std::vector<TokenId>{};
+    r.eos_ids = i % 2 == 0 ? std::vector<TokenId>{7, 20} : std::vector<TokenId>{};
     r.stops = i % 4 == 1 ? std::vector<std::string>{"3"} : std::vector<std::string>{};
     return r;
   }
@@ -284,7 +286,7 @@ TEST_P(EngineTest, BeamsAreSearchedBesideSamples) {
                                     .num_beams = r.num_beams,
                                     .length_penalty = r.length_penalty,
                                     .stops = r.stops,
-                                    .ends = r.ends};
+                                    .eos_ids = r.eos_ids};
       const std::vector<Generation> expected =
           Generator(gpt_->model, gpt_->stream, gpt_->mesh, *tokenizer_, options)
               .beams({0, 0, r.prompt}, r.num_beams);

@@ -81,7 +81,7 @@ std::vector<Generation> Generator::sample(std::span<const Request> requests,
   Decoder decoder = make_decoder(static_cast<std::int64_t>(requests.size()), capacity);
   feed(decoder, prompts.tokens);
   decoder.select(prompts.of_request);
-  BatchSampler tokens(decoder, options_.ends, std::ssize(sequences));
+  BatchSampler tokens(decoder, options_.eos_ids, std::ssize(sequences));
   tokens.add_fed(sequences);
   while (!tokens.over()) {
     for (const BatchSampler::Token& drawn : tokens.next()) {

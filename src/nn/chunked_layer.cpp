@@ -71,7 +71,7 @@ KeysOfChunks ChunkedPass::keys_of(const Chunks& chunks) const {
   for (const Chunk& chunk : chunks) {
     ends.push_back((ends.empty() ? 0 : ends.back()) + chunk.batch.whole_length());
   }
-  return {context_.stream, context_.features.sequence_chunks->shelf.get(), std::move(ends)};
+  return {context_.stream, context_.features.sequence_chunks->offload_pool.get(), std::move(ends)};
 }
 
 Value ChunkedPass::queries_and_keys(Context& context, State& state) const {

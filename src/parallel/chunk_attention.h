@@ -12,7 +12,7 @@ namespace bloomery {
 // the chunks from the last to the first, what later chunks added to their gradients.
 struct KeysOfChunks {
   // `ends`: behind the last token of each chunk.
-  KeysOfChunks(Stream& compute, OffloadPool* shelf, std::vector<std::int64_t> ends);
+  KeysOfChunks(Stream& compute, OffloadPool* offload_pool, std::vector<std::int64_t> ends);
 
   std::int64_t begin_of(std::int64_t chunk) const {
     return chunk == 0 ? 0 : ends[static_cast<std::size_t>(chunk - 1)];

@@ -168,12 +168,13 @@ void FakeQuantLayers::end_step() {
   stream_.copy(seen_.data(), nothing_.data(), seen_.bytes());
 }
 
-int FakeQuantLayers::put_on_grids(std::span<const Numbers> of, std::int64_t steps, DType dtype) {
+int FakeQuantLayers::bake_quantization(std::span<const Numbers> of, std::int64_t steps,
+                                       DType dtype) {
   int first_bits = 0;
   for (const FakeQuantLayer& layer : layers_) {
     const int bits = layer.grids_.weight ? layer.grids_.weight->bits_after(steps) : 0;
     if (bits > 0) {
-      put_on_grid(layer, of, bits, dtype);
+      bake(layer, of, bits, dtype);
       first_bits = first_bits == 0 ? bits : first_bits;
     }
   }
@@ -182,8 +183,8 @@ int FakeQuantLayers::put_on_grids(std::span<const Numbers> of, std::int64_t step
 }
 
 // The numbers of a weight may lie in several parts, here and on other ranks.
-void FakeQuantLayers::put_on_grid(const FakeQuantLayer& layer, std::span<const Numbers> of,
-                                  int bits, DType dtype) {
+void FakeQuantLayers::bake(const FakeQuantLayer& layer, std::span<const Numbers> of, int bits,
+                           DType dtype) {
   const WeightGrid& grid = *layer.grids_.weight;
   GroupPlaces places = group_places(layer.weight_->name, layer.weight_->box, grid.groups);
   const std::vector<float> none(static_cast<std::size_t>(2 * grid.groups), kNothing);
@@ -229,7 +230,7 @@ std::vector<FakeQuantLayers::State> FakeQuantLayers::states() const {
   return states;
 }
 
-FakeQuantLayer* grid_layer(const Context& context, const Parameter& weight) {
+FakeQuantLayer* fake_quant_layer(const Context& context, const Parameter& weight) {
   FakeQuantLayers* const layers = context.features.fake_quantization;
   return layers != nullptr ? layers->find(weight) : nullptr;
 }

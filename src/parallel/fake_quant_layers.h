@@ -99,9 +99,9 @@ class FakeQuantLayers {
     std::int64_t first;  // in the parameter
   };
   // Collective. Returns the bits of the first; 0: no weight is rounded yet.
-  int put_on_grids(std::span<const Numbers> of, std::int64_t steps, DType dtype);
-  bool on_grids() const { return on_grids_; }
-  void set_on_grids() { on_grids_ = true; }
+  int bake_quantization(std::span<const Numbers> of, std::int64_t steps, DType dtype);
+  bool baked() const { return on_grids_; }
+  void set_baked() { on_grids_ = true; }
 
   // The range of a layer's inputs, fp32 [2], for checkpoints.
   struct State {
@@ -112,7 +112,7 @@ class FakeQuantLayers {
 
  private:
   friend class FakeQuantLayer;
-  void put_on_grid(const FakeQuantLayer& layer, std::span<const Numbers> of, int bits, DType dtype);
+  void bake(const FakeQuantLayer& layer, std::span<const Numbers> of, int bits, DType dtype);
 
   Stream& stream_;
   Mesh& mesh_;
@@ -125,6 +125,6 @@ class FakeQuantLayers {
 };
 
 // The layer of a weight, or null.
-FakeQuantLayer* grid_layer(const Context& context, const Parameter& weight);
+FakeQuantLayer* fake_quant_layer(const Context& context, const Parameter& weight);
 
 }  // namespace bloomery

@@ -102,8 +102,8 @@ Found run_layer(int size, const GridsOfWeights& grids) {
       mine.range = layers.states().front().range.to_host<float>(stream);
     }
     const Tensor numbers = weight.value.reshape({weight.value.numel()});
-    layers.put_on_grids(std::vector<FakeQuantLayers::Numbers>{{&weight, numbers, 0}}, 10,
-                        DType::fp32);
+    layers.bake_quantization(std::vector<FakeQuantLayers::Numbers>{{&weight, numbers, 0}}, 10,
+                             DType::fp32);
     mine.weight = numbers.to_host<float>(stream);
     if (rank == 0) {
       found = mine;

@@ -38,36 +38,36 @@ OffloadedTensors::~OffloadedTensors() {
     if (each.arrived) {
       compute_.wait(*each.arrived);
     }
-    if (shelf_ != nullptr && each.waits) {
-      shelf_->give_back(std::move(each.waits));
+    if (offload_pool_ != nullptr && each.waits) {
+      offload_pool_->give_back(std::move(each.waits));
     }
   }
 }
 
 void OffloadedTensors::put(std::int64_t index, Tensor tensor) {
   Each& each = at(index);
-  if (shelf_ == nullptr) {
+  if (offload_pool_ == nullptr) {
     each.waits = std::move(tensor);
     return;
   }
   if (!each.waits) {
-    each.waits = shelf_->take(tensor.dtype(), tensor.shape());
+    each.waits = offload_pool_->take(tensor.dtype(), tensor.shape());
   }
-  shelf_->leave(tensor, each.waits);
+  offload_pool_->leave(tensor, each.waits);
 }
 
 void OffloadedTensors::fetch(std::int64_t index) {
   Each& each = at(index);
-  if (shelf_ == nullptr || !each.waits || each.here) {
+  if (offload_pool_ == nullptr || !each.waits || each.here) {
     return;
   }
   each.here = Tensor::empty(compute_, each.waits.dtype(), each.waits.shape());
-  each.arrived = shelf_->come(each.waits, each.here);
+  each.arrived = offload_pool_->come(each.waits, each.here);
 }
 
 Tensor OffloadedTensors::get(std::int64_t index) {
   Each& each = at(index);
-  if (shelf_ == nullptr) {
+  if (offload_pool_ == nullptr) {
     return each.waits;
   }
   fetch(index);

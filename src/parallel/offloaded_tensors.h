@@ -32,8 +32,8 @@ class OffloadPool {
 class OffloadedTensors {
  public:
   // Without a shelf they stay where they are.
-  OffloadedTensors(Stream& compute, OffloadPool* shelf, std::int64_t count)
-      : compute_(compute), shelf_(shelf), all_(static_cast<std::size_t>(count)) {}
+  OffloadedTensors(Stream& compute, OffloadPool* offload_pool, std::int64_t count)
+      : compute_(compute), offload_pool_(offload_pool), all_(static_cast<std::size_t>(count)) {}
   ~OffloadedTensors();
   OffloadedTensors(const OffloadedTensors&) = delete;
   OffloadedTensors& operator=(const OffloadedTensors&) = delete;
@@ -53,7 +53,7 @@ class OffloadedTensors {
   const Each& at(std::int64_t index) const { return all_.at(static_cast<std::size_t>(index)); }
 
   Stream& compute_;
-  OffloadPool* shelf_;
+  OffloadPool* offload_pool_;
   std::vector<Each> all_;
 };
 

@@ -43,6 +43,9 @@ struct ExactWeightsForm {
 void write_exact_weights(const ModelSource& source, const std::filesystem::path& folder,
                          const ExactWeightsForm& form);
 
+// Throws an Error that lists what of the model Megatron has no flag for.
+void require_megatron_form(const ModelOptions& options, const ForeignLayout& layout);
+
 // What all forms have in common: the tensors of one rank, its arguments, its states.
 class MegatronExporter {
  public:

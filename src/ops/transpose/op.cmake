@@ -1,5 +1,5 @@
 add_op(
   transpose
-  CPU swap_dims_cpu.cpp
-  CUDA swap_dims_cuda.cu
-  TESTS swap_dims_test.cpp)
+  CPU transpose_cpu.cpp
+  CUDA transpose_cuda.cu
+  TESTS transpose_test.cpp)

@@ -255,7 +255,7 @@ void Trainer::take_outcome() {
   if (stragglers_) stragglers_->add(facts.outcome);
   report_rejected_choices();
   stop_seen_ = stop_seen_ || facts.outcome.stop;
-  judge(facts);
+  check_step(facts);
   if (options_.logging.optimizer_states_to_tensorboard && log_.at_tensorboard_interval(iteration)) {
     for (const auto& [name, value] : optimizer_statistics(*rank_)) {
       log_.scalar(name, value, step.progress);
@@ -276,7 +276,7 @@ void Trainer::report_graphs() {
 }
 
 // Whether the run can go on after what a step found. All ranks see the same numbers.
-void Trainer::judge(const StepFacts& facts) {
+void Trainer::check_step(const StepFacts& facts) {
   const StepReport& update = facts.outcome.update;
   const std::int64_t iteration = facts.progress.iteration;
   const bool finite =

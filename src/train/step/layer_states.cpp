@@ -48,7 +48,7 @@ void load_input_ranges(Rank& rank, const CheckpointReader& reader,
     return;
   }
   if (reader.state().extra.contains(kOnGrids)) {
-    rank.stage().features().fake_quant_layers()->set_on_grids();
+    rank.stage().features().fake_quant_layers()->set_baked();
   }
   bool all = true;
   for (const auto& [name, range] : rank.stage().features().fake_quant_layers()->states()) {
@@ -96,7 +96,7 @@ void describe_layer_states(Rank& rank, RunState& state) {
     state.extra[kFp8Gradients] = gradient_format(rank);
   }
   if (rank.stage().features().fake_quant_layers() != nullptr &&
-      rank.stage().features().fake_quant_layers()->on_grids()) {
+      rank.stage().features().fake_quant_layers()->baked()) {
     state.extra[kOnGrids] = "1";
   }
 }

@@ -206,7 +206,7 @@ int put_weights_on_grids(Stage& stage, std::int64_t completed_steps) {
   for (const ParameterStore::Part& part : parts) {
     numbers.push_back({part.parameter, part.weights.numbers(stage.stream()), part.first});
   }
-  const int bits = grids->put_on_grids(numbers, completed_steps, stage.options().dtype);
+  const int bits = grids->bake_quantization(numbers, completed_steps, stage.options().dtype);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     parts[i].weights.set(stage.stream(), numbers[i].numbers);
   }

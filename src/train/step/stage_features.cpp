@@ -11,7 +11,7 @@ StageFeatures::StageFeatures(const RankOptions& options, Stream& stream, Mesh& m
     inputs_on_host_ = std::make_unique<InputsOnHost>(stream, *host.host, *host.copies);
   }
   if (options.offload.keys) {
-    sequence_chunks_.shelf = std::make_unique<OffloadPool>(stream, *host.host, *host.copies);
+    sequence_chunks_.offload_pool = std::make_unique<OffloadPool>(stream, *host.host, *host.copies);
   }
   if (options.fp8) {
     check(options.dtype == DType::bf16, "fp8 goes with bf16, not with ", options.dtype);

@@ -27,7 +27,7 @@ std::int64_t StepGraphs::num_device_calls() const {
   return stream_.memory()->statistics().num_device_calls;
 }
 
-// A step that was launched on the same memory_state and asked for no memory shows that a capture,
+// A step that was launched on the same memory state and asked for no memory shows that a capture,
 // which asks for the same, needs none either.
 bool StepGraphs::begin_step(std::int64_t num_parts) {
   if (num_parts != std::exchange(num_parts_, num_parts)) {

@@ -1,5 +1,6 @@
-// Results that travel between blocks as words, each of which says which phase wrote it: whoever
-// reads one knows that it is there, without a barrier and without a second trip to memory.
+// Flagged packets: 16 bits of a result and 16 bits of the phase that wrote it, in one word (as in
+// NCCL's LL protocol). Whoever reads one knows that it is there, without a barrier and without a
+// second trip to memory.
 #pragma once
 
 #include "generate/resident/shared.cuh"

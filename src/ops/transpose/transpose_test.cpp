@@ -1,4 +1,4 @@
-#include "ops/transpose/swap_dims.h"
+#include "ops/transpose/transpose.h"
 
 #include <numeric>
 
@@ -23,7 +23,7 @@ TEST_P(SwapDimsTest, MovesRowsOfEveryLength) {
     const Tensor x = Tensor::from_host(stream, numbers, {first * second * inner});
     const Tensor y = Tensor::empty(stream, DType::int32, {second * first * inner});
     if (x.numel() > 0) {
-      launch(stream, SwapDims{.x = x, .y = y, .first = first, .second = second});
+      launch(stream, Transpose{.x = x, .y = y, .first = first, .second = second});
     }
     const std::vector<std::int32_t> moved = y.to_host<std::int32_t>(stream);
     for (std::int64_t a = 0; a < first; ++a) {
@@ -43,7 +43,7 @@ TEST_P(SwapDimsTest, AlsoOfSingleBytes) {
   Stream& stream = machine.stream;
   const Tensor x = Tensor::from_host<std::uint8_t>(stream, {1, 2, 3, 4, 5, 6}, {6});
   const Tensor y = Tensor::empty(stream, DType::uint8, {6});
-  launch(stream, SwapDims{.x = x, .y = y, .first = 2, .second = 3});
+  launch(stream, Transpose{.x = x, .y = y, .first = 2, .second = 3});
   EXPECT_EQ(y.to_host<std::uint8_t>(stream), (std::vector<std::uint8_t>{1, 4, 2, 5, 3, 6}));
 }
 

@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ops/transpose/swap_dims.h"
+#include "ops/transpose/transpose.h"
 
 namespace bloomery {
 
 template <>
-void run(ThisCpu, Stream& stream, const SwapDims& k) {
+void run(ThisCpu, Stream& stream, const Transpose& k) {
   constexpr std::int64_t kGrainBytes = 1 << 16;
   const std::int64_t bytes = k.row_bytes();
   if (bytes == 0) {

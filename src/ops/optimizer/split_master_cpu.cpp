@@ -1,4 +1,4 @@
-#include "ops/optimizer/weight_halves.h"
+#include "ops/optimizer/split_master.h"
 
 namespace bloomery {
 namespace {
@@ -11,13 +11,13 @@ template <>
 void run(ThisCpu, Stream& stream, const SplitWeights& k) {
   const auto* x = k.x.as<float>();
   auto* value = k.value.as<std::uint16_t>();
-  auto* rest = k.rest.as<std::uint16_t>();
+  auto* low = k.low.as<std::uint16_t>();
   stream.device().pool().for_ranges(k.x.numel(), kGrain, [=](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       value[i] = split_weight(x[i]).value;
     }
-    for (std::int64_t i = begin; rest != nullptr && i < end; ++i) {
-      rest[i] = split_weight(x[i]).rest;
+    for (std::int64_t i = begin; low != nullptr && i < end; ++i) {
+      low[i] = split_weight(x[i]).low;
     }
   });
 }
@@ -25,11 +25,11 @@ void run(ThisCpu, Stream& stream, const SplitWeights& k) {
 template <>
 void run(ThisCpu, Stream& stream, const JoinWeights& k) {
   const auto* value = k.value.as<std::uint16_t>();
-  const auto* rest = k.rest.as<std::uint16_t>();
+  const auto* low = k.low.as<std::uint16_t>();
   auto* y = k.y.as<float>();
   stream.device().pool().for_ranges(k.y.numel(), kGrain, [=](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      y[i] = join_weight({value[i], rest[i]});
+      y[i] = join_weight({value[i], low[i]});
     }
   });
 }

@@ -20,37 +20,37 @@ enum class WeightForm : std::uint8_t {
   split,   // bf16 values and what their rounding left are the halves
 };
 
-struct WeightHalves {
+struct SplitMaster {
   std::uint16_t value;  // the bits of a bf16
-  std::uint16_t rest;   // the bits of a signed number, to be added to those of the value
+  std::uint16_t low;    // the bits of a signed number, to be added to those of the value
 };
 
-constexpr WeightHalves split_weight(std::uint32_t word) {
+constexpr SplitMaster split_weight(std::uint32_t word) {
   if ((word & 0x7FFFFFFFu) > 0x7F800000u) {
     return {0x7FFF, 0};  // no number stays none
   }
   return {static_cast<std::uint16_t>((word + 0x8000u) >> 16), static_cast<std::uint16_t>(word)};
 }
-constexpr WeightHalves split_weight(float weight) {
+constexpr SplitMaster split_weight(float weight) {
   return split_weight(std::bit_cast<std::uint32_t>(weight));
 }
 
-constexpr std::uint32_t joined_bits(WeightHalves halves) {
-  const auto rest = static_cast<std::uint32_t>(static_cast<std::int16_t>(halves.rest));
-  return (std::uint32_t{halves.value} << 16) + rest;
+constexpr std::uint32_t joined_bits(SplitMaster halves) {
+  const auto low = static_cast<std::uint32_t>(static_cast<std::int16_t>(halves.low));
+  return (std::uint32_t{halves.value} << 16) + low;
 }
-constexpr float join_weight(WeightHalves halves) {
+constexpr float join_weight(SplitMaster halves) {
   return std::bit_cast<float>(joined_bits(halves));
 }
 
-inline constexpr std::int64_t kRestBytes = 2;  // of an element
+inline constexpr std::int64_t kLowHalfBytes = 2;  // of an element
 
-// value and rest = x. Values are bf16; a rest is uint8 [kRestBytes x elements], or null: only the
-// values are wanted.
+// value and low half = x. Values are bf16; a low half is uint8 [kLowHalfBytes x elements], or null:
+// only the values are wanted.
 struct SplitWeights {
   ConstView x;  // fp32
   View value;
-  View rest;
+  View low;
 };
 template <int kLevel>
 void run(OnCpu<kLevel>, Stream&, const SplitWeights&);
@@ -58,7 +58,7 @@ void run(OnCuda, Stream&, const SplitWeights&);
 
 // y = what the halves are of.
 struct JoinWeights {
-  ConstView value, rest;
+  ConstView value, low;
   View y;  // fp32
 };
 template <int kLevel>

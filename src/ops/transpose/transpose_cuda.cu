@@ -1,6 +1,6 @@
 #include "device/cuda_check.h"
 #include "ops/common/dispatch_cuda.cuh"
-#include "ops/transpose/swap_dims.h"
+#include "ops/transpose/transpose.h"
 
 namespace bloomery {
 namespace {
@@ -9,7 +9,7 @@ constexpr int kThreads = 256;
 
 // A thread copies one unit of a row of y.
 template <class Unit>
-__global__ void swap_dims(const Unit* x, Unit* y, std::int64_t first, std::int64_t second,
+__global__ void transpose(const Unit* x, Unit* y, std::int64_t first, std::int64_t second,
                           std::int64_t inner) {
   const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (i >= first * second * inner) {
@@ -20,7 +20,7 @@ __global__ void swap_dims(const Unit* x, Unit* y, std::int64_t first, std::int64
 }
 
 template <class Unit>
-bool fits(const SwapDims& k) {
+bool fits(const Transpose& k) {
   const auto aligned = [](const void* p) {
     return reinterpret_cast<std::uintptr_t>(p) % sizeof(Unit) == 0;
   };
@@ -29,16 +29,16 @@ bool fits(const SwapDims& k) {
 }
 
 template <class Unit>
-void start(Stream& stream, const SwapDims& k) {
+void start(Stream& stream, const Transpose& k) {
   const std::int64_t inner = k.row_bytes() / static_cast<std::int64_t>(sizeof(Unit));
-  swap_dims<<<num_blocks(k.first * k.second * inner, kThreads), kThreads, 0, cuda_stream(stream)>>>(
+  transpose<<<num_blocks(k.first * k.second * inner, kThreads), kThreads, 0, cuda_stream(stream)>>>(
       static_cast<const Unit*>(k.x.data), static_cast<Unit*>(k.y.data), k.first, k.second, inner);
-  check_launch("swap_dims");
+  check_launch("transpose");
 }
 
 }  // namespace
 
-void run(OnCuda, Stream& stream, const SwapDims& k) {
+void run(OnCuda, Stream& stream, const Transpose& k) {
   if (k.x.bytes() == 0) {
     return;
   }
