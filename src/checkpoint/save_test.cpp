@@ -1,6 +1,7 @@
 // Saves of several ranks: slow disks, ranks that fail meanwhile, and what is looked at before.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <fstream>
 #include <functional>
 
@@ -65,12 +66,16 @@ TEST(Save, WhatIsOnDiskCountsWhoeverFailsThen) {
 // A rank that saves alone needs no other, not even to hear that one has failed.
 TEST(Save, OneRankAloneGoesOnWhenOthersFail) {
   const TestFolder folder;
+  std::atomic<bool> is_alone = false;
   EXPECT_THROW(run_ranks(2,
                          [&](int rank, std::unique_ptr<Communicator> world) {
                            const auto alone = world->split(rank, 0);
                            if (rank == 1) {
+                             is_alone.wait(false);  // splitting needs both
                              throw Error("it is tired");
                            }
+                           is_alone = true;
+                           is_alone.notify_one();
                            while (!world->host().world()->failed()) {
                              usleep(1000);
                            }
