@@ -12,7 +12,7 @@
 namespace bloomery {
 namespace {
 
-constexpr std::array<const char*, 4> kMethodNames{"onednn", "onednn_bf16", "amx", "own"};
+constexpr std::array<const char*, 4> kMethodNames{"onednn", "onednn_bf16", "amx", "packed"};
 
 std::string text(const CpuMatmulPlan& plan) {
   return concat(kMethodNames[static_cast<std::size_t>(plan.method)], ' ', plan.block_rows, ' ',
