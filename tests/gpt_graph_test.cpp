@@ -133,7 +133,7 @@ class Runner {
   std::vector<Tensor> weights() {
     const FlatShard& shard = rank_.optimizer().shards()[0];
     std::vector<Tensor> all = shard.state;
-    for (const Tensor& tensor : {shard.master, shard.rest, shard.value}) {
+    for (const Tensor& tensor : {shard.master, shard.low, shard.value}) {
       if (tensor) {
         all.push_back(tensor);
       }

@@ -10,7 +10,7 @@
 #include "apps/bench/rows.h"
 #include "apps/common/command_line.h"
 #include "apps/common/device_choice.h"
-#include "generate/drawn_tokens.h"
+#include "generate/batch_sampler.h"
 #include "models/linear_weights.h"
 #include "ops/quantized/quantized_weights.h"
 
@@ -116,7 +116,7 @@ struct Times {
 
 Times generate_once(const Model& model, Stream& stream, Mesh& mesh, const BenchGenerateOptions& o) {
   std::vector<std::vector<TokenId>> prompts;
-  std::vector<DrawnTokens::Sequence> sequences;
+  std::vector<BatchSampler::Sequence> sequences;
   const RandomKey key = random_key(1, "prompts");
   for (std::int64_t i = 0; i < o.batch; ++i) {
     std::vector<TokenId>& prompt = prompts.emplace_back();
@@ -137,7 +137,7 @@ Times generate_once(const Model& model, Stream& stream, Mesh& mesh, const BenchG
   Decoder decoder(model, stream, mesh,
                   {.num_sequences = o.batch, .capacity = o.prompt_length + o.new_tokens - 1});
   decoder.feed(prompts);
-  DrawnTokens tokens(decoder, {}, o.batch);
+  BatchSampler tokens(decoder, {}, o.batch);
   tokens.add_fed(sequences);
   tokens.next();
   Times times{.first = seconds_since(start)};

@@ -261,7 +261,8 @@ std::vector<BenchRow> optimizer_rows(const BenchShapes& shapes) {
                                  : setup.dtype != DType::fp32 ? WeightForm::master
                                                               : WeightForm::exact;
          const Tensor master = halves ? Tensor{} : setup.updated(DType::fp32, flat);
-         const Tensor rest = halves ? setup.updated(DType::uint8, {kRestBytes * count}) : Tensor{};
+         const Tensor low =
+             halves ? setup.updated(DType::uint8, {kLowHalfBytes * count}) : Tensor{};
          const Tensor moment1 = setup.updated(DType::fp32, flat);
          const Tensor moment2 = setup.updated(DType::fp32, flat);
          const Tensor flags = setup.out(DType::uint8, {num_units(count)});
@@ -278,12 +279,12 @@ std::vector<BenchRow> optimizer_rows(const BenchShapes& shapes) {
                                              .form = form,
                                              .master = master,
                                              .value = value,
-                                             .rest = rest,
+                                             .low = low,
                                              .state = {moment1, moment2},
                                              .unit_flags = flags},
                                  .rule = Adam{},
                                  .scalars = static_cast<const UpdateScalars*>(scalars.data())},
-                          {grad, master, value, rest, moment1, moment2, flags, scalars});
+                          {grad, master, value, low, moment1, moment2, flags, scalars});
        }},
       {"gradient norm", std::to_string(count),
        [=](BenchSetup& setup) {

@@ -54,7 +54,7 @@ double bytes_moved(const SquaredNormPartials& k) { return bytes_of(k.grad); }
 double bytes_moved(const Update& k) {
   const UpdateBuffers& b = k.buffers;
   double bytes = bytes_of(b.grad);
-  bytes += b.form == WeightForm::split ? 2 * bytes_of(b.value, b.rest)
+  bytes += b.form == WeightForm::split ? 2 * bytes_of(b.value, b.low)
                                        : bytes_of(b.value) + 2 * bytes_of(b.master);
   for (const View& tensor : b.state) {
     bytes += 2 * bytes_of(tensor);

@@ -23,7 +23,7 @@ int stopped_by_signal() {
   return StopSignals::exit_code();
 }
 
-void say_finished(const std::string& output) {
+void log_finished(const std::string& output) {
   messages() << output << " is finished already; --overwrite starts over" << std::endl;
 }
 

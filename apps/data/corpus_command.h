@@ -19,6 +19,6 @@ std::vector<std::string> one_key(const LineOptions& options);
 int stopped_by_signal();
 
 // Says that an earlier run of the same command made the outputs.
-void say_finished(const std::string& output);
+void log_finished(const std::string& output);
 
 }  // namespace bloomery

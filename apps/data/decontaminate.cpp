@@ -28,7 +28,7 @@ int data_decontaminate(const Arguments& arguments, std::ostream& out) {
   const DecontaminateSummary summary = decontaminate(
       options, jobs, std::filesystem::path(options.output) / "report.json", line_caller());
   if (summary.interrupted) return stopped_by_signal();
-  if (summary.was_finished) say_finished(options.output);
+  if (summary.was_finished) log_finished(options.output);
   out << summary.report.text("decontaminate");
   if (!summary.was_finished) {
     out << "  " << grouped(static_cast<std::int64_t>(summary.keys)) << " keys, of which "

@@ -23,7 +23,7 @@ int data_dedup(const Arguments& arguments, std::ostream& out) {
   const StopSignals signals("stops; run the same command again to continue");
   const DedupSummary summary = dedup(options, line_caller());
   if (summary.interrupted) return stopped_by_signal();
-  if (summary.was_finished) say_finished(options.output);
+  if (summary.was_finished) log_finished(options.output);
   out << summary.report.text("dedup");
   if (!summary.was_finished) {
     out << "  " << grouped(summary.groups) << " duplicate groups\n";

@@ -21,7 +21,7 @@ int run(const std::string& name, const char* text, FilterOptions& options, Optio
   const StopSignals signals("stops; run the same command again to continue");
   const FilterSummary summary = filter(options, name, line_caller());
   if (summary.interrupted) return stopped_by_signal();
-  if (summary.was_finished) say_finished(options.output);
+  if (summary.was_finished) log_finished(options.output);
   out << summary.report.text(name);
   return 0;
 }

@@ -31,7 +31,7 @@ int count(const FindingList& findings, Health health) {
 }
 
 TEST(Doctor, AHealthyGpuIsNamedWithItsMemoryAndCapability) {
-  const FindingList findings = judge_gpus(healthy_machine(), kHopper);
+  const FindingList findings = check_gpus(healthy_machine(), kHopper);
   ASSERT_EQ(findings.size(), 2u);
   EXPECT_EQ(count(findings, Health::good), 2);
   EXPECT_EQ(findings[0].value, "580.65.06, for CUDA up to 13.0");
@@ -40,7 +40,7 @@ TEST(Doctor, AHealthyGpuIsNamedWithItsMemoryAndCapability) {
 
 TEST(Doctor, NoGpuIsNoProblem) {
   for (const GpuBuild& build : {kHopper, kCpu}) {
-    const FindingList findings = judge_gpus({}, build);
+    const FindingList findings = check_gpus({}, build);
     ASSERT_EQ(findings.size(), 1u);
     EXPECT_EQ(findings[0].health, Health::good);
   }
@@ -70,12 +70,12 @@ TEST(Doctor, SaysWhatIsWrongBetweenAGpuAndItsDriver) {
     GpuFacts facts = healthy_machine();
     blind(facts);
     c.spoil(facts);
-    const FindingList with_cuda = judge_gpus(facts, kHopper);
+    const FindingList with_cuda = check_gpus(facts, kHopper);
     ASSERT_EQ(with_cuda.size(), 1u) << c.value;
     EXPECT_EQ(with_cuda[0].health, Health::bad);
     EXPECT_NE(with_cuda[0].value.find(c.value), std::string::npos) << with_cuda[0].value;
     EXPECT_NE(with_cuda[0].advice.find(c.advice), std::string::npos) << with_cuda[0].advice;
-    const FindingList for_cpu = judge_gpus(facts, kCpu);
+    const FindingList for_cpu = check_gpus(facts, kCpu);
     EXPECT_EQ(count(for_cpu, Health::bad), 0) << "a build for the CPU works all the same";
     EXPECT_EQ(count(for_cpu, Health::optional), 2) << c.value;
   }
@@ -84,14 +84,14 @@ TEST(Doctor, SaysWhatIsWrongBetweenAGpuAndItsDriver) {
 TEST(Doctor, ComparesTheBuildWithTheMachine) {
   GpuFacts old_driver = healthy_machine();
   old_driver.driver_cuda = 12040;
-  const FindingList outdated = judge_gpus(old_driver, kHopper);
+  const FindingList outdated = check_gpus(old_driver, kHopper);
   EXPECT_EQ(count(outdated, Health::bad), 1);
   EXPECT_NE(outdated[0].value.find("up to 12.4; this build needs CUDA 13"), std::string::npos)
       << outdated[0].value;
 
   GpuFacts ampere = healthy_machine();
   ampere.gpus[0].capability = 80;
-  const FindingList without_kernels = judge_gpus(ampere, kHopper);
+  const FindingList without_kernels = check_gpus(ampere, kHopper);
   EXPECT_EQ(count(without_kernels, Health::bad), 1);
   EXPECT_NE(without_kernels[1].advice.find("ARCHITECTURES=80"), std::string::npos);
 }

@@ -55,6 +55,6 @@ struct GpuBuild {
   // Whether there are kernels for GPUs of this compute capability.
   bool runs_on(int capability) const;
 };
-FindingList judge_gpus(const GpuFacts& facts, const GpuBuild& build);
+FindingList check_gpus(const GpuFacts& facts, const GpuBuild& build);
 
 }  // namespace bloomery

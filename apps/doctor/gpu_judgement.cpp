@@ -97,7 +97,7 @@ bool GpuBuild::runs_on(int capability) const {
   return false;
 }
 
-FindingList judge_gpus(const GpuFacts& facts, const GpuBuild& build) {
+FindingList check_gpus(const GpuFacts& facts, const GpuBuild& build) {
   const bool present = facts.num_on_bus > 0 || facts.num_device_files > 0 || !facts.gpus.empty();
   if (!present) {
     return {{"GPUs", "GPU", Health::good, "none: training runs on the CPU", ""}};

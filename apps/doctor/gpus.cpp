@@ -92,7 +92,7 @@ GpuFacts gpu_facts() {
 
 bool examine_gpus(FindingList& findings) {
   const GpuFacts facts = gpu_facts();
-  const FindingList judged = judge_gpus(facts, {build::cuda_major, build::cuda_architectures});
+  const FindingList judged = check_gpus(facts, {build::cuda_major, build::cuda_architectures});
   findings.insert(findings.end(), judged.begin(), judged.end());
   return facts.num_on_bus > 0 || facts.num_device_files > 0 || !facts.gpus.empty();
 }

@@ -38,7 +38,7 @@ using MakeTransform = std::function<std::unique_ptr<LineTransform>()>;
 int run(const LineOptions& lines, const TransformOutputs& outputs, const std::string& name,
         const MakeTransform& make_transform, std::ostream& out) {
   if (const auto report = outputs.finished()) {
-    say_finished(outputs.jobs()[0].kept);
+    log_finished(outputs.jobs()[0].kept);
     out << report->text(name);
     return 0;
   }

@@ -194,7 +194,7 @@ int filter_ngrams(const Arguments& arguments, std::ostream& out) {
       decontaminate(options, {{input_files({options.dedup_dataset[0]})[0], options.output, {}}},
                     options.output + ".report.json", line_caller());
   if (summary.interrupted) return stopped_by_signal();
-  if (summary.was_finished) say_finished(options.output);
+  if (summary.was_finished) log_finished(options.output);
   out << summary.report.text("filter_ngrams");
   if (!summary.was_finished) {
     out << "  " << grouped(static_cast<std::int64_t>(summary.keys)) << " keys, of which "

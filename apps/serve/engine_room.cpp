@@ -19,7 +19,7 @@ struct Silent final : EngineListener {
 // The largest pieces of prompts that come between two steps, after which the stream keeps what
 // their passes take. A CPU's memory has no such end, and its passes take long.
 std::vector<EngineRequest> largest_prompts(const EngineOptions& options, bool on_cuda) {
-  const std::int64_t length = on_cuda ? std::min(options.prompt_piece, options.capacity - 1) : 1;
+  const std::int64_t length = on_cuda ? std::min(options.prefill_chunk, options.capacity - 1) : 1;
   std::vector<EngineRequest> requests(on_cuda ? 2 : 1);
   for (EngineRequest& request : requests) {
     request.prompt.resize(static_cast<std::size_t>(length));
@@ -56,9 +56,9 @@ EngineOptions engine_options(const ServeCommand& command, LoadedModel& model) {
   EngineOptions options{.num_sequences = command.num_sequences.value_or(on_cuda ? 256 : 64),
                         .capacity = text_capacity(model, command.max_length),
                         .cache_tokens = command.cache_tokens.value_or(0),
-                        .prompt_piece = command.prompt_piece > 0 ? command.prompt_piece
-                                        : on_cuda                ? 2048
-                                                                 : 512,
+                        .prefill_chunk = command.prefill_chunk > 0 ? command.prefill_chunk
+                                         : on_cuda                 ? 2048
+                                                                   : 512,
                         .max_waiting = command.max_waiting,
                         .drain_seconds = command.drain_seconds};
   if (options.cache_tokens > 0) {
@@ -69,7 +69,7 @@ EngineOptions engine_options(const ServeCommand& command, LoadedModel& model) {
     EngineOptions small = options;
     small.num_sequences = 1;
     small.max_waiting = 2;
-    small.capacity = std::min(options.capacity, options.prompt_piece + 1);
+    small.capacity = std::min(options.capacity, options.prefill_chunk + 1);
     Engine engine(model.model(), model.stream(), model.mesh(), model.tokenizer(), small);
     run_prompts(engine, largest_prompts(options, on_cuda));
     page_bytes = engine.page_bytes();

@@ -64,7 +64,7 @@ void describe(OptionTable& t, ServeCommand& o) {
         "Fraction of the free memory for the KV cache; none: 0.9 on a GPU, 0.25 on a CPU.",
         {.minimum = 0, .maximum = 1, .minimum_allowed = false})
       .alias("kv-cache-free-gpu-memory-fraction");
-  t.add("prompt-piece", o.prompt_piece,
+  t.add("prompt-piece", o.prefill_chunk,
         "Prefill tokens per scheduler step; 0: 2048 on a GPU, 512 on a CPU.", between(0, 1 << 20));
   t.add("max-waiting", o.max_waiting,
         "Maximum queued requests; further ones are answered with 503.", between(1, 1 << 20));

@@ -13,7 +13,7 @@ struct ServeCommand : ModelStart {
   std::string api_key, api_key_file;
   bool insecure = false;
   std::string name, chat_template;
-  std::int64_t prompt_piece = 0, max_waiting = 4096;
+  std::int64_t prefill_chunk = 0, max_waiting = 4096;
   std::optional<std::int64_t> max_length;
   std::optional<std::int64_t> num_sequences, cache_tokens;  // none: see engine_room.h
   std::optional<double> memory_fraction;

@@ -7,7 +7,7 @@
 #include "autograd/batch.h"
 #include "autograd/tape.h"
 #include "base/random.h"
-#include "tensor/kept_memory.h"
+#include "tensor/cross_stream_refs.h"
 
 namespace bloomery {
 
@@ -32,7 +32,7 @@ struct Context {
   // Where communication runs beside the computation; null: there is no such stream. What it reads
   // or writes is to be given to `kept`.
   Stream* communication = nullptr;
-  KeptMemory* kept = nullptr;
+  CrossStreamRefs* kept = nullptr;
 
   Context with_batch(const Batch& other) const {
     return {stream,      mesh,    other, features, tape,          seed, training,

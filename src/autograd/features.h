@@ -4,7 +4,7 @@
 namespace bloomery {
 
 class Fp8Layers;           // ops/fp8
-class GridLayers;          // parallel
+class FakeQuantLayers;     // parallel
 class InputsOnHost;        // autograd
 struct Distillation;       // parallel
 struct LayerDropping;      // nn
@@ -23,9 +23,9 @@ struct ActivationPolicy {
 // (scales, ranges, copies) are no pointers to const.
 struct Features {
   ActivationPolicy activations;
-  Fp8Layers* fp8 = nullptr;                 // linear layers that multiply 8 bits
-  GridLayers* fake_quantization = nullptr;  // linear layers that round weights and inputs
-  TokenDropping* token_dropping = nullptr;  // random-LTD
+  Fp8Layers* fp8 = nullptr;                      // linear layers that multiply 8 bits
+  FakeQuantLayers* fake_quantization = nullptr;  // linear layers that round weights and inputs
+  TokenDropping* token_dropping = nullptr;       // random-LTD
   const LayerDropping* layer_dropping = nullptr;
   const SequenceChunks* sequence_chunks = nullptr;  // layers compute sequences chunk by chunk
   InputsOnHost* inputs_on_host = nullptr;           // of recomputed segments

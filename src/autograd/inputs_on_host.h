@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "device/host_side.h"
-#include "tensor/kept_memory.h"
+#include "tensor/cross_stream_refs.h"
 
 namespace bloomery {
 
@@ -37,7 +37,7 @@ class InputsOnHost {
 
  private:
   Stream &compute_, &host_, &copies_;
-  KeptMemory leaving_;
+  CrossStreamRefs leaving_;
   const void* tape_ = nullptr;  // of the one held last
   std::weak_ptr<Held> last_;
 };

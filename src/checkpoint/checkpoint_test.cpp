@@ -13,7 +13,7 @@
 #include "base/temporary_folder.h"
 #include "base/temporary_name.h"
 #include "checkpoint/checkpoint_case.h"
-#include "checkpoint/stage.h"
+#include "checkpoint/host_staging.h"
 #include "comm/threads.h"
 #include "device/device.h"
 
@@ -92,7 +92,7 @@ TEST(Checkpoint, StageCopiesAndKeepsItsMemory) {
   Device device;
   Stream stream(device);
   std::vector<float> values(60);
-  SnapshotStage stage(stream);
+  HostStaging stage(stream);
   stage.add_range("x", DType::fp32, Box::whole({10, 6}), 0, 25, values.data());
   stage.add_range("x", DType::fp32, Box::whole({10, 6}), 25, 35, values.data() + 25);
   stage.reserve();

@@ -137,13 +137,13 @@ TEST_P(DividedTest, TextsOfOneRank) {
   const auto texts = [&](RandomGpt& gpt) {
     std::vector<Generation> all;
     for (const SamplingOptions& sampling : kinds) {
-      const GenerateOptions options{.max_new_tokens = 20, .sampling = sampling, .ends = {7}};
+      const GenerateOptions options{.max_new_tokens = 20, .sampling = sampling, .eos_ids = {7}};
       for (Generation& each :
            Generator(gpt.model, gpt.stream, gpt.mesh, *tokenizer_, options).sample(requests)) {
         all.push_back(std::move(each));
       }
     }
-    const GenerateOptions beams{.max_new_tokens = 10, .num_beams = 4, .ends = {7}};
+    const GenerateOptions beams{.max_new_tokens = 10, .num_beams = 4, .eos_ids = {7}};
     for (Generation& each :
          Generator(gpt.model, gpt.stream, gpt.mesh, *tokenizer_, beams).beams(requests[3], 3)) {
       all.push_back(std::move(each));
@@ -191,7 +191,7 @@ struct Answer : EngineListener {
 // Prompts in pieces, samples that share pages, requests that wait for room.
 std::vector<std::shared_ptr<Answer>> served(RandomGpt& gpt, const Tokenizer& tokenizer) {
   Engine engine(gpt.model, gpt.stream, gpt.mesh, tokenizer,
-                {.num_sequences = 4, .capacity = 160, .cache_tokens = 512, .prompt_piece = 48});
+                {.num_sequences = 4, .capacity = 160, .cache_tokens = 512, .prefill_chunk = 48});
   std::vector<std::shared_ptr<Answer>> answers;
   for (int i = 0; i < 7; ++i) {
     std::vector<TokenId> prompt(static_cast<std::size_t>(1 + i * 17));

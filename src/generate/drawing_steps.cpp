@@ -1,12 +1,12 @@
-// What the steps of DrawnTokens do on the device.
-#include "generate/drawn_tokens.h"
+// What the steps of BatchSampler do on the device.
+#include "generate/batch_sampler.h"
 #include "generate/resident/paired.h"
 #include "generate/resident/resident.h"
 #include "tensor/quantized.h"
 
 namespace bloomery {
 
-DrawnTokens::Work& DrawnTokens::work() {
+BatchSampler::Work& BatchSampler::work() {
   const auto [place, fresh] = works_.try_emplace(shape_);
   Work& work = place->second;
   if constexpr (build::cuda) {
@@ -28,7 +28,7 @@ DrawnTokens::Work& DrawnTokens::work() {
   return work;
 }
 
-void DrawnTokens::enqueue() {
+void BatchSampler::enqueue() {
   Step& step = steps_[static_cast<std::size_t>(num_enqueued_ % ahead_)];
   step = {};
   if (first_new_) {
@@ -51,7 +51,7 @@ void DrawnTokens::enqueue() {
 
 // The first steps make the plans of products and get the memory that a captured one may not ask
 // for. Steps that several ranks do together are not captured: hosts tell each other of them.
-void DrawnTokens::run_step() {
+void BatchSampler::run_step() {
   constexpr int kWarmUp = 2;
   Work& work = this->work();
   if (!stream().on_cuda() || decoder_.is_divided() || work.num_eager < kWarmUp) {
@@ -65,7 +65,7 @@ void DrawnTokens::run_step() {
   work.graph->replay(stream());
 }
 
-void DrawnTokens::step_work(Work& work) {
+void BatchSampler::step_work(Work& work) {
   const StepRows rows{state_.range(0, {StepRows::kNumFields * capacity_}), capacity_};
   Tensor logits;
   const auto forward = [&] { logits = decoder_.step(stream(), rows, shape_.rows); };
@@ -78,7 +78,7 @@ void DrawnTokens::step_work(Work& work) {
 }
 
 // `with_rows`: sequences may share rows of the logits.
-void DrawnTokens::draw(const Tensor& logits, const Step& step, bool with_rows) {
+void BatchSampler::draw(const Tensor& logits, const Step& step, bool with_rows) {
   const auto first = static_cast<std::int64_t>(step.first);
   const std::int64_t count =
       step.fed ? shape_.rows : static_cast<std::int64_t>(rows_.size()) - first;

@@ -15,7 +15,7 @@ std::int64_t pages_of_sample(const EngineRequest& request) {
 }
 // Of these the first ones that no sample writes to any more when the prompt is computed.
 std::int64_t shared_pages(const EngineRequest& request) {
-  return request.forgets_prompt ? 0 : std::ssize(request.prompt) / kCachePage;
+  return request.mask_prompt ? 0 : std::ssize(request.prompt) / kCachePage;
 }
 std::int64_t pages_of(const EngineRequest& request) {
   const std::int64_t shared = shared_pages(request);
@@ -39,7 +39,7 @@ Engine::Engine(const Model& model, Stream& stream, Mesh& mesh, const Tokenizer& 
       pages_(num_pages_) {
   check(Model::decoder_begin(model.options()) == 0,
         "a model with an encoder cannot be served; `bloomery generate` runs it");
-  check(options.prompt_piece >= 1 && options.max_waiting >= 1,
+  check(options.prefill_chunk >= 1 && options.max_waiting >= 1,
         "the engine needs room for at least one token of a prompt and one waiting request");
   restart();
 }
@@ -48,7 +48,7 @@ Engine::Engine(const Model& model, Stream& stream, Mesh& mesh, const Tokenizer& 
 void Engine::restart() {
   drawn_.reset();
   drawn_ =
-      std::make_unique<DrawnTokens>(decoder_, std::span<const TokenId>(), options_.num_sequences);
+      std::make_unique<BatchSampler>(decoder_, std::span<const TokenId>(), options_.num_sequences);
   free_slots_.resize(static_cast<std::size_t>(options_.num_sequences));
   std::iota(free_slots_.rbegin(), free_slots_.rend(), 0);
   pages_ = PagePool(num_pages_);
@@ -135,26 +135,26 @@ bool Engine::drained_long_enough() {
 
 void Engine::fail_waiting(const std::string& message) {
   const std::lock_guard lock(mutex_);
-  for (const Asked& asked : waiting_) {
-    asked.listener->on_failure(message);
+  for (const Request& entry : waiting_) {
+    entry.listener->on_failure(message);
   }
   waiting_.clear();
 }
 
-void Engine::give_room(Asked& asked) {
-  const std::int64_t each = pages_of_sample(asked.request), shared = shared_pages(asked.request);
-  for (std::int64_t i = 0; i < asked.request.num_sequences(); ++i) {
-    asked.slots.push_back(free_slots_.back());
+void Engine::give_room(Request& entry) {
+  const std::int64_t each = pages_of_sample(entry.request), shared = shared_pages(entry.request);
+  for (std::int64_t i = 0; i < entry.request.num_sequences(); ++i) {
+    entry.slots.push_back(free_slots_.back());
     free_slots_.pop_back();
     if (i == 0) {
-      asked.pages.push_back(pages_.take(each));
+      entry.pages.push_back(pages_.take(each));
       continue;
     }
-    std::vector<std::int32_t> pages(asked.pages[0].begin(), asked.pages[0].begin() + shared);
+    std::vector<std::int32_t> pages(entry.pages[0].begin(), entry.pages[0].begin() + shared);
     pages_.share(pages);
     const std::vector<std::int32_t> own = pages_.take(each - shared);
     pages.insert(pages.end(), own.begin(), own.end());
-    asked.pages.push_back(std::move(pages));
+    entry.pages.push_back(std::move(pages));
   }
 }
 
@@ -163,11 +163,11 @@ void Engine::give_room(Asked& asked) {
 void Engine::accept() {
   constexpr std::chrono::milliseconds kSweepPeriod{50};
   const std::lock_guard lock(mutex_);
-  const auto gone = [&](const Asked& asked) {
-    if (asked.listener->wanted()) {
+  const auto gone = [&](const Request& entry) {
+    if (entry.listener->wanted()) {
       return false;
     }
-    asked.listener->on_dropped();
+    entry.listener->on_dropped();
     ++status_.dropped;
     return true;
   };
@@ -176,55 +176,55 @@ void Engine::accept() {
     std::erase_if(waiting_, gone);
   }
   while (!waiting_.empty()) {
-    Asked& first = waiting_.front();
+    Request& first = waiting_.front();
     if (!gone(first)) {
       if (first.request.num_sequences() > std::ssize(free_slots_) ||
           pages_of(first.request) > pages_.num_free()) {
         break;
       }
-      give_room(asked_.emplace_back(std::move(first)));
+      give_room(requests_.emplace_back(std::move(first)));
     }
     waiting_.pop_front();
   }
   status_.waiting = std::ssize(waiting_);
 }
 
-void Engine::release(AskedPlace asked) {
-  free_slots_.insert(free_slots_.end(), asked->slots.begin(), asked->slots.end());
-  for (const std::vector<std::int32_t>& pages : asked->pages) {
+void Engine::release(RequestIterator entry) {
+  free_slots_.insert(free_slots_.end(), entry->slots.begin(), entry->slots.end());
+  for (const std::vector<std::int32_t>& pages : entry->pages) {
     pages_.give_back(pages);
   }
-  asked_.erase(asked);
+  requests_.erase(entry);
 }
 
 // Slots and pages of a sequence that steps in flight still write to are given to others only when
 // nothing is in flight, since prompts are computed then alone.
 void Engine::drop_unwanted() {
-  for (auto asked = asked_.begin(); asked != asked_.end();) {
-    const auto next = std::next(asked);
-    if (!asked->listener->wanted()) {
+  for (auto entry = requests_.begin(); entry != requests_.end();) {
+    const auto next = std::next(entry);
+    if (!entry->listener->wanted()) {
       for (auto place = running_.begin(); place != running_.end();) {
-        if (place->second.asked == asked) {
+        if (place->second.entry == entry) {
           drawn_->end(place->first);
           place = running_.erase(place);
         } else {
           ++place;
         }
       }
-      asked->listener->on_dropped();
+      entry->listener->on_dropped();
       ++status_.dropped;
-      release(asked);
+      release(entry);
     }
-    asked = next;
+    entry = next;
   }
 }
 
 void Engine::fail(const std::string& message) {
   running_.clear();
-  for (const Asked& asked : asked_) {
-    asked.listener->on_failure(message);
+  for (const Request& entry : requests_) {
+    entry.listener->on_failure(message);
   }
-  asked_.clear();
+  requests_.clear();
   restart();
 }
 
@@ -233,7 +233,7 @@ bool Engine::step() {
   try {
     drop_unwanted();
     accept();
-    idle = asked_.empty();
+    idle = requests_.empty();
     if (!drawn_->in_flight()) {
       step_beams();
       if (prompt_waits()) {
@@ -241,7 +241,7 @@ bool Engine::step() {
       }
     }
     if (!drawn_->over()) {
-      for (const DrawnTokens::Token& drawn : drawn_->next(!prompt_waits() && !beams_run())) {
+      for (const BatchSampler::Token& drawn : drawn_->next(!prompt_waits() && !beams_run())) {
         take(drawn);
       }
     }
@@ -259,8 +259,8 @@ bool Engine::step() {
 
 void Engine::show_status() {
   std::int64_t beams = 0;
-  for (const Asked& asked : asked_) {
-    beams += std::ssize(asked.beam_slots);
+  for (const Request& entry : requests_) {
+    beams += std::ssize(entry.beam_slots);
   }
   status_.running = std::ssize(running_) + beams;
   status_.pages_taken = pages_.num_pages() - pages_.num_free();

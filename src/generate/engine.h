@@ -11,7 +11,7 @@
 #include <memory>
 #include <mutex>
 
-#include "generate/drawn_tokens.h"
+#include "generate/batch_sampler.h"
 #include "generate/generator.h"
 #include "generate/page_pool.h"
 #include "generate/prompt_beams.h"
@@ -20,12 +20,12 @@
 namespace bloomery {
 
 struct EngineOptions {
-  std::int64_t num_sequences = 16;  // at a time
-  std::int64_t capacity = 1024;     // tokens of a sequence, prompt and answer
-  std::int64_t cache_tokens = 0;    // of all sequences; 0: as many as they can have
-  std::int64_t prompt_piece = 512;  // tokens of prompts that are computed between two steps
-  std::int64_t max_waiting = 64;    // requests
-  double drain_seconds = 1e9;       // after close(): what is not done by then fails
+  std::int64_t num_sequences = 16;   // at a time
+  std::int64_t capacity = 1024;      // tokens of a sequence, prompt and answer
+  std::int64_t cache_tokens = 0;     // of all sequences; 0: as many as they can have
+  std::int64_t prefill_chunk = 512;  // tokens of prompts that are computed between two steps
+  std::int64_t max_waiting = 64;     // requests
+  double drain_seconds = 1e9;        // after close(): what is not done by then fails
 };
 
 struct EngineRequest {
@@ -36,11 +36,11 @@ struct EngineRequest {
   SamplingOptions sampling;
   TokenBiases biases;
   std::vector<std::string> stops;  // none is empty
-  std::vector<TokenId> ends;
+  std::vector<TokenId> eos_ids;
   std::int64_t num_alternatives = 0;  // likeliest tokens beside each, at most TopTokens::kMost
   bool score_prompt = false;          // log-probabilities of the prompt's tokens are wanted
   bool skip_special = false;          // special tokens have no text
-  bool forgets_prompt = false;        // it decides the first token only (DrawnTokens::Sequence)
+  bool mask_prompt = false;           // it decides the first token only (BatchSampler::Sequence)
   // Beam search instead of samples, by so many beams, all of which are told at the end.
   std::int64_t num_beams = 0;
   double length_penalty = 1;
@@ -109,7 +109,7 @@ class Engine {
   void run();
 
  private:
-  struct Asked {
+  struct Request {
     EngineRequest request;
     std::shared_ptr<EngineListener> listener;
     std::vector<std::int32_t> slots;  // of its samples; the prompt is computed in the first
@@ -120,9 +120,9 @@ class Engine {
     std::unique_ptr<PromptBeams> beams;            // null: samples, or the prompt is not computed
     std::vector<std::int32_t> beam_slots;          // of the running beams
   };
-  using AskedPlace = std::list<Asked>::iterator;
+  using RequestIterator = std::list<Request>::iterator;
   struct Running {
-    AskedPlace asked;
+    RequestIterator entry;
     std::int64_t sample = 0, count = 0;  // tokens drawn
     std::int32_t slot = 0;
     StopText text;
@@ -130,22 +130,22 @@ class Engine {
 
   void check_request(const EngineRequest& request) const;
   void accept();
-  void give_room(Asked& asked);
+  void give_room(Request& entry);
   void drop_unwanted();
   bool prompt_waits() const;
   void compute_prompts();
-  std::vector<AskedPlace> choose_pieces(std::vector<Decoder::Piece>& pieces);
-  void score(Asked& asked, std::span<const float> logits, std::int64_t columns,
+  std::vector<RequestIterator> choose_pieces(std::vector<Decoder::Piece>& pieces);
+  void score(Request& entry, std::span<const float> logits, std::int64_t columns,
              std::span<const TokenId> piece);
-  void start(AskedPlace asked, const Tensor& logits, std::int64_t logit_row,
-             std::vector<DrawnTokens::Sequence>& joining);
-  void start_beams(AskedPlace asked, const Tensor& logits);
+  void start(RequestIterator entry, const Tensor& logits, std::int64_t logit_row,
+             std::vector<BatchSampler::Sequence>& joining);
+  void start_beams(RequestIterator entry, const Tensor& logits);
   bool beams_run() const;
   void step_beams();
-  void advance_beams(AskedPlace asked, const Tensor& logits);
-  void take(const DrawnTokens::Token& drawn);
+  void advance_beams(RequestIterator entry, const Tensor& logits);
+  void take(const BatchSampler::Token& drawn);
   void end(std::size_t number);
-  void release(AskedPlace asked);
+  void release(RequestIterator entry);
   void fail(const std::string& message);
   void fail_waiting(const std::string& message);
   void show_status();
@@ -158,16 +158,16 @@ class Engine {
   EngineOptions options_;
   const std::int64_t num_pages_;
   Decoder decoder_;
-  std::unique_ptr<DrawnTokens> drawn_;
+  std::unique_ptr<BatchSampler> drawn_;
 
   std::mutex mutex_;  // of what other threads reach
   std::condition_variable arrived_;
-  std::deque<Asked> waiting_;
+  std::deque<Request> waiting_;
   std::chrono::steady_clock::time_point next_sweep_;  // of those
   bool closed_ = false;
   std::chrono::steady_clock::time_point closed_at_;
 
-  std::list<Asked> asked_;  // accepted; in their order
+  std::list<Request> requests_;  // accepted; in their order
   std::map<std::size_t, Running> running_;
   std::size_t next_number_ = 0;
   std::vector<std::int32_t> free_slots_;

@@ -22,8 +22,8 @@ std::vector<Drawn> first_of(std::span<const Drawn> all, std::int64_t count) {
 }  // namespace
 
 bool Engine::prompt_waits() const {
-  return std::any_of(asked_.begin(), asked_.end(), [](const Asked& asked) {
-    return !is_computed(asked.request, asked.computed);
+  return std::any_of(requests_.begin(), requests_.end(), [](const Request& entry) {
+    return !is_computed(entry.request, entry.computed);
   });
 }
 
@@ -31,29 +31,29 @@ bool Engine::prompt_waits() const {
 // that go on with a prompt alone, so that its numbers do not depend on others. Prompts
 // that are scored have logits for every token, which takes memory, so that their pieces are
 // shorter.
-std::vector<Engine::AskedPlace> Engine::choose_pieces(std::vector<Decoder::Piece>& pieces) {
-  std::vector<AskedPlace> chosen;
-  std::int64_t longest = 0, budget = options_.prompt_piece;
-  for (auto asked = asked_.begin(); asked != asked_.end(); ++asked) {
-    const EngineRequest& request = asked->request;
-    if (is_computed(request, asked->computed)) {
+std::vector<Engine::RequestIterator> Engine::choose_pieces(std::vector<Decoder::Piece>& pieces) {
+  std::vector<RequestIterator> chosen;
+  std::int64_t longest = 0, budget = options_.prefill_chunk;
+  for (auto entry = requests_.begin(); entry != requests_.end(); ++entry) {
+    const EngineRequest& request = entry->request;
+    if (is_computed(request, entry->computed)) {
       continue;
     }
     if (chosen.empty() && request.score_prompt) {
       budget = std::max<std::int64_t>(1, budget / 4);
     }
-    const std::int64_t count = std::min(std::ssize(request.prompt) - asked->computed, budget);
+    const std::int64_t count = std::min(std::ssize(request.prompt) - entry->computed, budget);
     const std::int64_t length = std::max(longest, count);
     const bool alike = chosen.empty() || (chosen[0]->request.score_prompt == request.score_prompt &&
-                                          chosen[0]->computed == 0 && asked->computed == 0);
+                                          chosen[0]->computed == 0 && entry->computed == 0);
     if (!alike || length * (std::ssize(chosen) + 1) > budget) {
       continue;
     }
     longest = length;
-    chosen.push_back(asked);
-    const auto begin = request.prompt.begin() + asked->computed;
-    pieces.push_back({.slot = asked->slots[0],
-                      .length = static_cast<std::int32_t>(asked->computed),
+    chosen.push_back(entry);
+    const auto begin = request.prompt.begin() + entry->computed;
+    pieces.push_back({.slot = entry->slots[0],
+                      .length = static_cast<std::int32_t>(entry->computed),
                       .tokens = {begin, begin + count}});
   }
   return chosen;
@@ -61,29 +61,29 @@ std::vector<Engine::AskedPlace> Engine::choose_pieces(std::vector<Decoder::Piece
 
 void Engine::compute_prompts() {
   std::vector<Decoder::Piece> pieces;
-  const std::vector<AskedPlace> chosen = choose_pieces(pieces);
+  const std::vector<RequestIterator> chosen = choose_pieces(pieces);
   const bool scored = chosen[0]->request.score_prompt;
-  for (const AskedPlace& asked : chosen) {
-    for (std::size_t i = 0; asked->computed == 0 && i < asked->slots.size(); ++i) {
-      decoder_.set_pages(asked->slots[i], asked->pages[i]);
+  for (const RequestIterator& entry : chosen) {
+    for (std::size_t i = 0; entry->computed == 0 && i < entry->slots.size(); ++i) {
+      decoder_.set_pages(entry->slots[i], entry->pages[i]);
     }
   }
   const Tensor logits = decoder_.extend(pieces, scored);
   const std::int64_t columns = logits.shape()[1];
   const std::int64_t rows_of_piece = scored ? logits.shape()[0] / std::ssize(pieces) : 1;
   const std::vector<float> numbers = scored ? decoder_.numbers(logits) : std::vector<float>();
-  std::vector<DrawnTokens::Sequence> joining;
+  std::vector<BatchSampler::Sequence> joining;
   for (std::size_t i = 0; i < chosen.size(); ++i) {
-    Asked& asked = *chosen[i];
+    Request& entry = *chosen[i];
     const auto first = static_cast<std::int64_t>(i) * rows_of_piece;
     const std::int64_t count = std::ssize(pieces[i].tokens);
     if (scored) {
-      score(asked, std::span(numbers).subspan(static_cast<std::size_t>(first * columns)), columns,
+      score(entry, std::span(numbers).subspan(static_cast<std::size_t>(first * columns)), columns,
             pieces[i].tokens);
     }
-    asked.computed += count;
+    entry.computed += count;
     status_.prompt_tokens += count;
-    if (is_computed(asked.request, asked.computed)) {
+    if (is_computed(entry.request, entry.computed)) {
       start(chosen[i], logits, scored ? first + count - 1 : first, joining);
     }
   }
@@ -93,10 +93,10 @@ void Engine::compute_prompts() {
 }
 
 // Row i of the logits is about the token that follows token i of the piece.
-void Engine::score(Asked& asked, std::span<const float> logits, std::int64_t columns,
+void Engine::score(Request& entry, std::span<const float> logits, std::int64_t columns,
                    std::span<const TokenId> piece) {
-  std::vector<ScoredToken>& scores = asked.scores;
-  const std::vector<TokenId>& prompt = asked.request.prompt;
+  std::vector<ScoredToken>& scores = entry.scores;
+  const std::vector<TokenId>& prompt = entry.request.prompt;
   if (scores.empty()) {
     scores.push_back({.token = prompt[0], .log_probability = NAN, .alternatives = {}});
   }
@@ -110,35 +110,35 @@ void Engine::score(Asked& asked, std::span<const float> logits, std::int64_t col
     scored.token = prompt[known + static_cast<std::size_t>(i)];
     scored.log_probability =
         static_cast<float>(row[static_cast<std::size_t>(scored.token)] - log_sum_exp(row));
-    scored.alternatives.resize(static_cast<std::size_t>(asked.request.num_alternatives));
+    scored.alternatives.resize(static_cast<std::size_t>(entry.request.num_alternatives));
     top_tokens(row, scored.alternatives);
   });
 }
 
 // The prompt is computed: its samples or beams begin.
-void Engine::start(AskedPlace asked, const Tensor& logits, std::int64_t logit_row,
-                   std::vector<DrawnTokens::Sequence>& joining) {
-  const EngineRequest& request = asked->request;
+void Engine::start(RequestIterator entry, const Tensor& logits, std::int64_t logit_row,
+                   std::vector<BatchSampler::Sequence>& joining) {
+  const EngineRequest& request = entry->request;
   if (request.num_beams > 0) {
-    return start_beams(asked, logits.range(logit_row * logits.shape()[1], {1, logits.shape()[1]}));
+    return start_beams(entry, logits.range(logit_row * logits.shape()[1], {1, logits.shape()[1]}));
   }
   if (request.score_prompt) {
-    asked->listener->on_prompt(std::move(asked->scores));
+    entry->listener->on_prompt(std::move(entry->scores));
   }
   if (request.max_tokens == 0) {
     for (std::int64_t sample = 0; sample < request.num_samples; ++sample) {
-      asked->listener->on_end(sample, Finish::length, "");
+      entry->listener->on_end(sample, Finish::length, "");
     }
-    return release(asked);
+    return release(entry);
   }
   const auto length = static_cast<std::int32_t>(request.prompt.size());
   for (std::int64_t sample = 0; sample < request.num_samples; ++sample) {
-    const std::int32_t slot = asked->slots[static_cast<std::size_t>(sample)];
+    const std::int32_t slot = entry->slots[static_cast<std::size_t>(sample)];
     if (sample > 0) {
-      decoder_.copy_slot(asked->slots[0], slot, length);
+      decoder_.copy_slot(entry->slots[0], slot, length);
     }
     const std::size_t number = next_number_++;
-    running_.emplace(number, Running{.asked = asked,
+    running_.emplace(number, Running{.entry = entry,
                                      .sample = sample,
                                      .slot = slot,
                                      .text = StopText(tokenizer_, request.stops, request.prompt,
@@ -150,22 +150,22 @@ void Engine::start(AskedPlace asked, const Tensor& logits, std::int64_t logit_ro
                        .room = request.max_tokens,
                        .biases = request.biases,
                        .alternatives = request.num_alternatives > 0,
-                       .forgets = request.forgets_prompt,
+                       .forgets = request.mask_prompt,
                        .slot = slot,
                        .length = length,
                        .logit_row = logit_row});
   }
 }
 
-void Engine::take(const DrawnTokens::Token& drawn) {
+void Engine::take(const BatchSampler::Token& drawn) {
   const auto place = running_.find(drawn.sequence);
   Running& running = place->second;
-  const EngineRequest& request = running.asked->request;
-  EngineListener& listener = *running.asked->listener;
+  const EngineRequest& request = running.entry->request;
+  EngineListener& listener = *running.entry->listener;
   ++running.count;
   ++status_.new_tokens;
-  const bool ended =
-      std::find(request.ends.begin(), request.ends.end(), drawn.token) != request.ends.end();
+  const bool ended = std::find(request.eos_ids.begin(), request.eos_ids.end(), drawn.token) !=
+                     request.eos_ids.end();
   const std::string text = ended ? "" : running.text.push(drawn.token);
   listener.on_token(running.sample,
                     {.token = drawn.token,
@@ -189,11 +189,11 @@ void Engine::take(const DrawnTokens::Token& drawn) {
 // A sample is done; the request's slots are free when its last one is.
 void Engine::end(std::size_t number) {
   const auto place = running_.find(number);
-  const AskedPlace asked = place->second.asked;
+  const RequestIterator entry = place->second.entry;
   drawn_->end(number);
   running_.erase(place);
-  if (--asked->num_going == 0) {
-    release(asked);
+  if (--entry->num_going == 0) {
+    release(entry);
   }
 }
 

@@ -71,8 +71,10 @@ class EngineTest : public DeviceTest {
   }
   // What the generator makes of one request alone.
   std::vector<Generation> alone(const EngineRequest& r) {
-    GenerateOptions options{
-        .max_new_tokens = r.max_tokens, .sampling = r.sampling, .stops = r.stops, .ends = r.ends};
+    GenerateOptions options{.max_new_tokens = r.max_tokens,
+                            .sampling = r.sampling,
+                            .stops = r.stops,
+                            .eos_ids = r.eos_ids};
     std::vector<Request> requests;
     for (std::int64_t sample = 0; sample < r.num_samples; ++sample) {
       requests.push_back({r.prompt_number, sample, r.prompt});
@@ -111,7 +113,7 @@ class EngineTest : public DeviceTest {
                                      {.presence_penalty = 0.5, .frequency_penalty = 0.3}};
     r.sampling = kinds[i % 5];
     r.sampling.seed = i;
-    r.ends = i % 2 == 0 ? std::vector<TokenId>{7, 20} : std::vector<TokenId>{};
+    r.eos_ids = i % 2 == 0 ? std::vector<TokenId>{7, 20} : std::vector<TokenId>{};
     r.stops = i % 4 == 1 ? std::vector<std::string>{"3"} : std::vector<std::string>{};
     return r;
   }
@@ -125,7 +127,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, EngineTest, every_device(), device_label);
 TEST_P(EngineTest, ACrowdDoesNotShow) {
   for (const ModelOptions& model : {learned_gpt(), rotary_gpt(), mixed_gpt()}) {
     make_gpt(model);
-    const auto crowd = engine({.num_sequences = 5, .capacity = 40, .prompt_piece = 6});
+    const auto crowd = engine({.num_sequences = 5, .capacity = 40, .prefill_chunk = 6});
     std::vector<EngineRequest> requests;
     std::vector<std::shared_ptr<Listener>> listeners;
     for (std::size_t i = 0; i < 24; ++i) {
@@ -151,13 +153,13 @@ TEST_P(EngineTest, TextsWaitForPages) {
   long_gpt.positions.max_length = 256;
   make_gpt(long_gpt);
   const auto engine = this->engine(
-      {.num_sequences = 6, .capacity = 200, .cache_tokens = 10 * kCachePage, .prompt_piece = 50});
+      {.num_sequences = 6, .capacity = 200, .cache_tokens = 10 * kCachePage, .prefill_chunk = 50});
   std::vector<EngineRequest> requests;
   std::vector<std::shared_ptr<Listener>> listeners;
   for (std::size_t i = 0; i < 9; ++i) {
     EngineRequest r = request(i);
     r.prompt = tokens(100 + 10 * i, i);
-    r.forgets_prompt = i == 5;
+    r.mask_prompt = i == 5;
     requests.push_back(r);
     listeners.push_back(ask(*engine, r));
   }
@@ -165,7 +167,7 @@ TEST_P(EngineTest, TextsWaitForPages) {
     EXPECT_LE(engine->status().pages_taken, 10);
   }
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    if (!requests[i].forgets_prompt) {
+    if (!requests[i].mask_prompt) {
       expect_same(*listeners[i], requests[i]);
     }
     EXPECT_TRUE(listeners[i]->failure.empty());
@@ -202,7 +204,7 @@ TEST_P(EngineTest, WhoLeavesIsForgotten) {
 // Against the logits of whole sequences.
 TEST_P(EngineTest, PromptsAreScored) {
   for (const std::int64_t piece : {512, 12}) {
-    const auto engine = this->engine({.num_sequences = 2, .capacity = 40, .prompt_piece = piece});
+    const auto engine = this->engine({.num_sequences = 2, .capacity = 40, .prefill_chunk = piece});
     const EngineRequest scoring{
         .prompt = tokens(19, 4), .max_tokens = 0, .num_alternatives = 3, .score_prompt = true};
     EngineRequest continued = scoring;
@@ -254,7 +256,7 @@ TEST_P(EngineTest, BeamsAreSearchedBesideSamples) {
     const auto engine = this->engine({.num_sequences = 7,
                                       .capacity = capacity,
                                       .cache_tokens = 12 * kCachePage,
-                                      .prompt_piece = 50});
+                                      .prefill_chunk = 50});
     std::vector<EngineRequest> requests;
     std::vector<std::shared_ptr<Listener>> listeners;
     for (std::size_t i = 0; i < 8; ++i) {
@@ -284,7 +286,7 @@ TEST_P(EngineTest, BeamsAreSearchedBesideSamples) {
                                     .num_beams = r.num_beams,
                                     .length_penalty = r.length_penalty,
                                     .stops = r.stops,
-                                    .ends = r.ends};
+                                    .eos_ids = r.eos_ids};
       const std::vector<Generation> expected =
           Generator(gpt_->model, gpt_->stream, gpt_->mesh, *tokenizer_, options)
               .beams({0, 0, r.prompt}, r.num_beams);

@@ -20,7 +20,7 @@ Generator::Generator(const Model& model, Stream& stream, Mesh& mesh, const Token
 }
 
 bool GenerateOptions::is_end(TokenId token) const {
-  return std::find(ends.begin(), ends.end(), token) != ends.end();
+  return std::find(eos_ids.begin(), eos_ids.end(), token) != eos_ids.end();
 }
 
 Finish GenerateOptions::out_of_room(std::int64_t room) const {

@@ -21,7 +21,7 @@ struct GenerateOptions {
   std::int64_t num_beams = 1;      // more than one: beam search instead of sampling
   double length_penalty = 1;       // of beams: scores are divided by length^penalty
   std::vector<std::string> stops;  // texts that end a sequence; none is empty
-  std::vector<TokenId> ends;       // tokens that end a sequence
+  std::vector<TokenId> eos_ids;    // tokens that end a sequence
   std::optional<TokenId> start;    // of what a model with an encoder writes
   std::optional<TokenId> unseen;   // a token that what follows it does not see
   bool recompute = false;          // without a cache

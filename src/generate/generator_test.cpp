@@ -51,7 +51,7 @@ void expect_same(const Generation& a, const Generation& b) {
 
 TEST_P(GeneratorTest, BatchesAndTheCacheDoNotShow) {
   GenerateOptions options{.max_new_tokens = 12, .sampling = {.temperature = 0.9, .top_k = 20}};
-  options.ends = {7};
+  options.eos_ids = {7};
   const std::vector<Request> all = requests();
   const std::vector<Generation> together = sample(options, all);
   options.recompute = true;
@@ -73,7 +73,7 @@ TEST_P(GeneratorTest, DevicesDrawTheSame) {
     many.push_back({i / 2, i, std::vector<TokenId>(static_cast<std::size_t>(1 + i / 2 * 5), 3)});
   }
   GenerateOptions plain{.max_new_tokens = 39}, penalty = plain, greedy = plain, mass = plain;
-  plain.ends = penalty.ends = {7, 20};
+  plain.eos_ids = penalty.eos_ids = {7, 20};
   penalty.sampling = {.temperature = 0.8, .top_k = 12, .top_p = 0.9, .repetition_penalty = 1.3};
   greedy.sampling.greedy = true;
   mass.sampling = {.temperature = 1.5, .top_p = 0.8};
@@ -128,7 +128,7 @@ TEST_P(GeneratorTest, EndsAtTheEndToken) {
     ++at;
     ASSERT_LT(at, ids.size());
   }
-  options.ends = {44, ids[at]};
+  options.eos_ids = {44, ids[at]};
   const Generation ended = sample(options, one)[0];
   EXPECT_EQ(ended.finish, Finish::end);
   EXPECT_EQ(ended.ids, std::vector<TokenId>(ids.begin(), ids.begin() + at + 1));
@@ -138,7 +138,7 @@ TEST_P(GeneratorTest, EndsAtTheEndToken) {
   }
   EXPECT_EQ(ended.text, text);  // without the end token
 
-  options.ends = {};
+  options.eos_ids = {};
   options.stops = {concat(" ", ids[at])};
   const Generation stopped = sample(options, one)[0];
   EXPECT_EQ(stopped.finish, Finish::stop);
@@ -191,7 +191,7 @@ TEST_P(GeneratorTest, BeamsWithAndWithoutCache) {
   for (const double repetition : {1.0, 1.5}) {
     GenerateOptions options{.max_new_tokens = 10, .num_beams = 4};
     options.sampling.repetition_penalty = repetition;
-    options.ends = {7, 8};
+    options.eos_ids = {7, 8};
     const Request request{0, 0, {1, 2, 3}};
     const auto beams = [&] { return generator(options).beams(request, 3); };
     const std::vector<Generation> cached = beams();

@@ -190,12 +190,12 @@ std::optional<TokenId> LoadedModel::end_of_document() {
   return token_ids_.eos ? std::optional(static_cast<TokenId>(*token_ids_.eos)) : std::nullopt;
 }
 
-std::vector<TokenId> LoadedModel::ends() {
-  std::vector<TokenId> ends;
+std::vector<TokenId> LoadedModel::eos_ids() {
+  std::vector<TokenId> eos_ids;
   const auto add = [&](std::optional<std::int64_t> token) {
     if (token && *token >= 0 && *token < options().vocabulary.size &&
-        std::find(ends.begin(), ends.end(), *token) == ends.end()) {
-      ends.push_back(static_cast<TokenId>(*token));
+        std::find(eos_ids.begin(), eos_ids.end(), *token) == eos_ids.end()) {
+      eos_ids.push_back(static_cast<TokenId>(*token));
     }
   };
   add(end_of_document());
@@ -205,7 +205,7 @@ std::vector<TokenId> LoadedModel::ends() {
   add(token_ids_.eos);
   const auto file = folder_ / "generation_config.json";
   if (!std::filesystem::exists(file)) {
-    return ends;
+    return eos_ids;
   }
   const auto config = nlohmann::json::parse(read_file(file), nullptr, false);
   check(config.is_object(), file.string(), " is not a JSON object");
@@ -215,7 +215,7 @@ std::vector<TokenId> LoadedModel::ends() {
       add(id.is_number_integer() ? std::optional(id.get<std::int64_t>()) : std::nullopt);
     }
   }
-  return ends;
+  return eos_ids;
 }
 
 std::vector<std::filesystem::path> LoadedModel::text_folders() const {

@@ -60,7 +60,7 @@ class LoadedModel {
 
   // The tokens that end a text: those that tokenizer, configuration and generation_config.json
   // name.
-  std::vector<TokenId> ends();
+  std::vector<TokenId> eos_ids();
   // Where files beside the tokenizer are, such as its chat template: folders that exist.
   std::vector<std::filesystem::path> text_folders() const;
 

@@ -18,7 +18,7 @@ PromptBeams::PromptBeams(const Tokenizer& tokenizer, const GenerateOptions& opti
       search_({.num_beams = options.num_beams,
                .max_length = room,
                .length_penalty = options.length_penalty,
-               .num_ends = static_cast<std::int64_t>(options.ends.size())}) {}
+               .num_ends = static_cast<std::int64_t>(options.eos_ids.size())}) {}
 
 void PromptBeams::fill(Row& row, std::span<const float> logits, const Beam& beam) const {
   const auto total = static_cast<float>(log_sum_exp(logits));

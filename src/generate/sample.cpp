@@ -1,6 +1,6 @@
 #include <map>
 
-#include "generate/drawn_tokens.h"
+#include "generate/batch_sampler.h"
 #include "generate/generator.h"
 #include "generate/stop_text.h"
 
@@ -13,7 +13,7 @@ struct Running {
   StopText text;
 
   // Adds a token; `more` when the sequence goes on. Returns its text.
-  std::string advance(const DrawnTokens::Token& drawn, const GenerateOptions& options,
+  std::string advance(const BatchSampler::Token& drawn, const GenerateOptions& options,
                       Generation& result, bool& more) {
     result.ids.push_back(drawn.token);
     result.log_probabilities.push_back(drawn.log_probability);
@@ -57,7 +57,7 @@ std::vector<Generation> Generator::sample(std::span<const Request> requests,
   check(!requests.empty(), "generation: nothing was asked for");
   std::vector<Generation> results;
   std::vector<Running> running;
-  std::vector<DrawnTokens::Sequence> sequences;
+  std::vector<BatchSampler::Sequence> sequences;
   std::vector<std::vector<TokenId>> beginnings;
   beginnings.reserve(requests.size());  // sequences refer to them
   std::int64_t capacity = 1;
@@ -81,10 +81,10 @@ std::vector<Generation> Generator::sample(std::span<const Request> requests,
   Decoder decoder = make_decoder(static_cast<std::int64_t>(requests.size()), capacity);
   feed(decoder, prompts.tokens);
   decoder.select(prompts.of_request);
-  DrawnTokens tokens(decoder, options_.ends, std::ssize(sequences));
+  BatchSampler tokens(decoder, options_.eos_ids, std::ssize(sequences));
   tokens.add_fed(sequences);
   while (!tokens.over()) {
-    for (const DrawnTokens::Token& drawn : tokens.next()) {
+    for (const BatchSampler::Token& drawn : tokens.next()) {
       bool more = false;
       const std::string text =
           running[drawn.sequence].advance(drawn, options_, results[drawn.sequence], more);

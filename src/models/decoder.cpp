@@ -82,7 +82,7 @@ class DecoderBlock final : public Block {
   State beside(Context& context, State s, Value attention) const {
     const LinearInput y = norm_2_(context, s);
     set_pending(context, s, std::move(attention), attention_branch_);
-    s = settle(context, std::move(s));
+    s = add_pending(context, std::move(s));
     set_pending(context, s, mlp_(context, y), mlp_branch_);
     return s;
   }

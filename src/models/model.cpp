@@ -61,7 +61,7 @@ State Model::forward(Context& context, State state, const RecomputeOptions& reco
 StateShape Model::input_shape(const Batch& batch) const {
   const DType stream = options_.residual.fp32 ? accumulation_dtype(dtype_) : dtype_;
   const auto tokens_of = [&](const Batch& held) {
-    return Shape{num_held_tokens(*mesh_, held), options_.hidden_size};
+    return Shape{num_local_tokens(*mesh_, held), options_.hidden_size};
   };
   const int decoder = decoder_begin(options_);
   if (slice_.begin < decoder) {

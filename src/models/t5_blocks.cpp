@@ -109,7 +109,7 @@ class EncoderEnd final : public Block {
     if (context.training) {
       y = dropout(context, y,
                   {dropout_, random_key(context.seed, "encoder output dropout"),
-                   held_tokens(context.mesh, context.batch)});
+                   local_tokens(context.mesh, context.batch)});
     }
     return {.encoder = std::move(y)};
   }

@@ -11,10 +11,10 @@ const Batch& batch_of(const Context& context, const State& state) {
   return batch.encoder && !state.encoder ? *batch.encoder : batch;
 }
 
-State settle(Context& context, State state) {
+State add_pending(Context& context, State state) {
   if (state.pending) {
     Context here = context.with_batch(batch_of(context, state));
-    state.stream = settle(here, state.stream, state.pending, pending_dropout(here, state));
+    state.stream = add_pending(here, state.stream, state.pending, pending_dropout(here, state));
     state.pending = {};
     state.pending_dropout = 0;
   }
@@ -73,7 +73,7 @@ State run_blocks(Context& context, State state, std::span<const std::unique_ptr<
     const bool repeated = segment.front()->is_layer() && !itself &&
                           (options.method == Method::uniform ||
                            (options.method == Method::block && layer < options.num_layers));
-    state = repeated ? recompute(context, settle(context, std::move(state)), run)
+    state = repeated ? recompute(context, add_pending(context, std::move(state)), run)
                      : run(context, std::move(state));
     layer += segment.front()->is_layer() ? static_cast<int>(length) : 0;
     first += length;

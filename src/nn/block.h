@@ -38,7 +38,7 @@ using Blocks = std::vector<std::unique_ptr<Block>>;
 const Batch& batch_of(const Context& context, const State& state);
 
 // Adds what is pending, at boundaries where only the stream may pass.
-State settle(Context& context, State state);
+State add_pending(Context& context, State state);
 
 // Megatron's full recomputation: `uniform` cuts the layers into segments of num_layers, of which
 // only the inputs are kept; `block` recomputes the first num_layers layers one by one.

@@ -71,7 +71,7 @@ KeysOfChunks ChunkedPass::keys_of(const Chunks& chunks) const {
   for (const Chunk& chunk : chunks) {
     ends.push_back((ends.empty() ? 0 : ends.back()) + chunk.batch.whole_length());
   }
-  return {context_.stream, context_.features.sequence_chunks->shelf.get(), std::move(ends)};
+  return {context_.stream, context_.features.sequence_chunks->offload_pool.get(), std::move(ends)};
 }
 
 Value ChunkedPass::queries_and_keys(Context& context, State& state) const {
@@ -83,7 +83,7 @@ State ChunkedPass::run(Context& context, State state, KeysOfChunks& keys,
                        std::int64_t chunk) const {
   const Value qkv = queries_and_keys(context, state);
   Value branch = layer_.attention.of_chunk(context, qkv, keys, chunk);
-  return settle(context, layer_.after(context, std::move(state), std::move(branch)));
+  return add_pending(context, layer_.after(context, std::move(state), std::move(branch)));
 }
 
 void ChunkedPass::forward(const Tensor& input, const Tensor& output) const {
@@ -167,7 +167,7 @@ void backward(Tape& tape, const ChunkedPass& pass, const Tensor& input, const Sl
 }  // namespace
 
 State in_chunks(Context& context, State state, const ChunkedLayer& layer) {
-  state = settle(context, std::move(state));
+  state = add_pending(context, std::move(state));
   const auto pass = std::make_shared<const ChunkedPass>(context, layer);
   const Value x = state.stream;
   const Value y = context.output(x.dtype(), x.shape());

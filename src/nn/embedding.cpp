@@ -4,7 +4,7 @@
 
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/dropout/dropout.h"
-#include "ops/noise/noise.h"
+#include "ops/neftune/neftune.h"
 #include "parallel/sequence.h"
 
 namespace bloomery {
@@ -34,7 +34,7 @@ float rounded(float factor, DType dtype) {
 
 DropoutOptions embedding_dropout(const Context& context, float probability) {
   return {probability, random_key(context.seed, "embedding dropout"),
-          held_tokens(context.mesh, context.batch)};
+          local_tokens(context.mesh, context.batch)};
 }
 
 Embedding::Embedding(const ModelOptions& options, const Mesh& mesh, DType stream_dtype)
@@ -72,7 +72,7 @@ void Embedding::disturb(Context& context, const Value& embedded) const {
   add_noise(context, embedded,
             {.size = static_cast<float>(noise_ / std::sqrt(numbers)),
              .key = random_key(context.seed, dropout_purpose_ + " noise"),
-             .tokens = held_tokens(context.mesh, context.batch)});
+             .tokens = local_tokens(context.mesh, context.batch)});
 }
 
 State Embedding::forward(Context& context, State) const {

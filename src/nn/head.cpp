@@ -44,7 +44,7 @@ Value Head::normalised(Context& context, State& state) const {
   if (context.training) {
     x = dropout(context, x,
                 {dropout_, random_key(context.seed, "output dropout"),
-                 held_tokens(context.mesh, context.batch)});
+                 local_tokens(context.mesh, context.batch)});
   }
   x = gather_tokens(context, x);
   return scale_ == 1 ? x : scale(context, x, scale_);

@@ -38,7 +38,7 @@ MaskedHead::MaskedHead(const ModelOptions& o, const Mesh& mesh, std::shared_ptr<
     : norm_("final_norm", o.hidden_size, o.norm, mesh),
       transform_("head.transform", o.hidden_size, o.hidden_size,
                  weight_init(o, o.hidden_size, o.hidden_size), mesh,
-                 WholeLinear::Rows::held_tokens),
+                 WholeLinear::Rows::local_tokens),
       transform_norm_("head.norm", o.hidden_size, o.norm, mesh),
       activation_(MlpOptions{.kind = o.head_activation}.activation()),
       weight_(std::move(weight)),

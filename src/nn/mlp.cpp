@@ -32,15 +32,15 @@ Value Mlp::operator()(Context& context, const LinearInput& x) const {
   if (options_.gated()) {
     const Value up = up_(context, x);
     Value y = gated_activation(context, up, activation);
-    Remake remake;
+    Rematerialize rematerialize;
     if (context.features.activations.remake_cheap_values) {
-      remake = [x = up.data, shape = y.shape(), activation](Stream& stream) {
+      rematerialize = [x = up.data, shape = y.shape(), activation](Stream& stream) {
         Tensor made = Tensor::empty(stream, x.dtype(), shape);
         launch(stream, GatedForward{.x = x, .y = made, .activation = activation});
         return made;
       };
     }
-    return down_(context, {std::move(y), std::move(remake)});
+    return down_(context, {std::move(y), std::move(rematerialize)});
   }
   if (context.features.fp8 != nullptr) {
     return down_(context, {up_(context, x, activation, false), activation});  // by the cast

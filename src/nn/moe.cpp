@@ -194,7 +194,7 @@ Value Moe::operator()(Context& context, const Value& held) const {
   const ExpertExchange exchange(context, dispatch.groups);
   Value rows = exchange.to_experts(context, permute(context, x, dispatch));
   rows = exchange.from_experts(context, experts(context, rows, exchange.groups()));
-  const Value y = sum_to_held_tokens(context, combine(context, rows, routing.gates, dispatch));
+  const Value y = sum_to_local_tokens(context, combine(context, rows, routing.gates, dispatch));
   if (!branch_) {
     return y;
   }

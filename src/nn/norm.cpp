@@ -23,7 +23,7 @@ Norm::Norm(const std::string& name, std::int64_t hidden, const NormOptions& opti
 }
 
 DropoutOptions pending_dropout(const Context& context, const State& state) {
-  return {state.pending_dropout, state.pending_key, held_tokens(context.mesh, context.batch)};
+  return {state.pending_dropout, state.pending_key, local_tokens(context.mesh, context.batch)};
 }
 
 LinearInput Norm::operator()(Context& context, State& state) const {
@@ -32,7 +32,7 @@ LinearInput Norm::operator()(Context& context, State& state) const {
   state.stream = std::move(result.stream);
   state.pending = {};
   state.pending_dropout = 0;
-  return {std::move(result.y), std::move(result.remake)};
+  return {std::move(result.y), std::move(result.rematerialize)};
 }
 
 void Norm::collect(ParameterList& parameters) const {

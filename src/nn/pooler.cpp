@@ -13,7 +13,7 @@ WholeLinear::WholeLinear(const std::string& name, std::int64_t out, std::int64_t
           make_parameter(name + ".weight", Box::whole({out, in}), init, true))),
       bias(std::make_unique<Parameter>(
           make_parameter(name + ".bias", Box::whole({out}), {}, false))) {
-  if (rows == Rows::held_tokens && mesh.divides_tokens()) {
+  if (rows == Rows::local_tokens && mesh.divides_tokens()) {
     weight->grad_axes = bias->grad_axes = kTokenReplicaAxes;
   }
 }
@@ -24,7 +24,7 @@ void WholeLinear::collect(ParameterList& parameters) const {
 }
 
 Value first_of_sequences(Context& context, const Value& x) {
-  Value first = first_tokens(context, x, held_tokens(context.mesh, context.batch));
+  Value first = first_tokens(context, x, local_tokens(context.mesh, context.batch));
   if (context.mesh.divides_tokens()) {
     context.mesh.axis(Axis::tensor).all_reduce(first.data, Reduce::sum, context.stream);
   }

@@ -9,7 +9,7 @@ namespace bloomery {
 // A linear layer that every tensor rank holds whole and applies to what it has.
 struct WholeLinear {
   // The rows it is applied to are parts of the tokens where those are divided, or not.
-  enum class Rows : std::uint8_t { held_tokens, sequences };
+  enum class Rows : std::uint8_t { local_tokens, sequences };
 
   WholeLinear(const std::string& name, std::int64_t out, std::int64_t in, const Init& init,
               const Mesh& mesh, Rows rows);

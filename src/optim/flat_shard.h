@@ -26,7 +26,7 @@ struct FlatShard {
   // each step. Beside a device also the device's copy of master weights that lie elsewhere.
   Tensor value;
   Tensor master;  // of WeightForm::exact and master: fp32 (fp64 for oracles)
-  Tensor rest;    // of WeightForm::split
+  Tensor low;     // of WeightForm::split
   // Dtype of the weights, or bf16; sum over micro-batches and ranks, times the loss scale.
   Tensor grad;
   // As the optimizer's rule declares (ops/optimizer/rules.h); empty: it makes them.
@@ -34,7 +34,7 @@ struct FlatShard {
   Tensor unit_flags;  // uint8 [num_units(elements)], see ops/optimizer/units.h
 
   // Of master weights and state, which are updated on the host if they are not on the device
-  // (host_update.h). The rest is set then.
+  // (host_update.h). The low halves are set then.
   Placement placement = Placement::device;
   Placement value_placement = Placement::device;  // or host
   Stream* host = nullptr;
@@ -45,7 +45,7 @@ struct FlatShard {
   std::int64_t numel() const { return grad.numel(); }
   bool on_device() const { return placement == Placement::device; }
   MasterWeights weights() const {
-    return form == WeightForm::split ? MasterWeights{.split = true, .value = value, .rest = rest}
+    return form == WeightForm::split ? MasterWeights{.split = true, .value = value, .low = low}
                                      : MasterWeights{.whole = master};
   }
 };

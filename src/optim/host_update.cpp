@@ -136,7 +136,7 @@ void HostUpdate::update(std::size_t turn) {
                         .form = rounds ? WeightForm::master : WeightForm::exact,
                         .master = here[0],
                         .value = part.rounded,
-                        .rest = {},
+                        .low = {},
                         .state = {},
                         .unit_flags = part.shard->host_flags.range(unit, {units})};
   std::copy(here.begin() + 1, here.end(), buffers.state.begin());

@@ -10,13 +10,13 @@ MasterWeights MasterWeights::range(std::int64_t first, std::int64_t count) const
   }
   return {.split = true,
           .value = value.range(first, {count}),
-          .rest = rest.range(first * kRestBytes, {count * kRestBytes})};
+          .low = low.range(first * kLowHalfBytes, {count * kLowHalfBytes})};
 }
 
 Tensor MasterWeights::numbers(Stream& stream) const {
   Tensor numbers = room(stream);
   if (split) {
-    launch(stream, JoinWeights{.value = value, .rest = rest, .y = numbers});
+    launch(stream, JoinWeights{.value = value, .low = low, .y = numbers});
   }
   return numbers;
 }
@@ -27,7 +27,7 @@ Tensor MasterWeights::room(Stream& stream) const {
 
 void MasterWeights::set(Stream& stream, const Tensor& numbers) const {
   if (split) {
-    launch(stream, SplitWeights{.x = numbers, .value = value, .rest = rest});
+    launch(stream, SplitWeights{.x = numbers, .value = value, .low = low});
   } else if (numbers.data() != whole.data()) {
     stream.copy(whole.data(), numbers.data(), whole.bytes());
   }

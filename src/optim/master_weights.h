@@ -1,15 +1,15 @@
 // Where the fp32 weights of a range of the flat buffers lie: as they are, or as halves, of which
-// one is the range's values (ops/optimizer/weight_halves.h).
+// one is the range's values (ops/optimizer/split_master.h).
 #pragma once
 
-#include "ops/optimizer/weight_halves.h"
+#include "ops/optimizer/split_master.h"
 
 namespace bloomery {
 
 struct MasterWeights {
   bool split = false;
-  Tensor whole;        // fp32 (fp64 for oracles; of frozen parameters what the values are)
-  Tensor value, rest;  // of split ones instead
+  Tensor whole;       // fp32 (fp64 for oracles; of frozen parameters what the values are)
+  Tensor value, low;  // of split ones instead
 
   std::int64_t numel() const { return (split ? value : whole).numel(); }
   DType dtype() const { return split ? DType::fp32 : whole.dtype(); }

@@ -25,7 +25,7 @@ std::vector<MasterWeights> both_kinds(Stream& stream, std::int64_t count) {
   return {{.whole = Tensor::zeros(stream, DType::fp32, {count})},
           {.split = true,
            .value = Tensor::zeros(stream, DType::bf16, {count}),
-           .rest = Tensor::zeros(stream, DType::uint8, {kRestBytes * count})}};
+           .low = Tensor::zeros(stream, DType::uint8, {kLowHalfBytes * count})}};
 }
 
 TEST_P(MasterWeightsTest, AreWhatWasSet) {

@@ -44,8 +44,8 @@ void check_value(const FlatShard& shard) {
 void check_weights(const FlatShard& shard) {
   if (shard.form == WeightForm::split) {
     check(shard.on_device() && shard.value.dtype() == DType::bf16 &&
-              shard.rest.numel() == kRestBytes * shard.value.numel() && starts_at_unit(shard.rest),
-          "optimizer: halves of master weights are bf16 values and ", kRestBytes,
+              shard.low.numel() == kLowHalfBytes * shard.value.numel() && starts_at_unit(shard.low),
+          "optimizer: halves of master weights are bf16 values and ", kLowHalfBytes,
           " bytes of each, on the device");
     return;
   }
@@ -201,7 +201,7 @@ void Optimizer::update(std::int64_t samples) {
                             .form = shard.form,
                             .master = shard.master,
                             .value = shard.value,
-                            .rest = shard.rest,
+                            .low = shard.low,
                             .state = {},
                             .unit_flags = shard.unit_flags};
       std::ranges::copy(shard.state, buffers.state.begin());

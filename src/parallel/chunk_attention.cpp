@@ -190,11 +190,12 @@ void ChunkAttention::backward(Tape& tape, const Result& result, const Tensor& gr
 
 }  // namespace
 
-KeysOfChunks::KeysOfChunks(Stream& compute, HostShelf* shelf, std::vector<std::int64_t> all_ends)
+KeysOfChunks::KeysOfChunks(Stream& compute, OffloadPool* offload_pool,
+                           std::vector<std::int64_t> all_ends)
     : ends(std::move(all_ends)),
       places(ends.size()),
-      keys(compute, shelf, static_cast<std::int64_t>(ends.size())),
-      gradients(compute, shelf, static_cast<std::int64_t>(ends.size())) {}
+      keys(compute, offload_pool, static_cast<std::int64_t>(ends.size())),
+      gradients(compute, offload_pool, static_cast<std::int64_t>(ends.size())) {}
 
 void keep_keys(Context& context, const Value& qkv, const AttentionOptions& options,
                KeysOfChunks& keys, std::int64_t chunk) {

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "ops/attention/attention.h"
-#include "parallel/waiting_tensors.h"
+#include "parallel/offloaded_tensors.h"
 
 namespace bloomery {
 
@@ -12,7 +12,7 @@ namespace bloomery {
 // the chunks from the last to the first, what later chunks added to their gradients.
 struct KeysOfChunks {
   // `ends`: behind the last token of each chunk.
-  KeysOfChunks(Stream& compute, HostShelf* shelf, std::vector<std::int64_t> ends);
+  KeysOfChunks(Stream& compute, OffloadPool* offload_pool, std::vector<std::int64_t> ends);
 
   std::int64_t begin_of(std::int64_t chunk) const {
     return chunk == 0 ? 0 : ends[static_cast<std::size_t>(chunk - 1)];
@@ -21,7 +21,7 @@ struct KeysOfChunks {
 
   std::vector<std::int64_t> ends;
   std::vector<Tensor> places;  // of the keys, by chunk; null where a chunk is not known yet
-  WaitingTensors keys, gradients;
+  OffloadedTensors keys, gradients;
 };
 
 // Leaves the keys and values of a chunk, whose tokens are the context's batch, for later ones:

@@ -58,7 +58,7 @@ class Attending {
         stream_(device_),
         host_(device_),
         copies_(device_, StreamMode::queued),
-        shelf_(stream_, host_, copies_),
+        offload_pool_(stream_, host_, copies_),
         mesh_(Mesh::single()),
         whole_(batch_of(stream_, c)),
         options_{.num_heads = kHeads,
@@ -86,7 +86,8 @@ class Attending {
 
   Results in_chunks(std::int64_t length, bool on_host) {
     for (std::int64_t sequence = 0; sequence < kSequences; ++sequence) {
-      run_sequence(sequence, chunk_pieces(kLength, length, 0, 1), on_host ? &shelf_ : nullptr);
+      run_sequence(sequence, chunk_pieces(kLength, length, 0, 1),
+                   on_host ? &offload_pool_ : nullptr);
     }
     return results();
   }
@@ -101,14 +102,14 @@ class Attending {
 
   // All chunks forward; then from the last to the first each again and its gradients, with keys
   // that were kept before.
-  void run_sequence(std::int64_t sequence, const Pieces& pieces, HostShelf* shelf) {
+  void run_sequence(std::int64_t sequence, const Pieces& pieces, OffloadPool* offload_pool) {
     std::vector<std::int64_t> ends;
     std::vector<Batch> batches;
     for (const Piece& piece : pieces) {
       ends.push_back(piece.begin + piece.count);
       batches.push_back(piece_of(whole_, sequence, piece));
     }
-    KeysOfChunks forward(stream_, shelf, ends), keys(stream_, shelf, ends);
+    KeysOfChunks forward(stream_, offload_pool, ends), keys(stream_, offload_pool, ends);
     const auto rows = [&](const Tensor& of, std::size_t chunk) {
       const std::int64_t first = sequence * kLength + pieces[chunk].begin;
       return of.slice(first, first + pieces[chunk].count);
@@ -143,7 +144,7 @@ class Attending {
   static constexpr std::int64_t kTokens = kSequences * kLength;
   Device device_;
   Stream stream_, host_, copies_;
-  HostShelf shelf_;
+  OffloadPool offload_pool_;
   Mesh mesh_;
   Batch whole_;
   AttentionOptions options_;

@@ -7,7 +7,7 @@
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/loss/loss.h"
 #include "ops/matmul/matmul.h"
-#include "ops/swap/swap_dims.h"
+#include "ops/transpose/transpose.h"
 
 namespace bloomery {
 namespace {
@@ -319,7 +319,7 @@ Tensor logits_of_all_ranks(Stream& stream, Mesh& mesh, const Tensor& logits) {
   const Tensor parts = Tensor::empty(stream, logits.dtype(), {ranks * tokens, columns});
   mesh.axis(Axis::tensor).all_gather(logits, parts, stream);
   Tensor all = Tensor::empty(stream, logits.dtype(), {tokens, ranks * columns});
-  launch(stream, SwapDims{.x = parts, .y = all, .first = ranks, .second = tokens});
+  launch(stream, Transpose{.x = parts, .y = all, .first = ranks, .second = tokens});
   return all;
 }
 

@@ -6,8 +6,8 @@
 
 #include "ops/activation/activation.h"
 #include "ops/arithmetic/arithmetic.h"
-#include "parallel/beside.h"
-#include "parallel/grid_layers.h"
+#include "parallel/async_collective.h"
+#include "parallel/fake_quant_layers.h"
 #include "parallel/sequence.h"
 
 namespace bloomery {
@@ -22,13 +22,13 @@ class InputGradient {
         divided_(context.mesh.divides_tokens()),
         x_(std::move(x)),
         part_(std::move(part)),
-        beside_(ranks_.size() > 1 ? context.communication : nullptr) {}
+        async_(ranks_.size() > 1 ? context.communication : nullptr) {}
 
   void start(Tape& tape) {
     if (divided_) {
       held_ = Tensor::empty(tape.stream(), x_->dtype, x_->shape);
     }
-    beside_.start(tape.stream(), [&](Stream& stream) {
+    async_.start(tape.stream(), [&](Stream& stream) {
       if (divided_) {
         ranks_.reduce_scatter(tape.grad(part_), held_, Reduce::sum, stream);
       } else {
@@ -37,7 +37,7 @@ class InputGradient {
     });
   }
   void finish(Tape& tape) {
-    beside_.wait(tape.stream());
+    async_.wait(tape.stream());
     if (!divided_) {
       if (!tape.adopt(x_, part_)) {
         write_grad(tape.stream(), tape.grad(part_), tape.sink(x_));
@@ -54,7 +54,7 @@ class InputGradient {
   Communicator& ranks_;
   bool divided_;
   Slot x_, part_;
-  Beside beside_;
+  AsyncCollective async_;
   Tensor held_;
 };
 
@@ -64,9 +64,9 @@ class GatheredInput {
  public:
   GatheredInput(Context& context, const LinearInput& held)
       : ranks_(context.mesh.axis(Axis::tensor)),
-        kept_(held.remake ? Tensor() : held.value.data),
-        remake_(held.remake),
-        beside_(context.communication) {}
+        kept_(held.rematerialize ? Tensor() : held.value.data),
+        rematerialize_(held.rematerialize),
+        async_(context.communication) {}
 
   Tensor gather(const Tensor& held, Stream& stream) const {
     Tensor all = empty(held, stream);
@@ -77,26 +77,26 @@ class GatheredInput {
   void start(Stream& compute) {
     held_ = held(compute);
     all_ = empty(held_, compute);
-    beside_.start(compute, [&](Stream& stream) { ranks_.all_gather(held_, all_, stream); });
+    async_.start(compute, [&](Stream& stream) { ranks_.all_gather(held_, all_, stream); });
   }
   Tensor take(Stream& compute) {
     if (!all_) {
       return gather(held(compute), compute);
     }
-    beside_.wait(compute);
+    async_.wait(compute);
     held_ = {};
     return std::exchange(all_, {});
   }
 
  private:
-  Tensor held(Stream& stream) const { return remake_ ? remake_(stream) : kept_; }
+  Tensor held(Stream& stream) const { return rematerialize_ ? rematerialize_(stream) : kept_; }
   Tensor empty(const Tensor& held, Stream& stream) const {
     return Tensor::empty(stream, held.dtype(), {held.shape()[0] * ranks_.size(), held.shape()[1]});
   }
   Communicator& ranks_;
   Tensor kept_;
-  Remake remake_;
-  Beside beside_;
+  Rematerialize rematerialize_;
+  AsyncCollective async_;
   Tensor held_, all_;  // while it is gathered
 };
 
@@ -104,13 +104,13 @@ class GatheredInput {
 // input again knows no grid.
 struct Rounded {
   Rounded(Context& context, const Parameter& weight, const Tensor& x) {
-    const GridLayer* const grids = grid_layer(context, weight);
+    const FakeQuantLayer* const grids = fake_quant_layer(context, weight);
     if (grids != nullptr && grids->rounds_input()) {
       numbers = grids->input(context, x);
     }
   }
   explicit operator bool() const { return static_cast<bool>(numbers); }
-  Remake remake() const {
+  Rematerialize rematerialize() const {
     return [kept = numbers](Stream&) { return kept; };
   }
   Tensor numbers;
@@ -185,7 +185,7 @@ Value ParallelLinear::column_parallel(Context& context, const LinearInput& input
   const Tensor all = gathered ? gathered->gather(x.data, context.stream) : x.data;
   const Rounded rounded(context, *weight_, all);
   const Value part = context.wrap(rounded ? rounded.numbers : all);
-  Remake remake = rounded ? rounded.remake() : input.remake;
+  Rematerialize rematerialize = rounded ? rounded.rematerialize() : input.rematerialize;
   if (context.tape != nullptr) {
     const auto gradient = std::make_shared<InputGradient>(context, x.slot, part.slot);
     context.tape->record({.op = "sum_input_gradient",
@@ -200,16 +200,16 @@ Value ParallelLinear::column_parallel(Context& context, const LinearInput& input
           }
         };
       }
-      remake = [gathered](Stream& stream) { return gathered->take(stream); };
+      rematerialize = [gathered](Stream& stream) { return gathered->take(stream); };
     }
   }
-  return adapted(context, {part, std::move(remake)}, options);
+  return adapted(context, {part, std::move(rematerialize)}, options);
 }
 
 // In backward the product beside comes first, so that the gradient of x is complete where the layer
 // itself has added its part.
 Value ParallelLinear::adapted(Context& context, const LinearInput& x, LinearOptions options) const {
-  if (GridLayer* const grids = grid_layer(context, *weight_)) {
+  if (FakeQuantLayer* const grids = fake_quant_layer(context, *weight_)) {
     options.weight = grids->weight(context);
   }
   if (!adapter_) {
@@ -228,8 +228,8 @@ Value ParallelLinear::row_parallel(Context& context, const LinearInput& x) const
   const Rounded rounded(context, *weight_, x.value.data);
   // The gradient of rounded numbers is that of the numbers: one slot for both.
   const LinearInput input =
-      rounded ? LinearInput({rounded.numbers, x.value.slot}, rounded.remake()) : x;
-  return sum_to_held_tokens(context, adapted(context, input, {.add_bias = first}));
+      rounded ? LinearInput({rounded.numbers, x.value.slot}, rounded.rematerialize()) : x;
+  return sum_to_local_tokens(context, adapted(context, input, {.add_bias = first}));
 }
 
 void ParallelLinear::collect(ParameterList& parameters) const {

@@ -5,7 +5,7 @@
 #include "ops/arithmetic/copy_columns.h"
 #include "ops/attention/attention_call.h"
 #include "ops/attention/attention_merge.h"
-#include "parallel/beside.h"
+#include "parallel/async_collective.h"
 #include "parallel/sequence_parts.h"
 #include "parallel/split_qkv.h"
 
@@ -40,14 +40,14 @@ Step step_of(int rank, int source, std::int64_t length, bool causal) {
 class Passing {
  public:
   Passing(Communicator& ring, Stream* communication, Tensor first)
-      : ring_(ring), beside_(communication), here_(std::move(first)) {}
+      : ring_(ring), async_(communication), here_(std::move(first)) {}
 
   const Tensor& here() const { return here_; }
   void start(Stream& stream) {
     if (!coming_) {
       coming_ = Tensor::empty(stream, here_.dtype(), here_.shape());
     }
-    beside_.start(stream, [this](Stream& on) {
+    async_.start(stream, [this](Stream& on) {
       const int ranks = ring_.size(), rank = ring_.rank();
       const Transfer both[] = {{Transfer::Kind::send, here_, (rank + 1) % ranks},
                                {Transfer::Kind::receive, coming_, (rank + ranks - 1) % ranks}};
@@ -55,13 +55,13 @@ class Passing {
     });
   }
   void finish(Stream& stream) {
-    beside_.wait(stream);
+    async_.wait(stream);
     std::swap(here_, coming_);
   }
 
  private:
   Communicator& ring_;
-  Beside beside_;
+  AsyncCollective async_;
   Tensor here_, coming_;
 };
 

@@ -13,7 +13,7 @@ Shape with_rows(const Shape& shape, std::int64_t rows) {
 
 }  // namespace
 
-TokenRange held_tokens(const Mesh& mesh, const Batch& batch) {
+TokenRange local_tokens(const Mesh& mesh, const Batch& batch) {
   if (!mesh.divides_tokens()) {
     return {};
   }
@@ -24,12 +24,12 @@ TokenRange held_tokens(const Mesh& mesh, const Batch& batch) {
   return {count * mesh.coordinate(Axis::tensor), count};
 }
 
-std::int64_t num_held_tokens(const Mesh& mesh, const Batch& batch) {
-  const TokenRange held = held_tokens(mesh, batch);
+std::int64_t num_local_tokens(const Mesh& mesh, const Batch& batch) {
+  const TokenRange held = local_tokens(mesh, batch);
   return held.count == TokenRange::kRest ? batch.num_tokens() : held.count;
 }
 
-Value sum_to_held_tokens(Context& context, Value parts) {
+Value sum_to_local_tokens(Context& context, Value parts) {
   Communicator& ranks = context.mesh.axis(Axis::tensor);
   if (!context.mesh.divides_tokens()) {
     ranks.all_reduce(parts.data, Reduce::sum, context.stream);

@@ -10,12 +10,12 @@ namespace bloomery {
 
 // The tokens of the batch that the rows of the residual stream stand for here: all, or this rank's
 // part.
-TokenRange held_tokens(const Mesh& mesh, const Batch& batch);
-std::int64_t num_held_tokens(const Mesh& mesh, const Batch& batch);
+TokenRange local_tokens(const Mesh& mesh, const Batch& batch);
+std::int64_t num_local_tokens(const Mesh& mesh, const Batch& batch);
 
 // Parts of a sum [tokens, columns], one per tensor rank, to the sum of the tokens held here.
 // Backward gathers. Where tokens are not divided the sum is formed in place, on every rank.
-Value sum_to_held_tokens(Context& context, Value parts);
+Value sum_to_local_tokens(Context& context, Value parts);
 
 // Tokens held here to all tokens [tokens, columns]; the gradients of the gathered rows are parts of
 // a sum, which backward forms. The value itself where tokens are not divided.

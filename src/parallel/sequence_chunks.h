@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "autograd/context.h"
+#include "parallel/offloaded_tensors.h"
 #include "parallel/sequence_parts.h"
-#include "parallel/waiting_tensors.h"
 
 namespace bloomery {
 
@@ -15,7 +15,7 @@ namespace bloomery {
 struct SequenceChunks {
   std::int64_t length = 0;  // tokens of a whole sequence in a chunk
   // Where keys and values of chunks wait, and their gradients; null: on the device.
-  std::unique_ptr<HostShelf> shelf;
+  std::unique_ptr<OffloadPool> offload_pool;
 };
 
 // Whether the layers of a pass compute sequences in chunks.

@@ -1,7 +1,7 @@
 #include "parallel/ulysses.h"
 
 #include "ops/arithmetic/arithmetic.h"
-#include "ops/swap/swap_dims.h"
+#include "ops/transpose/transpose.h"
 
 namespace bloomery {
 namespace {
@@ -18,7 +18,7 @@ Tensor exchanged(Communicator& ranks, const Tensor& parts, Stream& stream) {
 Tensor swapped(const Tensor& x, const Shape& shape, std::int64_t first, std::int64_t second,
                Stream& stream) {
   Tensor y = Tensor::empty(stream, x.dtype(), shape);
-  launch(stream, SwapDims{.x = x, .y = y, .first = first, .second = second});
+  launch(stream, Transpose{.x = x, .y = y, .first = first, .second = second});
   return y;
 }
 

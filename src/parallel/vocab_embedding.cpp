@@ -47,7 +47,7 @@ Value VocabEmbedding::operator()(Context& context) const {
                                  .types = types_.get(),
                                  .add_replicated = context.mesh.coordinate(Axis::tensor) == 0,
                                  .dtype = options_.output_dtype};
-  return sum_to_held_tokens(context, embedding(context, *table_, options));
+  return sum_to_local_tokens(context, embedding(context, *table_, options));
 }
 
 void VocabEmbedding::collect(ParameterList& parameters) const {

@@ -96,9 +96,9 @@ class VectorWriter {
 };
 
 // Keeps the best of what it is shown.
-class Best {
+class TopK {
  public:
-  explicit Best(std::int64_t count) : count_(static_cast<std::size_t>(count)) {}
+  explicit TopK(std::int64_t count) : count_(static_cast<std::size_t>(count)) {}
 
   void show(std::span<const float> scores, std::int64_t first) {
     for (std::size_t i = 0; i < scores.size(); ++i) {
@@ -204,7 +204,7 @@ std::vector<std::vector<Found>> PassageIndex::search(Stream& stream, const Tenso
         "the model makes a vector with NaN of a question: it is not trained, or its training ",
         "diverged; give an earlier checkpoint");
   const std::int64_t rows = queries.shape()[0];
-  std::vector<Best> best(static_cast<std::size_t>(rows), Best(std::min(count, size_)));
+  std::vector<TopK> best(static_cast<std::size_t>(rows), TopK(std::min(count, size_)));
   for (std::int64_t first = 0; first < size_; first += kRowsAtOnce) {
     const std::int64_t held = std::min(kRowsAtOnce, size_ - first);
     std::vector<float16> stored(static_cast<std::size_t>(held * width_));
@@ -225,7 +225,7 @@ std::vector<std::vector<Found>> PassageIndex::search(Stream& stream, const Tenso
     }
   }
   std::vector<std::vector<Found>> found;
-  for (Best& each : best) {
+  for (TopK& each : best) {
     found.push_back(each.sorted());
   }
   return found;

@@ -140,15 +140,15 @@ class Answer : public HttpBody, public std::enable_shared_from_this<Answer> {
 // Either flag replaces the end of a document.
 void set_ends(const ServedModel& model, const MegatronRequest& request, EngineRequest& to) {
   if (!request.stop_on_eol && !request.stop_on_double_eol) {
-    to.ends = model.ends();
+    to.eos_ids = model.eos_ids();
     return;
   }
   const auto one = token_of(model, "\n"), two = token_of(model, "\n\n");
   if (two) {
-    to.ends.push_back(*two);
+    to.eos_ids.push_back(*two);
   }
   if (request.stop_on_eol && one) {
-    to.ends.push_back(*one);
+    to.eos_ids.push_back(*one);
   }
   if (request.stop_on_double_eol) {
     to.stops.emplace_back("\n\n");
@@ -163,7 +163,7 @@ EngineRequest engine_request(const AnswerTools& tools, const MegatronRequest& re
                    .sampling = request.sampling,
                    .score_prompt = request.logprobs};
   to.sampling.seed = seed;
-  to.forgets_prompt = tools.model.forgets(to.prompt);
+  to.mask_prompt = tools.model.forgets(to.prompt);
   if (request.prevent_newline_after_colon) {
     const auto colon = token_of(tools.model, ":"), line = token_of(tools.model, "\n");
     if (colon && line) {
@@ -206,12 +206,12 @@ EngineRequest beam_request(const AnswerTools& tools, const MegatronRequest& requ
   if (request.tokens_to_generate == 0) {
     throw ApiError(400, "tokens_to_generate must be an integer greater than 0");
   }
-  return {
-      .prompt = std::move(prompt),
-      .max_tokens = request.tokens_to_generate,
-      .ends = request.stop_token ? std::vector<TokenId>{*request.stop_token} : tools.model.ends(),
-      .num_beams = *request.beam_width,
-      .length_penalty = request.length_penalty};
+  return {.prompt = std::move(prompt),
+          .max_tokens = request.tokens_to_generate,
+          .eos_ids = request.stop_token ? std::vector<TokenId>{*request.stop_token}
+                                        : tools.model.eos_ids(),
+          .num_beams = *request.beam_width,
+          .length_penalty = request.length_penalty};
 }
 
 }  // namespace

@@ -38,14 +38,14 @@ EngineRequest engine_request(const AnswerTools& tools, const TextRequest& reques
                           .sampling = request.sampling,
                           .biases = request.biases,
                           .stops = request.stops,
-                          .ends = request.stop_tokens,
+                          .eos_ids = request.stop_tokens,
                           .num_alternatives = request.logprobs.value_or(0),
                           .score_prompt = request.echo && request.logprobs.has_value(),
                           .skip_special = request.skip_special_tokens};
-  to_engine.forgets_prompt = tools.model.forgets(to_engine.prompt);
+  to_engine.mask_prompt = tools.model.forgets(to_engine.prompt);
   if (!request.ignore_eos) {
-    const std::vector<TokenId>& ends = tools.model.ends();
-    to_engine.ends.insert(to_engine.ends.end(), ends.begin(), ends.end());
+    const std::vector<TokenId>& eos_ids = tools.model.eos_ids();
+    to_engine.eos_ids.insert(to_engine.eos_ids.end(), eos_ids.begin(), eos_ids.end());
   }
   return to_engine;
 }

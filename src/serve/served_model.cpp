@@ -58,7 +58,7 @@ std::string shown_bytes(std::string_view bytes) {
 ServedModel::ServedModel(LoadedModel& model, std::string name, const std::string& chat_template)
     : name_(std::move(name)),
       tokenizer_(model.tokenizer()),
-      ends_(model.ends()),
+      ends_(model.eos_ids()),
       end_of_document_(model.end_of_document()),
       vocabulary_(model.options().vocabulary.size),
       encode_options_(model.encode_options()),

@@ -24,7 +24,7 @@ class ServedModel {
 
   const std::string& name() const { return name_; }
   const Tokenizer& tokenizer() const { return tokenizer_; }
-  const std::vector<TokenId>& ends() const { return ends_; }  // that end a text
+  const std::vector<TokenId>& eos_ids() const { return ends_; }  // that end a text
   std::optional<TokenId> end_of_document() const { return end_of_document_; }
   std::int64_t vocabulary() const { return vocabulary_; }
   // Whether what follows the prompt does not see it: it ends a document, and the model was trained

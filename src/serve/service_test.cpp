@@ -203,7 +203,7 @@ TEST_F(ServiceTest, BeamsAreAnsweredWithScores) {
   const auto found =
       ask("/api", {{"prompts", {"ab"}}, {"tokens_to_generate", 6}, {"beam_width", 3}});
   ASSERT_EQ(found->status(), 200) << found->text();
-  const GenerateOptions options{.max_new_tokens = 6, .num_beams = 3, .ends = served_->ends()};
+  const GenerateOptions options{.max_new_tokens = 6, .num_beams = 3, .eos_ids = served_->eos_ids()};
   Generator generator(loaded_->model(), loaded_->stream(), loaded_->mesh(), loaded_->tokenizer(),
                       options);
   std::vector<TokenId> prompt;

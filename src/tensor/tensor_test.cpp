@@ -8,7 +8,7 @@
 #include <set>
 
 #include "tensor/box.h"
-#include "tensor/kept_memory.h"
+#include "tensor/cross_stream_refs.h"
 
 namespace bloomery {
 namespace {
@@ -230,10 +230,10 @@ TEST(TensorMemory, RunningOutNamesTheOpAndTheShape) {
 }
 
 // Without keeping, the pool would hand the block out again while the other stream is to read it.
-TEST(KeptMemory, StaysUntilTheOtherStreamIsPastItsUse) {
+TEST(CrossStreamRefs, StaysUntilTheOtherStreamIsPastItsUse) {
   Device device({.num_threads = 1});
   Stream owner(device), other(device, StreamMode::queued);
-  KeptMemory kept(owner);
+  CrossStreamRefs kept(owner);
   std::promise<void> gate;
   Tensor block = Tensor::zeros(owner, DType::fp32, {1024});
   const void* const place = block.data();
@@ -247,10 +247,10 @@ TEST(KeptMemory, StaysUntilTheOtherStreamIsPastItsUse) {
   EXPECT_EQ(Tensor::empty(owner, DType::fp32, {1024}).data(), place);
 }
 
-TEST(KeptMemory, DoesNotPileUp) {
+TEST(CrossStreamRefs, DoesNotPileUp) {
   Device device({.num_threads = 1});
   Stream owner(device), other(device, StreamMode::queued);
-  KeptMemory kept(owner);
+  CrossStreamRefs kept(owner);
   for (int i = 0; i < 100; ++i) {
     auto done = std::make_shared<Event>(device);
     done->record(other);

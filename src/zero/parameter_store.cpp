@@ -16,14 +16,14 @@ struct Numbers {
   explicit Numbers(std::size_t most)
       : exact(std::make_unique_for_overwrite<Accumulator<Value>[]>(most)),
         rounded(std::make_unique_for_overwrite<Value[]>(most)),
-        rest(std::make_unique_for_overwrite<std::uint16_t[]>(kHalves ? most : 0)) {}
+        low(std::make_unique_for_overwrite<std::uint16_t[]>(kHalves ? most : 0)) {}
 
   void round(std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       if constexpr (kHalves) {
-        const WeightHalves halves = split_weight(exact[i]);
+        const SplitMaster halves = split_weight(exact[i]);
         rounded[i] = std::bit_cast<bfloat16>(halves.value);
-        rest[i] = halves.rest;
+        low[i] = halves.low;
       } else {
         rounded[i] = Value(exact[i]);
       }
@@ -33,7 +33,7 @@ struct Numbers {
   static constexpr bool kHalves = std::is_same_v<Value, bfloat16>;
   std::unique_ptr<Accumulator<Value>[]> exact;
   std::unique_ptr<Value[]> rounded;
-  std::unique_ptr<std::uint16_t[]> rest;
+  std::unique_ptr<std::uint16_t[]> low;
 };
 
 }  // namespace
@@ -122,8 +122,8 @@ void ParameterStore::allocate_master(std::int64_t trained_shards) {
   const std::int64_t here = trained_shards - num_beside_;
   const WeightForm form = form_at(Placement::device);
   if (here > 0 && form == WeightForm::split) {
-    tensors_.add(Content::rests, Placement::device,
-                 Tensor::zeros(*stream_, DType::uint8, {kRestBytes * here}));
+    tensors_.add(Content::low_halves, Placement::device,
+                 Tensor::zeros(*stream_, DType::uint8, {kLowHalfBytes * here}));
   } else if (here > 0 && form == WeightForm::master) {
     tensors_.add(Content::master, Placement::device, Tensor::zeros(*stream_, exact, {here}));
   }
@@ -272,7 +272,7 @@ void ParameterStore::initialize_master(const Bucket& bucket, const Place& place,
     }
     const MasterWeights master = master_of(range, first - range.shard, last - first);
     if (master.split) {
-      stream_->copy(master.rest.data(), numbers.rest.get() + (first - origin), master.rest.bytes());
+      stream_->copy(master.low.data(), numbers.low.get() + (first - origin), master.low.bytes());
     } else {
       stream_->copy(master.whole.data(), numbers.exact.get() + (first - origin),
                     master.whole.bytes());
@@ -311,7 +311,7 @@ std::int64_t ParameterStore::num_elements() const {
 StoreBytes ParameterStore::bytes() const {
   return {.values = tensors_.bytes(Content::values),
           .gradients = tensors_.bytes(Content::gradients),
-          .master = tensors_.bytes(Content::master) + tensors_.bytes(Content::rests),
+          .master = tensors_.bytes(Content::master) + tensors_.bytes(Content::low_halves),
           .blocks = whole_ ? whole_->bytes() : 0};
 }
 
@@ -359,7 +359,7 @@ void ParameterStore::begin_pass(Pass pass) {
   }
 }
 
-void ParameterStore::settle() {
+void ParameterStore::wait_gathers() {
   for (std::size_t i = 0; await_update && i < buckets_.size(); ++i) {
     await_update(i);
   }
@@ -369,7 +369,7 @@ void ParameterStore::settle() {
   }
 }
 
-void ParameterStore::publish() {
+void ParameterStore::gather_updated_values() {
   if (whole_) {
     return whole_->renew();
   }
@@ -383,14 +383,14 @@ void ParameterStore::publish() {
   }
 }
 
-void ParameterStore::take_over_master() {
-  settle();
+void ParameterStore::refresh_from_master() {
+  wait_gathers();
   for (const FlatShard& shard : shards()) {
     if (shard.form == WeightForm::master) {
       round_master(shard);
     }
   }
-  publish();
+  gather_updated_values();
 }
 
 // Gradients.

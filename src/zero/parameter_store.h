@@ -19,7 +19,7 @@
 #include "comm/mesh.h"
 #include "optim/master_weights.h"
 #include "optim/optimizer.h"
-#include "zero/block_values.h"
+#include "zero/gathered_blocks.h"
 #include "zero/stored_tensors.h"
 #include "zero/ties.h"
 
@@ -77,13 +77,13 @@ class ParameterStore final : public ParameterAccess {
   void begin_pass(Pass pass);
   // The computation waits for all gathers: from then on shards may be written, and values that are
   // whole read without asking.
-  void settle();
+  void wait_gathers();
   // After an update of the shards: starts gathers of the values that are whole, in the order in
   // which the next forward pass wants them.
-  void publish();
+  void gather_updated_values();
   // After master weights were set: rounds them and publishes. Those that share their memory with
-  // values may be set when settle() was called.
-  void take_over_master();
+  // values may be set when wait_gathers() was called.
+  void refresh_from_master();
 
   // A training step of so many micro-batches begins: the next contributions overwrite.
   void begin_step(std::int64_t num_micro_batches);
@@ -196,7 +196,7 @@ class ParameterStore final : public ParameterAccess {
   std::int64_t num_beside_ = 0;
   std::vector<Range> ranges_;
   Gatherer gatherer_;
-  std::optional<BlockValues> whole_;  // if values are sharded
+  std::optional<GatheredBlocks> whole_;  // if values are sharded
 };
 
 }  // namespace bloomery

@@ -8,7 +8,7 @@
 #include <functional>
 #include <memory>
 
-#include "tensor/kept_memory.h"
+#include "tensor/cross_stream_refs.h"
 #include "zero/parameter_store.h"
 
 namespace bloomery {
@@ -18,7 +18,7 @@ class Reducer {
   // `communication`: null: on the stream of the computation. `kept`: of the reducer alone. All must
   // outlive the reducer, and the communication stream must end before `kept`.
   Reducer(ParameterStore& store, Mesh& mesh, const Ties& ties, Stream& compute,
-          Stream* communication, KeptMemory& kept, DType reduce_dtype = DType::fp32)
+          Stream* communication, CrossStreamRefs& kept, DType reduce_dtype = DType::fp32)
       : store_(store),
         mesh_(mesh),
         ties_(ties),
@@ -46,7 +46,7 @@ class Reducer {
   const Ties& ties_;
   Stream& compute_;
   Stream* communication_;
-  KeptMemory& kept_;
+  CrossStreamRefs& kept_;
   DType reduce_dtype_;
   std::shared_ptr<Event> last_;  // of the sums that were started
 };

@@ -85,9 +85,9 @@ struct Rank {
     }
     reducer.finish_step();
     Communicator* const groups[] = {&mesh.axes(store.norm_axes())};
-    store.settle();
+    store.wait_gathers();
     optimizer->step(groups, 1);
-    store.publish();
+    store.gather_updated_values();
     return optimizer->report(0).grad_norm;
   }
 
@@ -106,7 +106,7 @@ struct Rank {
   Weights weights;
   Mesh mesh;
   Ties ties;
-  KeptMemory kept;
+  CrossStreamRefs kept;
   std::unique_ptr<Stream> gathers;
   ParameterStore store;
   Stream communication;
@@ -301,7 +301,7 @@ TEST(TiedWeights, AreKnownByTheirNamesAndSummedOverTheirStages) {
     EXPECT_EQ(ties.is_first_holder(tied), stage != 2);
     EXPECT_EQ(ties.is_first_holder(other), stage != 2);
     EXPECT_EQ(ties.numbers().size(), stage == 2 ? 2u : 1u);
-    KeptMemory kept(machine.stream);
+    CrossStreamRefs kept(machine.stream);
     ParameterStore store(machine.stream, mesh, {held}, {.ties = &ties});
     Stream communication(machine.device, StreamMode::queued);
     Reducer reducer(store, mesh, ties, machine.stream, &communication, kept);
@@ -331,7 +331,7 @@ TEST(Reducer, LaunchesNothingOnOneRank) {
   Mesh mesh = Mesh::single();
   Weights weights;
   const Ties ties(mesh, {});
-  KeptMemory kept(machine.stream);
+  CrossStreamRefs kept(machine.stream);
   ParameterStore store(machine.stream, mesh, weights.blocks(), {});
   Reducer reducer(store, mesh, ties, machine.stream, nullptr, kept);
   store.begin_step(1);

@@ -30,9 +30,11 @@ MasterWeights ParameterStore::master_of(const Range& range, std::int64_t first,
     case WeightForm::master:
       return {.whole = tensors_.at(Content::master, range.placement).range(at, {count})};
     case WeightForm::split:
-      return {.split = true,
-              .value = values().range(range.value + first, {count}),
-              .rest = tensors_.at(Content::rests).range(at * kRestBytes, {count * kRestBytes})};
+      return {
+          .split = true,
+          .value = values().range(range.value + first, {count}),
+          .low =
+              tensors_.at(Content::low_halves).range(at * kLowHalfBytes, {count * kLowHalfBytes})};
   }
   return {.whole = values().range(range.value + first, {count})};
 }
@@ -95,7 +97,7 @@ std::vector<FlatShard> ParameterStore::shards() const {
     }
     const MasterWeights weights = master_of(range, 0, range.count);
     shard.master = weights.whole;
-    shard.rest = weights.rest;
+    shard.low = weights.low;
     shard.grad = gradients().range(range.grad, shape);
     const auto flags = [&](Placement placement) {
       return tensors_.at(Content::unit_flags, placement)
@@ -194,7 +196,7 @@ std::vector<ParameterStore::Part> ParameterStore::parts() const {
 void ParameterStore::round_master(const FlatShard& shard) {
   const auto round_to = [&](Stream& stream, const Tensor& value) {
     if (value.dtype() == DType::bf16) {
-      launch(stream, SplitWeights{.x = shard.master, .value = value, .rest = {}});
+      launch(stream, SplitWeights{.x = shard.master, .value = value, .low = {}});
     } else {
       launch(stream, ScaleAdd{.x = shard.master, .y = value});
     }

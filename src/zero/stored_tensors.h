@@ -12,8 +12,8 @@ namespace bloomery {
 enum class Content : std::uint8_t {
   values,
   gradients,
-  master,  // exact weights beside rounded values, or beside values elsewhere
-  rests,   // of split weights, beside their values
+  master,      // exact weights beside rounded values, or beside values elsewhere
+  low_halves,  // of split weights, beside their values
   unit_flags,
 };
 

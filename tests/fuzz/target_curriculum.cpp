@@ -17,7 +17,7 @@ void fuzz_input(std::span<const std::byte> input) {
     return;
   }
   for (const CurriculumMetric& metric : curriculum_metrics(std::string(text))) {
-    const std::int64_t settled = metric.schedule.settles_at();
+    const std::int64_t settled = metric.schedule.constant_from();
     for (const std::int64_t step : {std::int64_t{0}, std::int64_t{1}, settled, settled + 1}) {
       if (metric.schedule.at(step) < 0) {
         std::abort();

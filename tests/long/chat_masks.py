@@ -72,11 +72,11 @@ def main():
                 expected = peer.apply_chat_template(row, chat_template=template, return_dict=True, return_assistant_tokens_mask=True)
                 if got["ids"] != expected["input_ids"]:
                     ids += 1
-                elif got["learnt"] != expected["assistant_masks"]:
+                elif got["loss_mask"] != expected["assistant_masks"]:
                     masks += 1
                 else:
                     continue
-                first = first or (row, got["ids"], got["learnt"], expected["input_ids"], expected["assistant_masks"])
+                first = first or (row, got["ids"], got["loss_mask"], expected["input_ids"], expected["assistant_masks"])
             print(f"{name:28}{len(rows):6} conversations{ids:6} other ids{masks:6} other masks", flush=True)
             if first:
                 print(*map(ascii, first), sep="\n    ")

@@ -58,7 +58,7 @@ def figures(model, reference, batch, loss_type, beta, smoothing):
     def logps(of):
         logits = of(input_ids=batch["ids"], attention_mask=batch["mask"]).logits[:, :-1].float()
         each = torch.gather(logits.log_softmax(-1), 2, batch["ids"][:, 1:, None])[..., 0]
-        learnt = batch["learnt"][:, 1:]
+        learnt = batch["loss_mask"][:, 1:]
         sums = (each * learnt).sum(-1)
         return sums / learnt.sum(-1) if loss_type == "ipo" else sums
     policy = logps(model)
@@ -91,7 +91,7 @@ class Case:
         config.initializer_range = 0.08
         transformers.AutoModelForCausalLM.from_config(config).float().save_pretrained(self.base)
         self.data = write(self.root / "pairs.jsonl", rows)
-        encoded = [(row["ids"][:LENGTH], row["learnt"][:LENGTH]) for row in encode(encoder, "--dpo", "--tokenizer", self.base, "--data-path", self.data)]
+        encoded = [(row["ids"][:LENGTH], row["loss_mask"][:LENGTH]) for row in encode(encoder, "--dpo", "--tokenizer", self.base, "--data-path", self.data)]
         self.pairs = list(zip(encoded[0::2], encoded[1::2]))
         assert len({len(ids) for ids, _ in encoded}) > 10 and all(sum(learnt) > 0 for _, learnt in encoded)
         for (chosen, rejected) in self.pairs:  # the prompt is no part of an answer

@@ -1,5 +1,6 @@
 // bloomery_encode_records: records of instruction data (files) to token ids and what is learnt of
-// them, for tests/long/finetune.py and dpo.py. Each line of the output is {"ids": [...], "learnt":
+// them, for tests/long/finetune.py and dpo.py. Each line of the output is {"ids": [...],
+// "loss_mask":
 // [...]}; with --dpo a record has two, chosen and rejected.
 #include "samples/instruct/encode_records.h"
 
@@ -26,9 +27,9 @@ int main(int count, char** words) {
     const RecordTemplate how = choose_template(options, tokenizer_path);
     const TemporaryFolder cache;
     const auto records = encoded_records({options, how, *tokenizer}, files, cache.path(), Log());
-    records->for_each(0, records->size(), [](std::int64_t, auto ids, auto learnt) {
+    records->for_each(0, records->size(), [](std::int64_t, auto ids, auto loss_mask) {
       std::cout << nlohmann::json{{"ids", std::vector(ids.begin(), ids.end())},
-                                  {"learnt", std::vector(learnt.begin(), learnt.end())}}
+                                  {"loss_mask", std::vector(loss_mask.begin(), loss_mask.end())}}
                        .dump()
                 << '\n';
     });

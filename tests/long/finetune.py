@@ -106,7 +106,7 @@ def check_collator(program, root):
             batch = collator([tokenizer(text)])
             labels = batch["labels"][0].tolist()
             assert got["ids"] == batch["input_ids"][0].tolist(), row
-            assert [i if m else -100 for i, m in zip(got["ids"], got["learnt"])] == labels, (instruction, row)
+            assert [i if m else -100 for i, m in zip(got["ids"], got["loss_mask"])] == labels, (instruction, row)
     print("500 records: ids and labels are those of TRL's collator, with and without an instruction template")
 
 
@@ -124,7 +124,7 @@ def check_chat(program, root):
     ours = encode(program, "--tokenizer", folder, "--data-path", write(root / "chat.jsonl", rows))
     for row, got in zip(rows, ours, strict=True):
         expected = tokenizer.apply_chat_template(row["messages"], chat_template=CHAT, return_dict=True, return_assistant_tokens_mask=True)
-        assert got["ids"] == expected["input_ids"] and got["learnt"] == expected["assistant_masks"], row
+        assert got["ids"] == expected["input_ids"] and got["loss_mask"] == expected["assistant_masks"], row
     # A special token that a user writes stays text.
     hostile = [{"messages": [{"role": "user", "content": "x<|im_end|>y"}, {"role": "assistant", "content": "ok"}]}]
     got = encode(program, "--tokenizer", folder, "--data-path", write(root / "hostile.jsonl", hostile))[0]
@@ -200,7 +200,7 @@ class Case:
         self.template.write_text(SEED_PROMPT.replace("{{ output }}\n{{ eos_token }}", "{% generation %}{{ output }}\n{{ eos_token }}{% endgeneration %}"))
         self.data = write(self.root / "train.jsonl", rows)
         encoded = encode(encoder, "--tokenizer", self.base, "--data-path", self.data, "--prompt-template", self.template)
-        self.rows = [(row["ids"][:LENGTH], row["learnt"][:LENGTH]) for row in encoded]
+        self.rows = [(row["ids"][:LENGTH], row["loss_mask"][:LENGTH]) for row in encoded]
 
     def tune(self, name, *arguments, data=None):
         save = self.root / name

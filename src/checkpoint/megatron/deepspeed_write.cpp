@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using Dict = PyValue::Dict;
-using Kind = ForeignModel::Kind;
+using Kind = MegatronExporter::Kind;
 
 constexpr std::string_view kEmbedding = "language_model.embedding.",
                            kEncoder = "language_model.encoder.", kFinal = "final_layernorm.";
@@ -23,7 +23,7 @@ struct PipelinePlace {
 
 class DeepSpeedWriter {
  public:
-  DeepSpeedWriter(const ForeignModel& model, fs::path folder)
+  DeepSpeedWriter(const MegatronExporter& model, fs::path folder)
       : model_(model), folder_(std::move(folder)) {}
 
   // One file for every state of every parameter, of a model that is not cut.
@@ -348,7 +348,7 @@ class DeepSpeedWriter {
                  {"ds_version", "0.19.8"}}};
   }
 
-  const ForeignModel& model_;
+  const MegatronExporter& model_;
   fs::path folder_;
 };
 
@@ -356,7 +356,7 @@ class DeepSpeedWriter {
 
 void write_deepspeed(const ModelSource& source, const fs::path& folder,
                      const ForeignLayout& layout) {
-  const ForeignModel model(source, layout);
+  const MegatronExporter model(source, layout);
   check(model.is_decoder(), "DeepSpeed's pipeline has no models of the family ",
         model.record().model.family, "; convert --to megatron");
   const std::string tag = concat("global_step", model.iteration());
@@ -367,7 +367,7 @@ void write_deepspeed(const ModelSource& source, const fs::path& folder,
 
 void write_universal(const ModelSource& source, const fs::path& folder,
                      const ForeignLayout& layout) {
-  const ForeignModel cut(source, layout);
+  const MegatronExporter cut(source, layout);
   check(cut.is_decoder() && !cut.has_experts(),
         "DeepSpeed's universal checkpoints are of decoders without experts; convert --to deepspeed "
         "or "
@@ -375,7 +375,7 @@ void write_universal(const ModelSource& source, const fs::path& folder,
   check(cut.has_states(), source.folder().string(),
         " has no state of the optimizer, which a universal checkpoint is made of");
   DeepSpeedWriter(cut, folder).write_models();
-  const ForeignModel whole(source, {.tensor = 1, .pipeline = layout.pipeline, .padded = false});
+  const MegatronExporter whole(source, {.tensor = 1, .pipeline = layout.pipeline, .padded = false});
   DeepSpeedWriter(whole, folder).write_states();
 }
 

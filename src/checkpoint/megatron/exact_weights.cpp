@@ -16,11 +16,11 @@ std::size_t bytes_of(const Named& weight) {
 }
 
 // Consecutive weights of at most `limit` bytes; at least one each.
-std::vector<std::vector<Named>> cut(const ForeignModel& model, std::size_t limit) {
+std::vector<std::vector<Named>> cut(const MegatronExporter& model, std::size_t limit) {
   std::vector<std::vector<Named>> shards(1);
   std::size_t bytes = 0;
   for (const std::string& name : model.names(0)) {
-    const Named weight(name, model.tensor(name, 0, ForeignModel::Kind::exact));
+    const Named weight(name, model.tensor(name, 0, MegatronExporter::Kind::exact));
     if (!shards.back().empty() && bytes + bytes_of(weight) > limit) {
       shards.emplace_back();
       bytes = 0;
@@ -54,7 +54,7 @@ void write_shard(const fs::path& path, const std::vector<Named>& weights) {
 
 void write_exact_weights(const ModelSource& source, const fs::path& folder,
                          const ExactWeightsForm& form) {
-  const ForeignModel model(source, {});
+  const MegatronExporter model(source, {});
   const auto shards = cut(model, form.max_shard_bytes);
   const std::string stem = form.safetensors ? "model" : "pytorch_model",
                     ending = form.safetensors ? ".safetensors" : ".bin";

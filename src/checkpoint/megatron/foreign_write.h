@@ -43,11 +43,14 @@ struct ExactWeightsForm {
 void write_exact_weights(const ModelSource& source, const std::filesystem::path& folder,
                          const ExactWeightsForm& form);
 
+// Throws an Error that lists what of the model Megatron has no flag for.
+void require_megatron_form(const ModelOptions& options, const ForeignLayout& layout);
+
 // What all forms have in common: the tensors of one rank, its arguments, its states.
-class ForeignModel {
+class MegatronExporter {
  public:
   // A `release` is without the run: neither progress nor states.
-  ForeignModel(const ModelSource& source, const ForeignLayout& layout, bool release = false);
+  MegatronExporter(const ModelSource& source, const ForeignLayout& layout, bool release = false);
 
   // Of tensor rank and stage, in Megatron's order of parameters: those of layers with the number of
   // the whole model.
@@ -115,7 +118,8 @@ class ForeignModel {
   mutable Tensor last_;
 };
 
-inline const ForeignModel::Kind ForeignModel::Kind::computed{.suffix = "", .is_computed = true};
-inline const ForeignModel::Kind ForeignModel::Kind::exact{};
+inline const MegatronExporter::Kind MegatronExporter::Kind::computed{.suffix = "",
+                                                                     .is_computed = true};
+inline const MegatronExporter::Kind MegatronExporter::Kind::exact{};
 
 }  // namespace bloomery

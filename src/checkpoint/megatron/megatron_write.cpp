@@ -9,7 +9,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using Dict = PyValue::Dict;
-using Kind = ForeignModel::Kind;
+using Kind = MegatronExporter::Kind;
 
 constexpr const char* kWords = "language_model.embedding.word_embeddings.weight";
 constexpr std::string_view kLanguageModel = "language_model.",
@@ -23,7 +23,7 @@ std::string digits(std::int64_t number, std::size_t width) {
 // The files of one rank.
 class RankWriter {
  public:
-  RankWriter(const ForeignModel& model, int stage, int rank)
+  RankWriter(const MegatronExporter& model, int stage, int rank)
       : model_(model), stage_(stage), rank_(rank), names_(model.names(stage)) {
     if (stage == 0) {
       return;
@@ -112,7 +112,7 @@ class RankWriter {
   std::vector<std::string> group(bool decays) const {
     std::vector<std::string> names;
     for (const std::string& name : names_) {
-      if (ForeignModel::decays(name) == decays) {
+      if (MegatronExporter::decays(name) == decays) {
         names.push_back(name);
       }
     }
@@ -162,7 +162,7 @@ class RankWriter {
     return optimizer;
   }
 
-  const ForeignModel& model_;
+  const MegatronExporter& model_;
   int stage_, rank_;
   std::vector<std::string> names_;
   std::optional<std::ptrdiff_t> copied_for_head_;  // place of its name
@@ -172,7 +172,7 @@ class RankWriter {
 
 void write_megatron(const ModelSource& source, const fs::path& folder, const ForeignLayout& layout,
                     bool release) {
-  const ForeignModel model(source, layout, release);
+  const MegatronExporter model(source, layout, release);
   check(!model.has_experts(),
         "Megatron's own checkpoints have no mixtures of experts; convert --to deepspeed");
   release = release || model.iteration() == 0;

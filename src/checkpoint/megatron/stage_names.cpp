@@ -25,17 +25,19 @@ std::string_view stack_of(const MegatronTensor& rule) {
 
 }  // namespace
 
-int ForeignModel::first_stage(int stack) const {
+int MegatronExporter::first_stage(int stack) const {
   return stack == 0 || layout_.pipeline == 1 ? 0 : layout_.pipeline / 2;
 }
 
-int ForeignModel::end_stage(int stack) const {
+int MegatronExporter::end_stage(int stack) const {
   return stack + 1 == num_stacks() || layout_.pipeline == 1 ? layout_.pipeline : first_stage(1);
 }
 
-int ForeignModel::num_stacks() const { return Model::decoder_begin(record().model) > 0 ? 2 : 1; }
+int MegatronExporter::num_stacks() const {
+  return Model::decoder_begin(record().model) > 0 ? 2 : 1;
+}
 
-std::vector<std::string> ForeignModel::names(int stage) const {
+std::vector<std::string> MegatronExporter::names(int stage) const {
   std::vector<std::string> result;
   const auto add = [&](Rule begin, Rule end, std::int64_t layer, std::int64_t expert = 0) {
     for (Rule rule = begin; rule != end; ++rule) {

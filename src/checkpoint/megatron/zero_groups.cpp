@@ -8,7 +8,7 @@ constexpr std::int64_t kAlignment = 2;  // elements, on every rank
 constexpr std::int64_t kBytes = sizeof(float);
 
 // A stage's parameters; a tied model's last stage has the embedding too.
-std::vector<std::string> names_of_stage(const ForeignModel& model, int stage) {
+std::vector<std::string> names_of_stage(const MegatronExporter& model, int stage) {
   std::vector<std::string> names;
   if (stage > 0 && stage == model.layout().pipeline - 1 && model.tied()) {
     for (const std::string& name : model.names(0)) {
@@ -22,7 +22,7 @@ std::vector<std::string> names_of_stage(const ForeignModel& model, int stage) {
   return names;
 }
 
-bool held(const ForeignModel& model, const std::string& name, int expert_rank) {
+bool held(const MegatronExporter& model, const std::string& name, int expert_rank) {
   const std::int64_t all = model.record().model.moe.experts_of(*layer_of_name(name));
   return *expert_of_name(name) / (all / model.layout().expert) == expert_rank;
 }
@@ -34,7 +34,7 @@ ExpertPlace expert_place(const ForeignLayout& layout, const ZeroRank& rank) {
   return {place % layout.expert, place / layout.expert};
 }
 
-std::vector<ZeroShare> zero_shares(const ForeignModel& model, const ZeroRank& rank) {
+std::vector<ZeroShare> zero_shares(const MegatronExporter& model, const ZeroRank& rank) {
   const ForeignLayout& layout = model.layout();
   const ExpertPlace place = expert_place(layout, rank);
   const std::vector<std::string> names = names_of_stage(model, rank.stage);
@@ -43,7 +43,8 @@ std::vector<ZeroShare> zero_shares(const ForeignModel& model, const ZeroRank& ra
     for (const bool decays : {true, false}) {
       ZeroShare share{.decays = decays, .experts = experts, .names = {}};
       for (const std::string& name : names) {
-        if (ForeignModel::decays(name) == decays && expert_of_name(name).has_value() == experts &&
+        if (MegatronExporter::decays(name) == decays &&
+            expert_of_name(name).has_value() == experts &&
             (!experts || held(model, name, place.expert_rank))) {
           share.names.push_back(name);
           share.size += model.size(name);
@@ -63,8 +64,8 @@ std::vector<ZeroShare> zero_shares(const ForeignModel& model, const ZeroRank& ra
   return shares;
 }
 
-PyValue flat_share(const ForeignModel& model, const ZeroShare& share, int tensor_rank,
-                   const ForeignModel::Kind& kind, bool padded) {
+PyValue flat_share(const MegatronExporter& model, const ZeroShare& share, int tensor_rank,
+                   const MegatronExporter::Kind& kind, bool padded) {
   const std::int64_t count = share.end - share.begin - (padded ? 0 : share.padding());
   PyValue::Tensor flat{DType::fp32, Shape{count}, {}};
   std::int64_t end = 0;
@@ -82,7 +83,7 @@ PyValue flat_share(const ForeignModel& model, const ZeroShare& share, int tensor
   return flat;
 }
 
-std::vector<ShareFragment> fragments(const ForeignModel& model, const ZeroShare& share) {
+std::vector<ShareFragment> fragments(const MegatronExporter& model, const ZeroShare& share) {
   std::vector<ShareFragment> found;
   std::int64_t at = 0;
   for (const std::string& name : share.names) {

@@ -27,12 +27,12 @@ struct ExpertPlace {
 ExpertPlace expert_place(const ForeignLayout& layout, const ZeroRank& rank);
 
 // Groups that are empty are left out.
-std::vector<ZeroShare> zero_shares(const ForeignModel& model, const ZeroRank& rank);
+std::vector<ZeroShare> zero_shares(const MegatronExporter& model, const ZeroRank& rank);
 
 // The numbers of a share: exact weights or a tensor of the state. Zeros pad it, unless `padded` is
 // false.
-PyValue flat_share(const ForeignModel& model, const ZeroShare& share, int tensor_rank,
-                   const ForeignModel::Kind& kind, bool padded);
+PyValue flat_share(const MegatronExporter& model, const ZeroShare& share, int tensor_rank,
+                   const MegatronExporter::Kind& kind, bool padded);
 
 // Where in a share each of its parameters lies.
 struct ShareFragment {
@@ -41,6 +41,6 @@ struct ShareFragment {
   std::int64_t start;  // element of the share
   std::int64_t count;
 };
-std::vector<ShareFragment> fragments(const ForeignModel& model, const ZeroShare& share);
+std::vector<ShareFragment> fragments(const MegatronExporter& model, const ZeroShare& share);
 
 }  // namespace bloomery

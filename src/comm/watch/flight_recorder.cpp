@@ -13,7 +13,7 @@
 namespace bloomery {
 namespace {
 
-using State = ToldCall::State;
+using State = CallRecord::State;
 
 std::int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -252,7 +252,7 @@ std::optional<FlightRecorder::Waiting> FlightRecorder::waiting_on_device() const
   if (longest == nullptr) {
     return {};
   }
-  const ToldCall call = told(*longest, now_ns());
+  const CallRecord call = told(*longest, now_ns());
   return Waiting{call.waited, concat(call.text, " of ", call.group, " (", call.position, ")")};
 }
 
@@ -271,7 +271,7 @@ std::string FlightRecorder::call_text(const Slot& slot) const {
   return text;
 }
 
-ToldCall FlightRecorder::told(const Slot& slot, std::int64_t now) const {
+CallRecord FlightRecorder::told(const Slot& slot, std::int64_t now) const {
   const Group& group = groups_[static_cast<std::size_t>(slot.group)];
   std::vector<int> members = group.members;
   if (slot.num_peers > 0) {  // of an exchange only those take part

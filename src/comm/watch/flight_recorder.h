@@ -105,7 +105,7 @@ class FlightRecorder {
 
   Slot* find(Ticket ticket);  // null: it is no longer kept
   std::string call_text(const Slot& slot) const;
-  ToldCall told(const Slot& slot, std::int64_t now) const;
+  CallRecord told(const Slot& slot, std::int64_t now) const;
 
   const int rank_;
   const std::shared_ptr<const World> world_;

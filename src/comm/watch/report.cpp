@@ -12,7 +12,7 @@
 namespace bloomery {
 namespace {
 
-using State = ToldCall::State;
+using State = CallRecord::State;
 
 // "0-3, 7"
 std::string list(const std::vector<int>& ranks) {
@@ -33,14 +33,14 @@ std::string plural(const std::vector<int>& ranks) {
   return concat(ranks.size() == 1 ? "rank " : "ranks ", list(ranks));
 }
 
-std::string text(const ToldCall& call) {
+std::string text(const CallRecord& call) {
   const std::string number = call.number < 0 ? "" : concat("call ", call.number, " of ");
   return concat(call.text, " (", number, call.group, ", ranks ", list(call.members), ")");
 }
 
 // Where it is, without times, so that ranks at the same place say the same.
 std::string place(const RankStatus& status) {
-  if (const ToldCall* const waiting = status.waiting()) {
+  if (const CallRecord* const waiting = status.waiting()) {
     return concat(waiting->position, ": in ", text(*waiting));
   }
   return status.calls.empty()
@@ -94,7 +94,7 @@ class Report {
       }
       lines += concat(": ", known.answered ? "" : fmt::format("{:.1f} s before, ", known.age),
                       known.status->position, "\n");
-      for (const ToldCall& call : known.status->calls) {
+      for (const CallRecord& call : known.status->calls) {
         constexpr const char* kStates[] = {"called", "waiting", "done"};
         lines += fmt::format("  {:>9.3f} s ago  {:<7} {:>9.3f} s  {}; {}\n", call.called_ago,
                              kStates[static_cast<int>(call.state)], call.waited, text(call),
@@ -112,16 +112,16 @@ class Report {
   std::string since(const std::vector<int>& ranks) const {
     double longest = -1;
     for (const int rank : ranks) {
-      const ToldCall* const waiting = at(rank).status->waiting();
+      const CallRecord* const waiting = at(rank).status->waiting();
       longest = std::max(longest, waiting == nullptr ? -1 : waiting->waited);
     }
     return longest < 0 ? "" : fmt::format(", for {:.1f} s", longest);
   }
 
   // A call in which another rank waits for this one.
-  const ToldCall* awaited_in(int rank) const {
+  const CallRecord* awaited_in(int rank) const {
     for (const KnownRank& known : ranks_) {
-      const ToldCall* const call =
+      const CallRecord* const call =
           known.answered && known.status->rank != rank ? known.status->waiting() : nullptr;
       if (call != nullptr && std::ranges::find(call->members, rank) != call->members.end()) {
         return call;
@@ -131,7 +131,7 @@ class Report {
   }
 
   std::string awaited(int rank) const {
-    const ToldCall* const call = awaited_in(rank);
+    const CallRecord* const call = awaited_in(rank);
     return call == nullptr ? ""
                            : concat("; others wait for it in ", text(*call), ", ", call->position);
   }

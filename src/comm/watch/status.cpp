@@ -8,7 +8,7 @@ std::string RankStatus::bytes() const {
   FieldWriter out;
   out.number<std::int32_t>(rank).text(host).number(process).text(position);
   out.number(static_cast<std::uint32_t>(calls.size()));
-  for (const ToldCall& call : calls) {
+  for (const CallRecord& call : calls) {
     out.text(call.text).text(call.group).number(static_cast<std::uint32_t>(call.members.size()));
     for (const int member : call.members) {
       out.number<std::int32_t>(member);
@@ -27,7 +27,7 @@ RankStatus RankStatus::from(std::string_view bytes) {
   status.process = in.number<std::int64_t>();
   status.position = in.text();
   for (auto left = in.number<std::uint32_t>(); left > 0; --left) {
-    ToldCall call;
+    CallRecord call;
     call.text = in.text();
     call.group = in.text();
     for (auto members = in.number<std::uint32_t>(); members > 0; --members) {
@@ -36,7 +36,7 @@ RankStatus RankStatus::from(std::string_view bytes) {
     call.group_id = in.number<std::uint32_t>();
     call.number = in.number<std::int64_t>();
     call.position = in.text();
-    call.state = in.number<ToldCall::State>();
+    call.state = in.number<CallRecord::State>();
     call.called_ago = in.number<double>();
     call.waited = in.number<double>();
     status.calls.push_back(std::move(call));
@@ -44,9 +44,9 @@ RankStatus RankStatus::from(std::string_view bytes) {
   return status;
 }
 
-const ToldCall* RankStatus::waiting() const {
-  for (const ToldCall& call : calls) {
-    if (call.state != ToldCall::State::done) {
+const CallRecord* RankStatus::waiting() const {
+  for (const CallRecord& call : calls) {
+    if (call.state != CallRecord::State::done) {
       return &call;
     }
   }

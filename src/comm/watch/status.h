@@ -9,7 +9,7 @@
 
 namespace bloomery {
 
-struct ToldCall {
+struct CallRecord {
   enum class State : std::uint8_t { called, waiting, done };
   std::string text;            // "all_reduce sum of 7 fp32"
   std::string group;           // "reductions over data"
@@ -26,13 +26,13 @@ struct RankStatus {
   int rank = 0;
   std::string host;
   std::int64_t process = 0;
-  std::string position;         // at present
-  std::vector<ToldCall> calls;  // the oldest first
+  std::string position;           // at present
+  std::vector<CallRecord> calls;  // the oldest first
 
   std::string bytes() const;
   static RankStatus from(std::string_view bytes);  // an Error if it is none
 
-  const ToldCall* waiting() const;  // the oldest call that is not done, if any
+  const CallRecord* waiting() const;  // the oldest call that is not done, if any
 };
 
 }  // namespace bloomery

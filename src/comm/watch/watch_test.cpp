@@ -15,7 +15,7 @@
 namespace bloomery {
 namespace {
 
-using State = ToldCall::State;
+using State = CallRecord::State;
 
 // What each rank's recorder has after `body`.
 std::vector<RankStatus> recorded(int size, StreamMode mode,
@@ -57,7 +57,7 @@ TEST(FlightRecorder, HasTheLastCallsWithWhereTheyWereMade) {
       EXPECT_EQ(status.calls[1].position, "iteration 12, optimizer");
       EXPECT_EQ(status.calls[2].text, status.rank == 0 ? "exchange of 6 bf16 to rank 1"
                                                        : "exchange of 6 bf16 from rank 0");
-      for (const ToldCall& call : status.calls) {
+      for (const CallRecord& call : status.calls) {
         EXPECT_EQ(call.state, State::done);
       }
       EXPECT_EQ(status.waiting(), nullptr);

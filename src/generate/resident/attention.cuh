@@ -2,7 +2,7 @@
 // key lies across a few lanes, 16 bytes in each.
 #pragma once
 
-#include "generate/resident/words.cuh"
+#include "generate/resident/flagged_packets.cuh"
 
 namespace bloomery::resident {
 

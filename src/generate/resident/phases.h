@@ -1,6 +1,6 @@
 // What the resident kernel does, phase by phase: numbers and addresses of device memory. A phase
-// waits for words of results of the one before (words.cuh) where these are all it needs, else
-// until all blocks have met.
+// waits for flagged packets of the one before (flagged_packets.cuh) where these are all it needs,
+// else until all blocks have met.
 #pragma once
 
 #include <cstdint>

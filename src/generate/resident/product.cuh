@@ -1,8 +1,8 @@
 // A product of few rows: its input from shared memory, its weights from the ring.
 #pragma once
 
+#include "generate/resident/flagged_packets.cuh"
 #include "generate/resident/tile.cuh"
-#include "generate/resident/words.cuh"
 #include "ops/quantized/codes.h"
 
 namespace bloomery::resident {

@@ -116,7 +116,7 @@ Tensor activated(Stream& stream, const Tensor& before, Activation activation) {
 // applied to, which its producer keeps. On a GPU the pass that multiplies by the derivative reads
 // that anyway, and making x by the way costs one write to memory, about a hundredth of a step; on
 // a CPU it would cost a pass.
-Remake remake_input(const Context& context, const LinearInput& x) {
+Rematerialize remake_input(const Context& context, const LinearInput& x) {
   const Slot& slot = x.value.slot;
   if (x.activation != Activation::none) {
     return [before = x.value.data, activation = x.activation](Stream& stream) {
@@ -124,9 +124,9 @@ Remake remake_input(const Context& context, const LinearInput& x) {
     };
   }
   const bool by_the_way = context.stream.device().rules() == DeviceKind::cuda;
-  if (x.remake || slot == nullptr || slot->epilogue == 0 ||
+  if (x.rematerialize || slot == nullptr || slot->epilogue == 0 ||
       !(context.features.activations.remake_cheap_values || by_the_way)) {
-    return x.remake;
+    return x.rematerialize;
   }
   return [before = slot->epilogue_input, activation = static_cast<Activation>(slot->epilogue)](
              Stream& stream) { return activated(stream, before, activation); };
@@ -190,9 +190,10 @@ void record(Context& context, const LinearInput& input, const Value& y, const Te
   }
   const bool in_fp8 = fp8 && fp8->keeps_input();
   const bool frozen = weight.frozen && (bias == nullptr || bias->frozen);  // then x is not needed
-  const Remake remake = in_fp8 || frozen ? Remake() : remake_input(context, input);
-  const Tensor kept = in_fp8 || remake || frozen ? Tensor() : input.value.data;
-  const auto again = remake && !input.remake ? std::make_shared<Tensor>() : nullptr;
+  const Rematerialize rematerialize =
+      in_fp8 || frozen ? Rematerialize() : remake_input(context, input);
+  const Tensor kept = in_fp8 || rematerialize || frozen ? Tensor() : input.value.data;
+  const auto again = rematerialize && !input.rematerialize ? std::make_shared<Tensor>() : nullptr;
   context.tape->record(
       {.op = "linear",
        .input_gradient =
@@ -212,9 +213,9 @@ void record(Context& context, const LinearInput& input, const Value& y, const Te
              }
            },
        .weight_gradient =
-           [kept, remake, again, y = y.slot, &weight, bias, fp8, sizes](Tape& tape) {
+           [kept, rematerialize, again, y = y.slot, &weight, bias, fp8, sizes](Tape& tape) {
              const Tensor made = again ? std::exchange(*again, {}) : Tensor();
-             const Tensor x = made ? made : remake ? remake(tape.stream()) : kept;
+             const Tensor x = made ? made : rematerialize ? rematerialize(tape.stream()) : kept;
              weight_gradient(tape, y, x, weight, bias, fp8.get(), sizes);
            },
        .parameters = std::move(parameters),

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "autograd/context.h"
-#include "autograd/remake.h"
+#include "autograd/rematerialize.h"
 #include "ops/activation/activation_kind.h"
 
 namespace bloomery {
@@ -22,7 +22,7 @@ struct LinearOptions {
   // first while the second is computed. May be empty.
   BackwardFn after_input_gradient;
   // Called in the backward pass before dL/dx, where a layer may start to fetch what the input's
-  // `remake` gives, if that will be called. May be empty.
+  // `rematerialize` gives, if that will be called. May be empty.
   BackwardFn before_input_gradient;
   // What stands for the weight in both products that read it; its gradient is the weight's all the
   // same. Empty: its value.
@@ -30,14 +30,15 @@ struct LinearOptions {
 };
 
 // What a linear layer is applied to: the value or, where its producer left it so, an activation of
-// it. With `remake` it does not keep the value for its weight gradient.
+// it. With `rematerialize` it does not keep the value for its weight gradient.
 struct LinearInput {
-  LinearInput(Value x, Remake again = {}) : value(std::move(x)), remake(std::move(again)) {}
+  LinearInput(Value x, Rematerialize again = {})
+      : value(std::move(x)), rematerialize(std::move(again)) {}
   LinearInput(Value x, Activation left) : value(std::move(x)), activation(left) {}
   operator const Value&() const { return value; }
 
   Value value;
-  Remake remake;
+  Rematerialize rematerialize;
   Activation activation = Activation::none;
 };
 

@@ -12,7 +12,7 @@
 namespace bloomery {
 namespace {
 
-constexpr std::array<const char*, 4> kMethodNames{"onednn", "onednn_bf16", "amx", "own"};
+constexpr std::array<const char*, 4> kMethodNames{"onednn", "onednn_bf16", "amx", "packed"};
 
 std::string text(const CpuMatmulPlan& plan) {
   return concat(kMethodNames[static_cast<std::size_t>(plan.method)], ' ', plan.block_rows, ' ',
@@ -78,17 +78,17 @@ std::vector<CpuMatmulPlan> CpuMatmulPlans::candidates(const MatmulKey& key) cons
   const bool few = key.m < kFew && key.n < kFew;
   const bool library_first = !few && (cpu_level() == 0 || key.m < kFew);
   std::vector<CpuMethod> methods{CpuMethod::amx, CpuMethod::onednn_bf16,
-                                 library_first ? CpuMethod::onednn : CpuMethod::own,
-                                 library_first ? CpuMethod::own : CpuMethod::onednn};
+                                 library_first ? CpuMethod::onednn : CpuMethod::packed,
+                                 library_first ? CpuMethod::packed : CpuMethod::onednn};
   std::erase_if(methods, [&](CpuMethod method) {
     const bool by_onednn = method == CpuMethod::onednn || method == CpuMethod::onednn_bf16;
     return !available(method, key) || (by_onednn && key.m * key.n * key.k <= kSmall);
   });
   std::vector<CpuMatmulPlan> plans;
   for (const CpuMethod method : methods) {
-    const auto [rows, columns] = method == CpuMethod::own   ? own_blocks(key)
-                                 : method == CpuMethod::amx ? amx_blocks(key, num_threads_)
-                                                            : onednn_blocks(key);
+    const auto [rows, columns] = method == CpuMethod::packed ? own_blocks(key)
+                                 : method == CpuMethod::amx  ? amx_blocks(key, num_threads_)
+                                                             : onednn_blocks(key);
     plans.push_back({method, rows, columns});
   }
   // Timing also tries other cuts with the method that the rule prefers, but not on the tiles: there
@@ -120,7 +120,7 @@ std::vector<CpuMatmulPlan> CpuMatmulPlans::candidates(const MatmulKey& key) cons
 
 bool CpuMatmulPlans::available(CpuMethod method, const MatmulKey& key) const {
   switch (method) {
-    case CpuMethod::own:
+    case CpuMethod::packed:
       return true;
     case CpuMethod::onednn:
       return onednn_ != nullptr && key.input == DType::fp32;

@@ -18,11 +18,11 @@ enum class CpuMethod : std::uint8_t {
   onednn,       // fp32
   onednn_bf16,  // bf16 inputs as they are
   amx,          // bf16, by our own kernels on the tiles
-  own,          // all, by our own kernels; 16-bit inputs are converted to fp32
+  packed,       // all, by our packed kernels; 16-bit inputs are converted to fp32
 };
 
 struct CpuMatmulPlan {
-  CpuMethod method = CpuMethod::own;
+  CpuMethod method = CpuMethod::packed;
   std::int64_t block_rows = 0, block_columns = 0;
 };
 

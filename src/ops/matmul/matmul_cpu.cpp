@@ -39,7 +39,7 @@ class BlockedProduct {
         return for_blocks([&](const Block& block) { compute(product, block); });
       }
     }
-    if (plan_.method == CpuMethod::own) {
+    if (plan_.method == CpuMethod::packed) {
       return run_own();
     }
     for_blocks([&](const Block& block) { compute(block); });

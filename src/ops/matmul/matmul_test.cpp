@@ -426,7 +426,7 @@ TEST(CpuMatmul, EveryMethodAgrees) {
       const std::int64_t odd = plan.method == CpuMethod::amx ? 96 : 37;  // tiles have whole strips
       for (const std::int64_t rows : {plan.block_rows, odd}) {
         Bench bench(DeviceKind::cpu, 3);
-        const char* methods[] = {"onednn", "onednn_bf16", "amx", "own"};
+        const char* methods[] = {"onednn", "onednn_bf16", "amx", "packed"};
         bench.device.service<MatmulChoices>().load(
             {concat(line.substr(0, line.find(' ')), ' ', methods[static_cast<int>(plan.method)],
                     ' ', rows, ' ', plan.block_columns)});

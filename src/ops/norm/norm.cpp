@@ -4,7 +4,7 @@
 
 #include "autograd/features.h"
 #include "ops/arithmetic/sum_sink.h"
-#include "ops/norm/settle.h"
+#include "ops/norm/add_pending.h"
 
 namespace bloomery {
 namespace {
@@ -79,7 +79,7 @@ void input_gradient(Tape& tape, const NormRecord& record) {
   const Tensor dy = tape.grad(record.y);
   if (!dy) {
     if (record.out != record.stream) {
-      settle_backward(tape, {record.stream, record.pending, record.out, record.dropout});
+      add_pending_backward(tape, {record.stream, record.pending, record.out, record.dropout});
     }
     return;
   }
@@ -139,8 +139,8 @@ void record_norm(Tape& tape, NormRecord record, const Shape& shape) {
 }
 
 // The stream is kept for the norm's own backward.
-Remake remake_of(const NormResult& result, const Parameter& gain, const Parameter* bias,
-                 const NormOptions& options) {
+Rematerialize remake_of(const NormResult& result, const Parameter& gain, const Parameter* bias,
+                        const NormOptions& options) {
   return [x = result.stream.data, dtype = result.y.dtype(), &gain, bias, options](Stream& stream) {
     Tensor y = Tensor::empty(stream, dtype, x.shape());
     launch(stream, NormForward{.options = options,
@@ -189,7 +189,7 @@ NormResult add_norm(Context& context, const Value& stream, const Value& pending,
                                      .mask = active.mask});
   if (context.tape != nullptr) {
     if (context.features.activations.remake_cheap_values) {
-      result.remake = remake_of(result, gain, bias, options);
+      result.rematerialize = remake_of(result, gain, bias, options);
     }
     record_norm(*context.tape,
                 {.options = options,

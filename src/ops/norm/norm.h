@@ -5,7 +5,7 @@
 #pragma once
 
 #include "autograd/context.h"
-#include "autograd/remake.h"
+#include "autograd/rematerialize.h"
 #include "device/launch.h"
 #include "ops/dropout/dropout.h"
 
@@ -20,9 +20,9 @@ struct NormOptions {
 };
 
 struct NormResult {
-  Value stream;   // stream + dropout(pending)
-  Value y;        // norm(stream), in the dtype of the gain
-  Remake remake;  // of y, where cheap values are made again (ActivationPolicy)
+  Value stream;                 // stream + dropout(pending)
+  Value y;                      // norm(stream), in the dtype of the gain
+  Rematerialize rematerialize;  // of y, where cheap values are made again (ActivationPolicy)
 };
 
 // One pass over stream and pending [tokens, channels]. Without `pending` the stream is returned as
@@ -36,8 +36,8 @@ NormResult add_norm(Context& context, const Value& stream, const Value& pending,
 
 // stream + dropout(pending), as pipeline and recompute boundaries need it: bits equal to what
 // add_norm stores. Without `pending` the stream itself.
-Value settle(Context& context, const Value& stream, const Value& pending,
-             const DropoutOptions& dropout = {});
+Value add_pending(Context& context, const Value& stream, const Value& pending,
+                  const DropoutOptions& dropout = {});
 
 // out = round(stream + mask * scale * pending).
 struct Settle {

@@ -64,7 +64,8 @@ class Forward {
       const Stored* x = k_.stream.as<Stored>() + row * columns_;
       if (k_.pending) {
         Stored* out = k_.out.as<Stored>() + row * columns_;
-        settle_row(x, k_.pending.as<Branch>() + row * columns_, factors.of(row), out, columns_);
+        add_pending_row(x, k_.pending.as<Branch>() + row * columns_, factors.of(row), out,
+                        columns_);
         x = out;
       }
       const Statistics<Sum> statistics = row_statistics(x, columns_, k_.options);
@@ -122,9 +123,9 @@ void run(ThisCpu, Stream& stream, const Settle& k) {
         k.stream.rows(), rows_per_item(columns), [&](std::int64_t begin, std::int64_t end) {
           RowFactors factors(k.mask, columns);
           for (std::int64_t row = begin; row < end; ++row) {
-            settle_row(k.stream.as<Stored>() + row * columns,
-                       k.pending.as<Branch>() + row * columns, factors.of(row),
-                       k.out.as<Stored>() + row * columns, columns);
+            add_pending_row(k.stream.as<Stored>() + row * columns,
+                            k.pending.as<Branch>() + row * columns, factors.of(row),
+                            k.out.as<Stored>() + row * columns, columns);
           }
         });
   });

@@ -217,7 +217,7 @@ void launch_forward(Stream& stream, const Arguments<Stored, Branch>& a) {
 
 // A warp per row; by octets where the rows allow it.
 template <bool kByOctet, class Stored, class Branch>
-__global__ void settle_rows(Arguments<Stored, Branch> a) {
+__global__ void add_pending_rows(Arguments<Stored, Branch> a) {
   const std::int64_t row =
       std::int64_t{blockIdx.x} * (kThreads / kWarpSize) + threadIdx.x / kWarpSize;
   if (row >= a.rows) {
@@ -282,9 +282,9 @@ void run(OnCuda, Stream& stream, const Settle& k) {
                                       .mask = k.mask};
     const bool octets = fits_octets(a.columns, a.stream, a.pending, a.out);
     const auto kernel =
-        octets ? settle_rows<true, Stored, Branch> : settle_rows<false, Stored, Branch>;
+        octets ? add_pending_rows<true, Stored, Branch> : add_pending_rows<false, Stored, Branch>;
     kernel<<<num_blocks(a.rows, kThreads / kWarpSize), kThreads, 0, cuda_stream(stream)>>>(a);
-    check_launch("settle");
+    check_launch("add_pending");
   });
 }
 

@@ -107,7 +107,7 @@ Bits sequential(Bench& bench) {
     const NormResult two = add_norm(bench.context, one.stream, branch, gain_2, nullptr,
                                     {.kind = NormKind::rms}, bench.dropout());
     const Value end =
-        settle(bench.context, two.stream, scale(bench.context, two.y, -2.0f), bench.dropout());
+        add_pending(bench.context, two.stream, scale(bench.context, two.y, -2.0f), bench.dropout());
     bench.seed(end, "end");
   }
   bench.backward();
@@ -125,7 +125,7 @@ Bits parallel(Bench& bench) {
         scale(bench.context, add_norm(bench.context, start, {}, gain_1, nullptr, {}).y, 0.5f);
     const Value b =
         scale(bench.context, add_norm(bench.context, start, {}, gain_2, nullptr, {}).y, -3.0f);
-    const Value end = settle(bench.context, settle(bench.context, start, a), b);
+    const Value end = add_pending(bench.context, add_pending(bench.context, start, a), b);
     bench.seed(end, "end");
   }
   bench.backward();
@@ -138,7 +138,7 @@ Bits repeated(Bench& bench) {
   const Value branch = bench.value("branch", DType::bf16);
   Parameter gain = bench.parameter("gain");
   {
-    const Value once = settle(bench.context, start, branch);
+    const Value once = add_pending(bench.context, start, branch);
     const NormResult twice = add_norm(bench.context, once, branch, gain, nullptr, {});
     const NormResult doubled =
         add_norm(bench.context, twice.stream, twice.stream, gain, nullptr, {});
@@ -198,7 +198,7 @@ TEST_P(NormTape, SettlingFirstChangesNoBit) {
         Parameter gain = bench.parameter("gain"), bias = bench.parameter("bias");
         const NormResult fused =
             add_norm(bench.context, start, branch, gain, &bias, {}, bench.dropout());
-        const Value settled = settle(bench.context, start, branch, bench.dropout());
+        const Value settled = add_pending(bench.context, start, branch, bench.dropout());
         const NormResult after = add_norm(bench.context, settled, {}, gain, &bias, {});
         EXPECT_EQ(bench.bits(fused.stream.data), bench.bits(settled.data));
         EXPECT_EQ(bench.bits(fused.y.data), bench.bits(after.y.data));
@@ -269,7 +269,7 @@ TEST_P(NormTape, APartOfTheRowsDropsWhatTheWholeDoesThere) {
     const Value pending = bench.tape.value(branch.slice(first, first + count));
     Parameter gain = bench.parameter("gain");
     const NormResult norm = add_norm(bench.context, x, pending, gain, nullptr, {}, dropout);
-    return {bench.bits(settle(bench.context, x, pending, dropout).data),
+    return {bench.bits(add_pending(bench.context, x, pending, dropout).data),
             bench.bits(norm.stream.data), bench.bits(norm.y.data)};
   };
   Bits whole = run(0, Bench::kRows);
@@ -297,7 +297,7 @@ TEST(Norm, MistakesAreNamed) {
   EXPECT_THROW(add_norm(bench.context, start, {}, short_gain, nullptr, {}), Error);
   EXPECT_THROW(add_norm(bench.context, start, {}, gain, &short_gain, {}), Error);
   EXPECT_THROW(add_norm(bench.context, start, wide, gain, nullptr, {}), Error);
-  EXPECT_THROW(settle(bench.context, start, wide), Error);
+  EXPECT_THROW(add_pending(bench.context, start, wide), Error);
   gain.value = bench.drawn("gain", DType::fp32, {72});
   EXPECT_THROW(add_norm(bench.context, start, {}, gain, nullptr, {}), Error);
   EXPECT_THROW(add_norm(bench.context, wide, {}, gain, nullptr, {.epsilon = -1}), Error);

@@ -54,8 +54,8 @@ template <class Sum, class AddTerms>
 
 // out[c] = round(stream[c] + factors[c] * pending[c]); null factors mean one.
 template <class Stored, class Branch>
-static inline void settle_row(const Stored* stream, const Branch* pending, const float* factors,
-                              Stored* out, std::int64_t columns) {
+static inline void add_pending_row(const Stored* stream, const Branch* pending,
+                                   const float* factors, Stored* out, std::int64_t columns) {
   using Sum = Accumulator<Stored>;
   for_lanes<Sum>(columns, [=](std::int64_t c, auto part) {
     Lanes<Sum> addend = load_lanes(pending + c, part);

@@ -161,7 +161,7 @@ struct Weights {
 
 struct DeviceWeights {
   WeightForm form = WeightForm::exact;
-  Tensor grad, master, moment1, moment2, value, rest, flags, scalars;
+  Tensor grad, master, moment1, moment2, value, low, flags, scalars;
 
   DeviceWeights(Stream& stream, const Weights& from, DType dtype, const UpdateScalars& s) {
     const DType real = accumulation_dtype(dtype);
@@ -189,7 +189,7 @@ struct DeviceWeights {
                                       .form = form,
                                       .master = master,
                                       .value = value,
-                                      .rest = rest,
+                                      .low = low,
                                       .state = {moment1, moment2},
                                       .unit_flags = flags},
                           .rule = chosen,
@@ -199,14 +199,14 @@ struct DeviceWeights {
   // The weights become halves.
   void split(Stream& stream) {
     value = Tensor::empty(stream, DType::bf16, master.shape());
-    rest = Tensor::empty(stream, DType::uint8, {kRestBytes * master.numel()});
-    launch(stream, SplitWeights{.x = master, .value = value, .rest = rest});
+    low = Tensor::empty(stream, DType::uint8, {kLowHalfBytes * master.numel()});
+    launch(stream, SplitWeights{.x = master, .value = value, .low = low});
     master = {};
     form = WeightForm::split;
   }
   void join(Stream& stream) {
     master = Tensor::empty(stream, DType::fp32, value.shape());
-    launch(stream, JoinWeights{.value = value, .rest = rest, .y = master});
+    launch(stream, JoinWeights{.value = value, .low = low, .y = master});
   }
 
   std::vector<std::vector<unsigned char>> bits(Stream& stream) const {

@@ -7,8 +7,8 @@
 
 #include "device/launch.h"
 #include "ops/optimizer/rules.h"
+#include "ops/optimizer/split_master.h"
 #include "ops/optimizer/units.h"
-#include "ops/optimizer/weight_halves.h"
 #include "tensor/tensor.h"
 
 namespace bloomery {
@@ -19,7 +19,7 @@ struct UpdateBuffers {
   WeightForm form = WeightForm::exact;
   View master;  // fp32 or (CPU) fp64; not of split weights
   View value;   // bf16 or fp16, receives the rounded weights; not of exact ones
-  View rest;    // of split weights
+  View low;     // of split weights
   std::array<View, kMaxStateTensors> state;  // dtype of the weights; as many as the rule declares
   ConstView unit_flags;  // uint8 [num_units(count)]; kUnitDecays selects decay_factor and l2
 

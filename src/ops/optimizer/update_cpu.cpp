@@ -58,12 +58,12 @@ struct RangeUpdate {
   }
 };
 
-void split_to(std::uint16_t* __restrict value, std::uint16_t* __restrict rest,
+void split_to(std::uint16_t* __restrict value, std::uint16_t* __restrict low,
               const float* __restrict weights, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
-    const WeightHalves halves = split_weight(weights[i]);
+    const SplitMaster halves = split_weight(weights[i]);
     value[i] = halves.value;
-    rest[i] = halves.rest;
+    low[i] = halves.low;
   }
 }
 
@@ -96,16 +96,16 @@ void update_block(const Rule& rule, std::int64_t first, std::int64_t count,
     return;
   }
   auto* value = buffers.value.template as<std::uint16_t>() + first;
-  auto* rest = buffers.rest.template as<std::uint16_t>() + first;
+  auto* low = buffers.low.template as<std::uint16_t>() + first;
   prefetch(value + kAhead, count);
-  prefetch(rest + kAhead, count);
+  prefetch(low + kAhead, count);
   if constexpr (std::is_same_v<Real, float>) {
     alignas(64) float weights[kUnitsPerBlock * kUnitSize];
     for (std::int64_t i = 0; i < count; ++i) {
-      weights[i] = join_weight({value[i], rest[i]});
+      weights[i] = join_weight({value[i], low[i]});
     }
     rule(weights, first, count, s);
-    split_to(value, rest, weights, count);
+    split_to(value, low, weights, count);
   }
 }
 

@@ -23,7 +23,7 @@ struct Pointers {
   float* master;
   float* state[kTensors];
   Copy* value;
-  std::uint16_t* rest;
+  std::uint16_t* low;
   const std::uint8_t* flags;
   std::int64_t count;
 };
@@ -44,7 +44,7 @@ template <int kTensors, class Copy, class Grad>
 __device__ __forceinline__ float weight_at(const Pointers<kTensors, Copy, Grad>& at,
                                            std::int64_t i) {
   if constexpr (std::is_same_v<Copy, Halves>) {
-    return __uint_as_float(joined_bits({halves_of(at)[i], at.rest[i]}));
+    return __uint_as_float(joined_bits({halves_of(at)[i], at.low[i]}));
   } else {
     return at.master[i];
   }
@@ -56,10 +56,10 @@ __device__ __forceinline__ void load_weights(const Pointers<kTensors, Copy, Grad
                                              std::int64_t first, Pack<float, 4>& weights) {
   if constexpr (std::is_same_v<Copy, Halves>) {
     const Pack<std::uint16_t, 4> value = load_pack<4>(halves_of(at) + first);
-    const Pack<std::uint16_t, 4> rest = load_pack<4>(at.rest + first);
+    const Pack<std::uint16_t, 4> low = load_pack<4>(at.low + first);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      weights[i] = __uint_as_float(joined_bits({value[i], rest[i]}));
+      weights[i] = __uint_as_float(joined_bits({value[i], low[i]}));
     }
   } else {
     weights = load_pack<4>(at.master + first);
@@ -124,16 +124,16 @@ __device__ __forceinline__ void store_weights(const Pointers<kTensors, Copy, Gra
     store_up_to(at.master, first, at.count, weights);
   }
   if constexpr (kSplits || std::is_same_v<Copy, __nv_bfloat16>) {
-    Pack<std::uint16_t, 4> value, rest;
+    Pack<std::uint16_t, 4> value, low;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const WeightHalves halves = split_weight(__float_as_uint(weights[i]));
+      const SplitMaster halves = split_weight(__float_as_uint(weights[i]));
       value[i] = halves.value;
-      rest[i] = halves.rest;
+      low[i] = halves.low;
     }
     store_up_to(halves_of(at), first, at.count, value);
     if constexpr (kSplits) {
-      store_up_to(at.rest, first, at.count, rest);
+      store_up_to(at.low, first, at.count, low);
     }
   } else if constexpr (!std::is_same_v<Copy, NoCopy>) {
     Pack<Copy, 4> rounded;
@@ -204,7 +204,7 @@ void launch_update(Stream& stream, const Rule& rule, const UpdateBuffers& buffer
                                     .master = buffers.master.as<float>(),
                                     .state = {},
                                     .value = buffers.value.as<Copy>(),
-                                    .rest = buffers.rest.as<std::uint16_t>(),
+                                    .low = buffers.low.as<std::uint16_t>(),
                                     .flags = buffers.unit_flags.as<std::uint8_t>(),
                                     .count = buffers.numel()};
   for (int t = 0; t < kTensors; ++t) {

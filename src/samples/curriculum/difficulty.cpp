@@ -52,7 +52,7 @@ std::int64_t DifficultySchedule::at(std::int64_t step) const {
   return listed(step);
 }
 
-std::int64_t DifficultySchedule::settles_at() const {
+std::int64_t DifficultySchedule::constant_from() const {
   if (min >= max) {
     return 0;
   }

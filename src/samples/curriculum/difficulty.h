@@ -24,7 +24,7 @@ struct DifficultySchedule {
   // A pure function of the step, counted as its user does. Once `max` is reached it stays.
   std::int64_t at(std::int64_t step) const;
   // The first step from which on it does not change.
-  std::int64_t settles_at() const;
+  std::int64_t constant_from() const;
   // All values that it takes, at most as many as steps until it settles.
   std::vector<std::int64_t> values() const;
 

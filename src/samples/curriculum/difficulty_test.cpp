@@ -25,7 +25,7 @@ TEST(DifficultySchedule, GrowsAsDeepSpeeds) {
   EXPECT_EQ(s.at(22500), 544);
   EXPECT_EQ(s.at(44999), 1016);
   EXPECT_EQ(s.at(45000), 1024);
-  EXPECT_EQ(s.settles_at(), 45000);
+  EXPECT_EQ(s.constant_from(), 45000);
   s = linear(80, 2048, 110000, 8);
   s.kind = Kind::fixed_root;
   s.root = 2;
@@ -39,7 +39,7 @@ TEST(DifficultySchedule, WhatIsNoMultipleIsReachedLaterAndTheStartIsRaised) {
   EXPECT_EQ(s.at(10), 48);
   EXPECT_EQ(s.at(11), 48);
   EXPECT_EQ(s.at(12), 50);
-  EXPECT_EQ(s.settles_at(), 12);
+  EXPECT_EQ(s.constant_from(), 12);
   EXPECT_EQ(linear(200, 512, 1800000, 16).at(0), 208);
   DifficultySchedule below = linear(200, 512, 1800000, 16);
   below.never_below_min = false;
@@ -59,7 +59,7 @@ TEST(DifficultySchedule, ListsEndAtTheLastAndStayAtTheMaximum) {
   EXPECT_EQ(s.at(100), 9);  // the maximum was reached
   s.max = 10;
   EXPECT_EQ(s.at(100), 2);
-  EXPECT_EQ(s.settles_at(), 13);
+  EXPECT_EQ(s.constant_from(), 13);
 }
 
 TEST(DifficultySchedule, SaysWhatIsWrong) {
@@ -80,7 +80,7 @@ TEST(DifficultySchedule, KnowsEveryValueAndWhenItSettles) {
     const std::vector<std::int64_t> values = s.values();
     for (std::int64_t step = 1; step < 200; ++step) {
       EXPECT_NE(std::find(values.begin(), values.end(), s.at(step)), values.end());
-      EXPECT_EQ(s.at(step) == 90, step >= s.settles_at());
+      EXPECT_EQ(s.at(step) == 90, step >= s.constant_from());
     }
   }
 }

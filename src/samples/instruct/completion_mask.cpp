@@ -20,26 +20,26 @@ std::vector<std::size_t> places(std::span<const TokenId> ids, std::span<const To
 std::vector<std::uint8_t> completion_mask(std::span<const TokenId> ids,
                                           std::span<const TokenId> response,
                                           std::span<const TokenId> instruction) {
-  std::vector<std::uint8_t> learnt(ids.size(), 0);
+  std::vector<std::uint8_t> loss_mask(ids.size(), 0);
   std::vector<std::size_t> answers = places(ids, response);
   for (std::size_t& place : answers) place += response.size();
-  if (answers.empty()) return learnt;
+  if (answers.empty()) return loss_mask;
   if (instruction.empty()) {
-    std::fill(learnt.begin() + static_cast<std::ptrdiff_t>(answers.back()), learnt.end(), 1);
-    return learnt;
+    std::fill(loss_mask.begin() + static_cast<std::ptrdiff_t>(answers.back()), loss_mask.end(), 1);
+    return loss_mask;
   }
   std::vector<std::size_t> questions = places(ids, instruction);
-  if (questions.empty()) return learnt;
+  if (questions.empty()) return loss_mask;
   if (questions[0] > answers[0]) questions.insert(questions.begin(), 0);
-  std::fill(learnt.begin(), learnt.end(), 1);
+  std::fill(loss_mask.begin(), loss_mask.end(), 1);
   const auto hide = [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i) learnt[i] = 0;
+    for (std::size_t i = begin; i < end; ++i) loss_mask[i] = 0;
   };
   for (std::size_t k = 0; k < std::min(questions.size(), answers.size()); ++k) {
     hide(k == 0 ? 0 : questions[k], answers[k]);
   }
   if (answers.size() < questions.size()) hide(questions.back(), ids.size());
-  return learnt;
+  return loss_mask;
 }
 
 }  // namespace bloomery

@@ -115,7 +115,7 @@ TEST_F(EncodeRecords, ATemplateWithTheDateIsOfADay) {
 }
 
 TEST_F(EncodeRecords, ThatAreCutOrDamagedAreMadeAgain) {
-  for (const char* suffix : {".ids", ".learnt", ".ends", ".json"}) {
+  for (const char* suffix : {".ids", ".loss_mask", ".ends", ".json"}) {
     encode();
     const fs::path path = entries(suffix).at(0);
     const std::string whole = read_file(path);

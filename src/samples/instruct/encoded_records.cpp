@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-enum Part { kIds, kLearnt, kEnds, kNotes };
+enum Part { kIds, kLossMask, kEnds, kNotes };
 
 fs::path part(const fs::path& stem, Part which) {
   return with_suffix(stem, kEncodedSuffixes[which]);
@@ -44,14 +44,14 @@ void read_some(const InputFile& file, std::int64_t first, std::span<T> to) {
 }  // namespace
 
 EncodedRecords::EncodedRecords(const fs::path& stem)
-    : ids_(part(stem, kIds)), learnt_(part(stem, kLearnt)), ends_(part(stem, kEnds)) {
+    : ids_(part(stem, kIds)), loss_mask_(part(stem, kLossMask)), ends_(part(stem, kEnds)) {
   const fs::path notes = part(stem, kNotes);
   const JsonFields fields(read_file(notes), notes.string());
   size_ = fields.count("examples");
   const std::int64_t tokens = fields.count("tokens");
   check_part(ids_, tokens * static_cast<std::int64_t>(sizeof(TokenId)),
              fields.get<std::string>("ids"));
-  check_part(learnt_, tokens, fields.get<std::string>("learnt"));
+  check_part(loss_mask_, tokens, fields.get<std::string>("loss_mask"));
   check_part(ends_, size_ * static_cast<std::int64_t>(sizeof(std::int64_t)),
              fields.get<std::string>("ends"));
   left_out_.count = fields.count("left_out");
@@ -76,33 +76,36 @@ void EncodedRecords::read(std::int64_t number, std::int64_t most, InstructExampl
   const std::vector<std::int64_t> ends = borders(number, number + 1);
   const auto length = static_cast<std::size_t>(std::min(most, ends[1] - ends[0]));
   example.ids.resize(length);
-  example.learnt.resize(length);
+  example.loss_mask.resize(length);
   read_some(ids_, ends[0], std::span(example.ids));
-  read_some(learnt_, ends[0], std::span(example.learnt));
+  read_some(loss_mask_, ends[0], std::span(example.loss_mask));
 }
 
 void EncodedRecords::for_each(std::int64_t first, std::int64_t last, const Body& body) const {
   constexpr std::int64_t kAtOnce = 1024;
   std::vector<TokenId> ids;
-  std::vector<std::uint8_t> learnt;
+  std::vector<std::uint8_t> loss_mask;
   for (std::int64_t begin = first; begin < last; begin += kAtOnce) {
     const std::int64_t end = std::min(last, begin + kAtOnce);
     const std::vector<std::int64_t> ends = borders(begin, end);
     ids.resize(static_cast<std::size_t>(ends.back() - ends.front()));
-    learnt.resize(ids.size());
+    loss_mask.resize(ids.size());
     read_some(ids_, ends.front(), std::span(ids));
-    read_some(learnt_, ends.front(), std::span(learnt));
+    read_some(loss_mask_, ends.front(), std::span(loss_mask));
     for (std::size_t i = 0; i + 1 < ends.size(); ++i) {
       const auto at = static_cast<std::size_t>(ends[i] - ends.front());
       const auto count = static_cast<std::size_t>(ends[i + 1] - ends[i]);
       body(begin + static_cast<std::int64_t>(i), std::span<const TokenId>(ids).subspan(at, count),
-           std::span<const std::uint8_t>(learnt).subspan(at, count));
+           std::span<const std::uint8_t>(loss_mask).subspan(at, count));
     }
   }
 }
 
 EncodedRecordsWriter::EncodedRecordsWriter(const fs::path& stem)
-    : stem_(stem), ids_(part(stem, kIds)), learnt_(part(stem, kLearnt)), ends_(part(stem, kEnds)) {}
+    : stem_(stem),
+      ids_(part(stem, kIds)),
+      loss_mask_(part(stem, kLossMask)),
+      ends_(part(stem, kEnds)) {}
 
 void EncodedRecordsWriter::Output::write(std::span<const std::byte> bytes) {
   hash.add(bytes);
@@ -113,7 +116,7 @@ void EncodedRecordsWriter::add(const InstructExample& example) {
   tokens_ += std::ssize(example.ids);
   ++size_;
   ids_.write(std::as_bytes(std::span(example.ids)));
-  learnt_.write(std::as_bytes(std::span(example.learnt)));
+  loss_mask_.write(std::as_bytes(std::span(example.loss_mask)));
   ends_.write(std::as_bytes(std::span(&tokens_, 1)));
 }
 
@@ -125,12 +128,12 @@ void EncodedRecordsWriter::commit(const LeftOutRecords& left_out) {
   const nlohmann::ordered_json notes = {{"examples", size_},
                                         {"tokens", tokens_},
                                         {"ids", hash_text(ids_.hash.value())},
-                                        {"learnt", hash_text(learnt_.hash.value())},
+                                        {"loss_mask", hash_text(loss_mask_.hash.value())},
                                         {"ends", hash_text(ends_.hash.value())},
                                         {"left_out", left_out.count},
                                         {"reason", left_out.reason},
                                         {"places", places}};
-  for (Output* output : {&ids_, &learnt_, &ends_}) {
+  for (Output* output : {&ids_, &loss_mask_, &ends_}) {
     output->file.flush();
     output->file.file().commit();
   }

@@ -16,7 +16,7 @@
 namespace bloomery {
 
 // What is added to the stem of their names.
-inline constexpr std::array kEncodedSuffixes = {".ids", ".learnt", ".ends", ".json"};
+inline constexpr std::array kEncodedSuffixes = {".ids", ".loss_mask", ".ends", ".json"};
 
 // Good records of which it cannot be said what their answers are.
 struct LeftOutRecords {
@@ -43,7 +43,7 @@ class EncodedRecords {
   void read(std::int64_t number, std::int64_t most, InstructExample& example) const;
 
   using Body = std::function<void(std::int64_t number, std::span<const TokenId> ids,
-                                  std::span<const std::uint8_t> learnt)>;
+                                  std::span<const std::uint8_t> loss_mask)>;
   // Whole examples in order, in large pieces.
   void for_each(std::int64_t first, std::int64_t last, const Body& body) const;
 
@@ -51,7 +51,7 @@ class EncodedRecords {
   // Where the examples [first, last) begin in tokens, and where the last of them ends.
   std::vector<std::int64_t> borders(std::int64_t first, std::int64_t last) const;
 
-  InputFile ids_, learnt_, ends_;
+  InputFile ids_, loss_mask_, ends_;
   std::int64_t size_ = 0;
   LeftOutRecords left_out_;
 };
@@ -73,7 +73,7 @@ class EncodedRecordsWriter {
   };
 
   std::filesystem::path stem_;
-  Output ids_, learnt_, ends_;
+  Output ids_, loss_mask_, ends_;
   std::int64_t size_ = 0, tokens_ = 0;
 };
 

@@ -59,9 +59,9 @@ InstructExample ExampleMaker::encoded(const jinja::Text& text) {
   }
   InstructExample example{encoder_.ids(text), {}};
   if (options_.loss_on == LossOn::all) {
-    example.learnt.assign(example.ids.size(), 1);
+    example.loss_mask.assign(example.ids.size(), 1);
   } else {
-    example.learnt = completion_mask(example.ids, response_, instruction_);
+    example.loss_mask = completion_mask(example.ids, response_, instruction_);
   }
   return example;
 }

@@ -13,7 +13,7 @@ namespace bloomery {
 
 struct InstructExample {
   std::vector<TokenId> ids;
-  std::vector<std::uint8_t> learnt;  // 1: the token is to be predicted
+  std::vector<std::uint8_t> loss_mask;  // 1: the token is to be predicted
 };
 
 // One record after another, on one thread.

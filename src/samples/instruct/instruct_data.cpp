@@ -67,16 +67,16 @@ class InstructData::Choice {
   Choice(std::int64_t length, bool pairs) : length_(length), pairs_(pairs) {}
 
   void take(std::int64_t number, std::span<const TokenId> ids,
-            std::span<const std::uint8_t> learnt) {
+            std::span<const std::uint8_t> loss_mask) {
     const std::size_t most = std::min(ids.size(), static_cast<std::size_t>(length_));
     Example example{number,
                     {{ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(most)},
-                     {learnt.begin(), learnt.begin() + static_cast<std::ptrdiff_t>(most)}},
+                     {loss_mask.begin(), loss_mask.begin() + static_cast<std::ptrdiff_t>(most)}},
                     most < ids.size()};
     if (!pairs_) return keep(example);
     if (number % 2 == 0) {
       chosen_ = std::move(example);
-    } else if (chosen_.num_learnt() > 0 && example.num_learnt() > 0) {
+    } else if (chosen_.num_loss_tokens() > 0 && example.num_loss_tokens() > 0) {
       keep(chosen_);
       keep(example);
     } else {  // nothing can be said of an answer that is cut off
@@ -97,22 +97,22 @@ class InstructData::Choice {
     bool is_cut = false;
 
     // A first token has nothing before it.
-    std::int64_t num_learnt() const {
-      const std::vector<std::uint8_t>& learnt = text.learnt;
-      return std::count(learnt.begin() + (learnt.empty() ? 0 : 1), learnt.end(), 1);
+    std::int64_t num_loss_tokens() const {
+      const std::vector<std::uint8_t>& loss_mask = text.loss_mask;
+      return std::count(loss_mask.begin() + (loss_mask.empty() ? 0 : 1), loss_mask.end(), 1);
     }
   };
 
   void keep(const Example& example) {
-    const std::int64_t learnt = example.num_learnt();
+    const std::int64_t loss_tokens = example.num_loss_tokens();
     examples_.push_back(example.number);
     lengths_.push_back(std::ssize(example.text.ids));
     counts_.tokens += lengths_.back();
-    counts_.learnt += learnt;
+    counts_.loss_tokens += loss_tokens;
     counts_.cut += example.is_cut ? 1 : 0;
-    counts_.empty += learnt == 0 ? 1 : 0;
+    counts_.empty += loss_tokens == 0 ? 1 : 0;
     hash_.add(std::as_bytes(std::span(example.text.ids)));
-    hash_.add(std::as_bytes(std::span(example.text.learnt)));
+    hash_.add(std::as_bytes(std::span(example.text.loss_mask)));
   }
 
   std::int64_t length_;
@@ -137,7 +137,7 @@ void InstructData::add(Split split, const Records& records, std::int64_t first, 
   check(!choice.examples().empty() || split != Split::train || !options_.pairs,
         "no pair is left to train on: give more records, or a larger --seq-length than ", length_);
   if (choice.examples().empty()) return;
-  check(choice.counts().learnt > 0 || split != Split::train,
+  check(choice.counts().loss_tokens > 0 || split != Split::train,
         "no record has a token in the loss: answers are cut off by --seq-length ", length_,
         ", the response template does not occur, or the template marks nothing by {% generation "
         "%}");
@@ -173,14 +173,14 @@ void InstructData::arrange(const Choice& choice, InstructSamples& samples) const
 }
 
 void InstructData::report(Split split, const InstructSamples& samples, const Counts& counts) {
-  const auto [tokens, learnt, cut, empty] = counts;
+  const auto [tokens, loss_tokens, cut, empty] = counts;
   const auto count = samples.size() * (options_.pairs ? 2 : 1);
   report_.push_back(
       concat(name(split), ": ",
              counted(static_cast<std::int64_t>(samples.examples.size()),
                      options_.pairs ? "answer" : "record"),
-             ", ", counted(tokens, "token"), ", ", grouped(learnt), " of them in the loss, in ",
-             counted(count, "sequence"), " of ", length_, " (",
+             ", ", counted(tokens, "token"), ", ", grouped(loss_tokens),
+             " of them in the loss, in ", counted(count, "sequence"), " of ", length_, " (",
              fixed(100.0 * static_cast<double>(tokens) / static_cast<double>(count * length_), 1),
              " % filled)"));
   if (cut > 0)

@@ -46,8 +46,8 @@ class InstructData {
   class Choice;
   void arrange(const Choice& choice, InstructSamples& samples) const;
   struct Counts {
-    std::int64_t tokens = 0, learnt = 0;  // tokens
-    std::int64_t cut = 0, empty = 0;      // records
+    std::int64_t tokens = 0, loss_tokens = 0;  // tokens
+    std::int64_t cut = 0, empty = 0;           // records
   };
   std::unique_ptr<Dataset> dataset(Split split, std::int64_t num_samples, bool shuffle,
                                    std::shared_ptr<const ReferenceValues> reference) const;

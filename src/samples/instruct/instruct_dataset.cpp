@@ -77,7 +77,7 @@ void InstructDataset::read(std::int64_t k, const Sample& out) const {
     samples_->records->read(number, options_.length, example);
     for (std::size_t i = 0; i < example.ids.size(); ++i) {
       tokens[begin + i] = example.ids[i];
-      if (i > 0 && example.learnt[i] != 0) {
+      if (i > 0 && example.loss_mask[i] != 0) {
         labels[begin + i - 1] = example.ids[i];
         mask[begin + i - 1] = 1;
       }

@@ -16,7 +16,7 @@ namespace {
 using Ids = std::vector<TokenId>;
 
 // Ids that are learnt.
-Ids learnt(const Ids& ids, const Ids& response, const Ids& instruction) {
+Ids unmasked(const Ids& ids, const Ids& response, const Ids& instruction) {
   const auto mask = completion_mask(ids, response, instruction);
   Ids kept;
   for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -28,14 +28,14 @@ Ids learnt(const Ids& ids, const Ids& response, const Ids& instruction) {
 // What TRL 0.15.2 gives.
 TEST(CompletionMask, IsTrls) {
   const Ids question = {10, 11}, answer = {30, 31};
-  EXPECT_EQ(learnt({9, 10, 11, 5, 30, 31, 6, 7, 10, 11, 8, 30, 31, 6, 0}, answer, question),
+  EXPECT_EQ(unmasked({9, 10, 11, 5, 30, 31, 6, 7, 10, 11, 8, 30, 31, 6, 0}, answer, question),
             (Ids{6, 7, 6, 0}));
-  EXPECT_EQ(learnt({30, 31, 6, 10, 11, 5, 30, 31, 7}, answer, question), (Ids{6, 7}));
-  EXPECT_EQ(learnt({10, 11, 5, 30, 31, 6, 30, 31, 7}, answer, question), (Ids{6, 30, 31, 7}));
-  EXPECT_EQ(learnt({10, 11, 5, 30, 31, 6, 30, 31, 7}, answer, {}), (Ids{7}));
-  EXPECT_EQ(learnt({10, 11, 5, 30, 31, 6, 10, 11, 7}, answer, question), (Ids{6}));
-  EXPECT_EQ(learnt({1, 2, 3}, answer, {}), Ids());
-  EXPECT_EQ(learnt({30, 31, 3}, answer, question), Ids());
+  EXPECT_EQ(unmasked({30, 31, 6, 10, 11, 5, 30, 31, 7}, answer, question), (Ids{6, 7}));
+  EXPECT_EQ(unmasked({10, 11, 5, 30, 31, 6, 30, 31, 7}, answer, question), (Ids{6, 30, 31, 7}));
+  EXPECT_EQ(unmasked({10, 11, 5, 30, 31, 6, 30, 31, 7}, answer, {}), (Ids{7}));
+  EXPECT_EQ(unmasked({10, 11, 5, 30, 31, 6, 10, 11, 7}, answer, question), (Ids{6}));
+  EXPECT_EQ(unmasked({1, 2, 3}, answer, {}), Ids());
+  EXPECT_EQ(unmasked({30, 31, 3}, answer, question), Ids());
 }
 
 TEST(Packing, TakesTheBestFit) {

@@ -79,7 +79,7 @@ std::int32_t chosen(const TaskOutputs& outputs) {
   return static_cast<std::int32_t>(std::ranges::max_element(outputs) - outputs.begin());
 }
 
-TaskScores judge(const TaskKind& kind, const TaskSamples& samples,
+TaskScores score(const TaskKind& kind, const TaskSamples& samples,
                  std::span<const TaskOutputs> outputs) {
   check(samples.size() == outputs.size(), "answers for ", outputs.size(), " of ", samples.size(),
         " samples");

@@ -34,7 +34,7 @@ struct TaskScores {
 std::int32_t chosen(const TaskOutputs& outputs);
 
 // `outputs` are those of the samples, in order.
-TaskScores judge(const TaskKind& kind, const TaskSamples& samples,
+TaskScores score(const TaskKind& kind, const TaskSamples& samples,
                  std::span<const TaskOutputs> outputs);
 
 // Of questions: `outputs` are the ranks of their passages, from 0 on.

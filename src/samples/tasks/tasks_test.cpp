@@ -215,7 +215,7 @@ TEST(TaskMetrics, AreThoseOfSklearnAndScipy) {
     samples[outputs.size()].label = truth;
     outputs.push_back(told == 1 ? TaskOutputs{0, 1} : TaskOutputs{1, 0});
   }
-  const TaskScores scores = judge(find_task("MRPC"), samples, outputs);
+  const TaskScores scores = score(find_task("MRPC"), samples, outputs);
   EXPECT_EQ(scores.correct, 4);
   EXPECT_NEAR(scores.f1, 0.75, 1e-12);
   EXPECT_NEAR(scores.matthews, 0.25, 1e-12);

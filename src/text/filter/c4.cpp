@@ -42,7 +42,7 @@ struct Line {
   std::string dropped, document_dropped;  // why
 };
 
-void judge(Line& line, std::string_view given, const C4Rules& rules) {
+void classify(Line& line, std::string_view given, const C4Rules& rules) {
   const std::string_view bare = trim(given);
   const std::vector<std::string_view> words = split_space(bare);
   const auto is_long = [](std::string_view word) { return characters(word) > 1000; };
@@ -83,7 +83,7 @@ std::string c4_quality(std::string& text, const C4Rules& rules,
   bool any = false;
   for (const std::string_view given : split_lines(text)) {
     Line line;
-    judge(line, given, rules);
+    classify(line, given, rules);
     if (!line.document_dropped.empty()) return line.document_dropped;
     if (!line.dropped.empty()) {
       ++dropped[line.dropped];

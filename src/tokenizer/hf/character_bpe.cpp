@@ -22,7 +22,7 @@ class CharacterBpeEncoder : public ModelEncoder {
   void push(TokenId token) { parts_.push_back(static_cast<std::uint32_t>(token)); }
 
   const CharacterBpe& model_;
-  MarkedWords words_;
+  MetaspaceWords words_;
   std::vector<std::uint32_t> parts_;
   std::string spelling_;
   PartMerger merger_;

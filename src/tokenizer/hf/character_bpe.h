@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "config/json_fields.h"
-#include "tokenizer/bpe/marked_words.h"
 #include "tokenizer/bpe/merge_rules.h"
+#include "tokenizer/bpe/metaspace_words.h"
 #include "tokenizer/hf/model.h"
 
 namespace bloomery::hf {

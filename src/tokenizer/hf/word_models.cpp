@@ -3,7 +3,7 @@
 #include <charconv>
 
 #include "base/error.h"
-#include "tokenizer/bpe/marked_words.h"
+#include "tokenizer/bpe/metaspace_words.h"
 #include "tokenizer/unigram/model.h"
 #include "tokenizer/wordpiece/model.h"
 
@@ -144,7 +144,7 @@ class Unigram : public VocabularyModel {
       std::size_t first = 0;           // where the ids of this piece begin
       const char* done = text.data();  // what lies before it is encoded
       IdOutput output(ids, text.size());
-      words_.each(spaced_borders_, text, [&](const MarkedWords::Word& word) {
+      words_.each(spaced_borders_, text, [&](const MetaspaceWords::Word& word) {
         if (word.text.data() < done) return;
         if (word.text[0] == ' ') first = output.size();
         const bool is_known =
@@ -169,7 +169,7 @@ class Unigram : public VocabularyModel {
     const WordBorders &borders_, &spaced_borders_;
     std::vector<TokenId> whole_;
     UnigramModel::Scratch scratch_;
-    MarkedWords words_;
+    MetaspaceWords words_;
   };
 
   std::unique_ptr<UnigramModel> model_;

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "base/error.h"
-#include "tokenizer/bpe/marked_words.h"
+#include "tokenizer/bpe/metaspace_words.h"
 #include "tokenizer/bpe/text_joins.h"
 #include "tokenizer/sentencepiece/segmenter.h"
 #include "tokenizer/unicode/code_set.h"
@@ -160,7 +160,7 @@ class BpeSession : public SegmenterSession {
   }
 
   const BpeSegmenter& segmenter_;
-  MarkedWords words_;
+  MetaspaceWords words_;
   std::vector<Part> parts_;
   std::vector<std::uint32_t> begins_;  // of the characters, in the word, and its end
   PartMerger merger_;

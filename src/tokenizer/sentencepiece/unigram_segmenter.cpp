@@ -5,7 +5,7 @@
 #include <cfloat>
 #include <cmath>
 
-#include "tokenizer/bpe/marked_words.h"
+#include "tokenizer/bpe/metaspace_words.h"
 #include "tokenizer/sentencepiece/segmenter.h"
 #include "tokenizer/unigram/viterbi.h"
 
@@ -78,7 +78,7 @@ class UnigramSession : public SegmenterSession {
   void segment(std::string_view text, std::vector<TokenId>& ids) override {
     float sum = 0;
     IdOutput output(ids, text.size());
-    words_.each(segmenter_.borders_, text, [&](const MarkedWords::Word& word) {
+    words_.each(segmenter_.borders_, text, [&](const MetaspaceWords::Word& word) {
       const bool is_safe = word.has_key() && std::abs(sum) <= kSafeSum;
       if (!is_safe || (!find(word, sum, output) && !learn(word, sum, output))) {
         cut(words_.spelled(word.text), sum, output);
@@ -89,7 +89,7 @@ class UnigramSession : public SegmenterSession {
  private:
   const UnigramViterbi& viterbi() const { return segmenter_.viterbi_; }
 
-  bool find(const MarkedWords::Word& word, float& sum, IdOutput& output) {
+  bool find(const MetaspaceWords::Word& word, float& sum, IdOutput& output) {
     TokenId* const ids = output.room(WordCache::kMaxIds);
     const std::size_t count = words_.cache().find(word.key, ids);
     for (std::size_t i = 0; i < count; ++i) {
@@ -100,7 +100,7 @@ class UnigramSession : public SegmenterSession {
   }
 
   // The same for a word that is new; false if rounding could matter, or its text is unknown.
-  bool learn(const MarkedWords::Word& word, float& sum, IdOutput& output) {
+  bool learn(const MetaspaceWords::Word& word, float& sum, IdOutput& output) {
     double alone = 0;
     viterbi().segment(words_.spelled(word.text), exact_, alone);
     if (UnigramViterbi::margin(exact_) <= kSafeMargin) return false;
@@ -125,7 +125,7 @@ class UnigramSession : public SegmenterSession {
   const UnigramSegmenter& segmenter_;
   ViterbiScratch<float> scratch_;
   ViterbiScratch<double> exact_;
-  MarkedWords words_;
+  MetaspaceWords words_;
   std::vector<TokenId> ids_;
 };
 

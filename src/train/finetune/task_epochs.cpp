@@ -58,7 +58,7 @@ void TaskEpochs::evaluate(std::int64_t epoch, const Progress& progress, const Fe
   for (const TaskData::Set& set : data_.sets()) {
     const auto start = std::chrono::steady_clock::now();
     const std::vector<TaskOutputs> told = answers(set, progress.iteration, feed, pause);
-    result.sets.push_back({set.name, judged(*set.samples, told)});
+    result.sets.push_back({set.name, scores_of(*set.samples, told)});
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     for (const std::string& line : score_lines(kind, epoch, result.sets.back(), elapsed.count())) {
       log_.line(line);
@@ -71,7 +71,7 @@ void TaskEpochs::evaluate(std::int64_t epoch, const Progress& progress, const Fe
       all_answers.insert(all_answers.end(), told.begin(), told.end());
     }
   }
-  const TaskScores all = judged(all_samples, all_answers);
+  const TaskScores all = scores_of(all_samples, all_answers);
   if (const std::string line = overall_line(kind, epoch, all); !line.empty()) {
     log_.line(line);
   }
@@ -82,11 +82,11 @@ void TaskEpochs::evaluate(std::int64_t epoch, const Progress& progress, const Fe
   }
 }
 
-TaskScores TaskEpochs::judged(const TaskSamples& samples,
-                              const std::vector<TaskOutputs>& outputs) const {
+TaskScores TaskEpochs::scores_of(const TaskSamples& samples,
+                                 const std::vector<TaskOutputs>& outputs) const {
   return data_.kind().answer == TaskAnswer::passage
              ? judge_ranks(outputs, find_family(plan_.model.family).towers(plan_.model).topk)
-             : judge(data_.kind(), samples, outputs);
+             : score(data_.kind(), samples, outputs);
 }
 
 std::int64_t TaskEpochs::micro_batch() const {

@@ -47,7 +47,7 @@ class TaskEpochs {
   std::vector<TaskOutputs> answers(const TaskData::Set& set, std::int64_t completed_steps,
                                    const FeedOptions& feed, const std::function<void()>& pause);
   std::vector<TaskOutputs> gathered(const std::vector<float>& mine, std::int64_t num_samples) const;
-  TaskScores judged(const TaskSamples& samples, const std::vector<TaskOutputs>& outputs) const;
+  TaskScores scores_of(const TaskSamples& samples, const std::vector<TaskOutputs>& outputs) const;
   std::int64_t micro_batch() const;  // of evaluations
   std::int64_t batch() const;        // of all ranks
   void write_answers(const TaskData::Set& set, const std::vector<TaskOutputs>& answers) const;

@@ -1,7 +1,7 @@
 // DeepSpeed's compression_training: which linear layers compute on which grids.
 #pragma once
 
-#include "parallel/grid_layers.h"
+#include "parallel/fake_quant_layers.h"
 #include "train/plan/pretrain_options.h"
 
 namespace bloomery {

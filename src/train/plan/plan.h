@@ -8,7 +8,7 @@
 
 #include "comm/layout.h"
 #include "nn/layer_dropping.h"
-#include "parallel/grid_layers.h"
+#include "parallel/fake_quant_layers.h"
 #include "samples/curriculum/batches.h"
 #include "train/plan/batch_size.h"
 #include "train/plan/pretrain_options.h"

@@ -90,9 +90,9 @@ std::string to_text(const Plan& plan, const PlannedMemory& memory) {
   }
   text += batch_text(plan);
   if (plan.lengths.curriculum) {
-    text +=
-        line("tokens per sample", concat(plan.lengths.length(1), " at first, ", plan.seq_length,
-                                         " from step ", grouped(plan.lengths.settles_at()), " on"));
+    text += line("tokens per sample",
+                 concat(plan.lengths.length(1), " at first, ", plan.seq_length, " from step ",
+                        grouped(plan.lengths.constant_from()), " on"));
   }
   if (plan.sequence_chunk > 0) {
     text += line("sequence chunk",

@@ -11,7 +11,7 @@ StateMemory expected_state(Rank& rank) {
   const auto grad = rank.options().replicas.grad_dtype == DType::bf16 ? value : exact;
   const std::int64_t state = exact * std::ssize(rank.optimizer().state_tensors());
   // Beside the value: what its rounding left, or the whole weight.
-  const std::int64_t master = dtype == DType::bf16 ? kRestBytes : value < exact ? exact : 0;
+  const std::int64_t master = dtype == DType::bf16 ? kLowHalfBytes : value < exact ? exact : 0;
   const Sharding& sharded = rank.store().sharded();
   StateMemory bytes;
   std::set<const Parameter*> counted;  // a tied weight is listed by two chunks

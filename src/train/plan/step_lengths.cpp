@@ -32,15 +32,15 @@ std::int64_t StepLengths::tokens(std::int64_t iteration, std::int64_t samples) c
   return rows * counted_length(iteration);
 }
 
-std::int64_t StepLengths::settles_at() const {
-  return std::max(curriculum ? curriculum->settles_at() : 0,
-                  kept_tokens ? kept_tokens->schedule.settles_at() + 1 : 0);
+std::int64_t StepLengths::constant_from() const {
+  return std::max(curriculum ? curriculum->constant_from() : 0,
+                  kept_tokens ? kept_tokens->schedule.constant_from() + 1 : 0);
 }
 
 RunLength run_length(const StepLengths& lengths, const BatchSize& batch,
                      std::int64_t most_iterations, std::optional<std::int64_t> most_tokens) {
   RunLength run;
-  const std::int64_t settled = lengths.settles_at();
+  const std::int64_t settled = lengths.constant_from();
   const auto goes_on = [&] {
     return run.iterations < most_iterations && (!most_tokens || run.tokens < *most_tokens);
   };

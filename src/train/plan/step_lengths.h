@@ -34,7 +34,7 @@ struct StepLengths {
   // Tokens that a step of so many samples counts as.
   std::int64_t tokens(std::int64_t iteration, std::int64_t samples) const;
   // The first step from which on nothing changes.
-  std::int64_t settles_at() const;
+  std::int64_t constant_from() const;
 };
 
 struct RunLength {

@@ -68,7 +68,7 @@ void put_quantized(Stream& stream, QuantizedWeights& quantized, const Values& va
 template <class Values>
 void put_all(const ModelMemory& memory, const Values& values) {
   auto& [stream, store, quantized] = memory;
-  store.settle();
+  store.wait_gathers();
   for (const Part& part : store.parts()) {
     if (const Tensor whole = part.is_padding ? Tensor() : values(*part.parameter)) {
       put_part(stream, part, whole);
@@ -77,7 +77,7 @@ void put_all(const ModelMemory& memory, const Values& values) {
   if (quantized != nullptr) {
     put_quantized(stream, *quantized, values);
   }
-  store.take_over_master();
+  store.refresh_from_master();
   stream.synchronize();
 }
 

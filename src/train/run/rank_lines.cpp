@@ -25,7 +25,7 @@ void for_each_model_rank(Rank& rank, const std::string& topic, const Numbers& mi
 
 }  // namespace
 
-void say_parameters(Rank& rank, RunLog& log) {
+void log_parameters(Rank& rank, RunLog& log) {
   std::int64_t count = 0;
   for (const Parameter* parameter : rank.parameters()) {
     count += parameter->box.extent.numel();
@@ -36,7 +36,7 @@ void say_parameters(Rank& rank, RunLog& log) {
       [&log](int, const Numbers& n) { log.line(parameter_count_line(n[0], n[1], n[2])); });
 }
 
-void say_state(Rank& rank, RunLog& log) {
+void log_state(Rank& rank, RunLog& log) {
   Mesh& mesh = rank.mesh();
   const StateMemory expected = expected_state(rank), allocated = allocated_state(rank);
   const Sharding& s = rank.options().layout.sharded;
@@ -58,7 +58,7 @@ void say_state(Rank& rank, RunLog& log) {
       });
 }
 
-void say_offload(Rank& rank, RunLog& log) {
+void log_offload(Rank& rank, RunLog& log) {
   if (rank.stage().host() == nullptr) {
     return;
   }
@@ -73,7 +73,7 @@ void say_offload(Rank& rank, RunLog& log) {
   log.line(line);
 }
 
-void say_layers_without_fp8(Rank& rank, RunLog& log) {
+void log_layers_without_fp8(Rank& rank, RunLog& log) {
   if (rank.stage().features().fp8() == nullptr ||
       rank.stage().features().fp8()->left_out().empty()) {
     return;
@@ -85,7 +85,7 @@ void say_layers_without_fp8(Rank& rank, RunLog& log) {
                      names.front(), names.size() == 1 ? "" : " and others"));
 }
 
-void say_memory(Rank& rank, std::int64_t iteration, RunLog& log) {
+void log_memory(Rank& rank, std::int64_t iteration, RunLog& log) {
   const MemoryStatistics m = rank.stream().memory()->statistics();
   const auto bytes = [](std::size_t count) { return static_cast<std::int64_t>(count); };
   for_each_model_rank(

@@ -6,11 +6,11 @@
 
 namespace bloomery {
 
-void say_parameters(Rank& rank, RunLog& log);
-void say_state(Rank& rank, RunLog& log);
-void say_offload(Rank& rank, RunLog& log);  // what lies beside the device, if anything does
+void log_parameters(Rank& rank, RunLog& log);
+void log_state(Rank& rank, RunLog& log);
+void log_offload(Rank& rank, RunLog& log);  // what lies beside the device, if anything does
 // Of this rank's layers, if there are any: a warning.
-void say_layers_without_fp8(Rank& rank, RunLog& log);
-void say_memory(Rank& rank, std::int64_t iteration, RunLog& log);
+void log_layers_without_fp8(Rank& rank, RunLog& log);
+void log_memory(Rank& rank, std::int64_t iteration, RunLog& log);
 
 }  // namespace bloomery

@@ -305,7 +305,7 @@ void load_padding(PartLoader& loader, Rank& rank, const CheckpointReader& reader
 }
 
 // What the codes stand for, of which they come back. Replicas have the same.
-void add_quantized(SnapshotStage& stage, Rank& rank) {
+void add_quantized(HostStaging& stage, Rank& rank) {
   for (const Parameter* weight : quantized_weights(rank)) {
     if (rank.mesh().index(weight->grad_axes) == 0) {
       stage.add_made(weight->name, rank.options().dtype, weight->box, [&rank, weight](void* to) {
@@ -329,7 +329,7 @@ std::string choices_text(Rank& rank) {
 LoadedProgress load_checkpoint(Rank& rank, const CheckpointReader& reader, LoadScope scope) {
   const bool optimizer = scope == LoadScope::everything;
   check_fits(rank, reader, optimizer);
-  rank.store().settle();
+  rank.store().wait_gathers();
   std::vector<Part> parts = learning_parts(rank);
   if (lacks_adapter(rank, reader)) {
     std::erase_if(parts, [](const Part& p) { return is_adapter_parameter(p.parameter->name); });
@@ -361,7 +361,7 @@ LoadedProgress load_checkpoint(Rank& rank, const CheckpointReader& reader, LoadS
 }
 
 void take_over_loaded(Rank& rank) {
-  rank.store().take_over_master();
+  rank.store().refresh_from_master();
   rank.stream().synchronize();
 }
 

@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
+#include "checkpoint/host_staging.h"
 #include "checkpoint/model_record.h"
 #include "checkpoint/reader.h"
-#include "checkpoint/stage.h"
 #include "checkpoint/timeline.h"
 #include "checkpoint/tokenizer_files.h"
 #include "checkpoint/writer.h"
@@ -85,7 +85,7 @@ class RunCheckpoints {
   CheckpointFlags flags_;
   const RunFacts& facts_;
   std::unique_ptr<Communicator> group_;
-  SnapshotStage stage_;
+  HostStaging stage_;
   std::unique_ptr<CheckpointWriter> writer_;  // of ranks that hold what others do not
   SaveRoom room_;
 };

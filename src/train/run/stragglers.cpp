@@ -48,10 +48,10 @@ std::string Stragglers::report() {
   seconds_ = 0;
   steps_ = 0;
   const auto all = rank_.mesh().host().gather_numbers("stragglers", mine);
-  return rank_.mesh().host().rank() == 0 ? judge(all) : "";
+  return rank_.mesh().host().rank() == 0 ? find_slow(all) : "";
 }
 
-std::string Stragglers::judge(const std::vector<std::vector<double>>& ranks) {
+std::string Stragglers::find_slow(const std::vector<std::vector<double>>& ranks) {
   ++reports_;
   std::map<double, std::vector<double>> stages;
   for (const std::vector<double>& each : ranks) {

@@ -23,7 +23,7 @@ class Stragglers {
   std::string summary() const;
 
  private:
-  std::string judge(const std::vector<std::vector<double>>& ranks);
+  std::string find_slow(const std::vector<std::vector<double>>& ranks);
 
   Rank& rank_;
   const std::int64_t percent_;

@@ -73,10 +73,10 @@ void Trainer::setup(std::unique_ptr<Communicator> world) {
   timers_ = std::make_unique<Timers>(rank_->stream(), options_.logging.timing_level);
   rank_->runner().executor().time_passes(*timers_);
   timers_->add("model-and-optimizer-setup", seconds_since(start));
-  say_parameters(*rank_, log_);
-  say_state(*rank_, log_);
-  say_offload(*rank_, log_);
-  say_layers_without_fp8(*rank_, log_);
+  log_parameters(*rank_, log_);
+  log_state(*rank_, log_);
+  log_offload(*rank_, log_);
+  log_layers_without_fp8(*rank_, log_);
   log_.line(decay_style_line(style_name(options_.rate.style)));
   if (options_.logging.profile != "none") {
     const bool writes = rank_->mesh().world().rank() == 0;
@@ -255,7 +255,7 @@ void Trainer::take_outcome() {
   if (stragglers_) stragglers_->add(facts.outcome);
   report_rejected_choices();
   stop_seen_ = stop_seen_ || facts.outcome.stop;
-  judge(facts);
+  check_step(facts);
   if (options_.logging.optimizer_states_to_tensorboard && log_.at_tensorboard_interval(iteration)) {
     for (const auto& [name, value] : optimizer_statistics(*rank_)) {
       log_.scalar(name, value, step.progress);
@@ -276,7 +276,7 @@ void Trainer::report_graphs() {
 }
 
 // Whether the run can go on after what a step found. All ranks see the same numbers.
-void Trainer::judge(const StepFacts& facts) {
+void Trainer::check_step(const StepFacts& facts) {
   const StepReport& update = facts.outcome.update;
   const std::int64_t iteration = facts.progress.iteration;
   const bool finite =
@@ -327,7 +327,7 @@ void Trainer::report_timers(std::int64_t iteration) {
 void Trainer::report_interval(std::int64_t iteration) {
   if (!memory_reported_) {
     memory_reported_ = true;
-    say_memory(*rank_, iteration, log_);
+    log_memory(*rank_, iteration, log_);
   }
   timed_steps_ = 0;
   if (options_.logging.timing_level > 0) {

@@ -86,7 +86,7 @@ class Trainer {
   void enqueue_step(BatchFeed& feed);
   void collect(std::size_t still_running);
   void take_outcome();
-  void judge(const StepFacts& facts);
+  void check_step(const StepFacts& facts);
   [[noreturn]] void give_up(const std::string& why);
   void report_rejected_choices();
   void report_timers(std::int64_t iteration);

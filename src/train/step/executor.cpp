@@ -119,7 +119,7 @@ Executor::InFlight& Executor::in_flight(const Instruction& instruction, const Ex
 }
 
 // Forgets a micro-batch that nothing is left to be done with.
-void Executor::land(const Instruction& instruction, const ExecutorWork& work) {
+void Executor::retire(const Instruction& instruction, const ExecutorWork& work) {
   const auto found = in_flight_.find({instruction.chunk, instruction.micro_batch});
   const Model& model = chunk(instruction);
   const bool sends = work.training ? !model.is_first() : !model.is_last();
@@ -142,7 +142,7 @@ void Executor::compute(const Instruction& instruction, const ExecutorWork& work)
       backward(flight, instruction.work);
     }
   }
-  land(instruction, work);
+  retire(instruction, work);
 }
 
 void Executor::forward(InFlight& flight, const Model& model, const ExecutorWork& work) {
@@ -165,7 +165,7 @@ void Executor::forward(InFlight& flight, const Model& model, const ExecutorWork&
     work.reader.read(*flight.batch, metrics);
   }
   if (!model.is_last()) {
-    flight.output = settle(context, std::move(output));
+    flight.output = add_pending(context, std::move(output));
   }
   flight.passes_done = !work.training;
 }
@@ -246,11 +246,11 @@ void Executor::exchange(std::span<const Instruction> transfers, const ExecutorWo
         (flight.output.*field).data = {};  // the tape holds what backward needs of it
       }
       flight.sent = !work.training;
-      land(transfer, work);
+      retire(transfer, work);
     } else if (transfer.work == Work::send_gradient) {
       flight.input = {};
       flight.sent = true;
-      land(transfer, work);
+      retire(transfer, work);
     }
   }
 }

@@ -76,7 +76,7 @@ class Executor {
   State empty_input(const Model& model, InFlight& flight, const ExecutorWork& work) const;
   std::vector<View> buffers(const Instruction& transfer, InFlight& flight,
                             const ExecutorWork& work);
-  void land(const Instruction& instruction, const ExecutorWork& work);
+  void retire(const Instruction& instruction, const ExecutorWork& work);
 
   Stage& stage_;
   FlightRecorder* const recorder_;  // of where this rank is; null: nobody asks

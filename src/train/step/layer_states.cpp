@@ -44,14 +44,14 @@ void load_fp8_scales(Rank& rank, const CheckpointReader& reader, std::vector<std
 
 void load_input_ranges(Rank& rank, const CheckpointReader& reader,
                        std::vector<std::string>& notes) {
-  if (rank.stage().features().grid_layers() == nullptr) {
+  if (rank.stage().features().fake_quant_layers() == nullptr) {
     return;
   }
   if (reader.state().extra.contains(kOnGrids)) {
-    rank.stage().features().grid_layers()->set_on_grids();
+    rank.stage().features().fake_quant_layers()->set_baked();
   }
   bool all = true;
-  for (const auto& [name, range] : rank.stage().features().grid_layers()->states()) {
+  for (const auto& [name, range] : rank.stage().features().fake_quant_layers()->states()) {
     const std::string stored = concat(name, kInputRange);
     if (!reader.contains(stored) || !(reader.tensor(stored).shape == range.shape())) {
       all = false;
@@ -72,7 +72,7 @@ void load_input_ranges(Rank& rank, const CheckpointReader& reader,
 }  // namespace
 
 // All ranks of a stage have the same.
-void add_layer_states(SnapshotStage& stage, Rank& rank) {
+void add_layer_states(HostStaging& stage, Rank& rank) {
   if (rank.mesh().index(kTokenReplicaAxes) > 0) {
     return;
   }
@@ -84,8 +84,8 @@ void add_layer_states(SnapshotStage& stage, Rank& rank) {
       add(concat(name, kFp8Scales), rows);
     }
   }
-  if (rank.stage().features().grid_layers() != nullptr) {
-    for (const auto& [name, range] : rank.stage().features().grid_layers()->states()) {
+  if (rank.stage().features().fake_quant_layers() != nullptr) {
+    for (const auto& [name, range] : rank.stage().features().fake_quant_layers()->states()) {
       add(concat(name, kInputRange), range);
     }
   }
@@ -95,8 +95,8 @@ void describe_layer_states(Rank& rank, RunState& state) {
   if (rank.stage().features().fp8() != nullptr) {
     state.extra[kFp8Gradients] = gradient_format(rank);
   }
-  if (rank.stage().features().grid_layers() != nullptr &&
-      rank.stage().features().grid_layers()->on_grids()) {
+  if (rank.stage().features().fake_quant_layers() != nullptr &&
+      rank.stage().features().fake_quant_layers()->baked()) {
     state.extra[kOnGrids] = "1";
   }
 }

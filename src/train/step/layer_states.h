@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/host_staging.h"
 #include "checkpoint/reader.h"
-#include "checkpoint/stage.h"
 #include "train/step/rank.h"
 
 namespace bloomery {
 
-void add_layer_states(SnapshotStage& stage, Rank& rank);
+void add_layer_states(HostStaging& stage, Rank& rank);
 void describe_layer_states(Rank& rank, RunState& state);
 // What is not there starts anew, which a note says.
 void load_layer_states(Rank& rank, const CheckpointReader& reader, std::vector<std::string>& notes);

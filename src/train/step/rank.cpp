@@ -53,9 +53,9 @@ void Rank::enqueue_update(std::int64_t schedule_units, bool stop) {
   losses_.publish(stop);
   // The squared norm and, with it, overflow: over the axes along which the shards differ.
   Communicator* const groups[] = {&mesh().axes(store().norm_axes())};
-  store().settle();
+  store().wait_gathers();
   optimizer().step(groups, schedule_units);
-  store().publish();
+  store().gather_updated_values();
   stage_.features().end_step();
   runner_.end_step();
 }

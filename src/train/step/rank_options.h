@@ -8,7 +8,7 @@
 #include "ops/fp8/fp8_layers.h"
 #include "ops/loss/preference.h"
 #include "optim/optimizer.h"
-#include "parallel/grid_layers.h"
+#include "parallel/fake_quant_layers.h"
 #include "tensor/quantized.h"
 #include "train/step/graph_choice.h"
 #include "train/step/offload_options.h"

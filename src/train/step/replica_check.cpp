@@ -23,7 +23,7 @@ std::string hash_of(const Tensor& value, Stream& stream, std::vector<char>& host
 }
 
 std::vector<HeldTensor> held_tensors(Rank& rank) {
-  rank.store().settle();  // values that were updated may still be on their way
+  rank.store().wait_gathers();  // values that were updated may still be on their way
   std::vector<HeldTensor> all;
   std::vector<char> host;
   for (const Parameter* parameter : rank.parameters()) {
@@ -49,8 +49,8 @@ std::string lines(const std::vector<HeldTensor>& tensors,
 
 using Holders = std::map<std::string, std::vector<int>>;  // places in the group, by hash
 
-std::string judge(const std::string& tensor, const Holders& holders, int size,
-                  const std::vector<int>& world_ranks) {
+std::string compare_holders(const std::string& tensor, const Holders& holders, int size,
+                            const std::vector<int>& world_ranks) {
   const auto most =
       std::ranges::max_element(holders, {}, [](const auto& each) { return each.second.size(); });
   const bool majority = 2 * static_cast<int>(most->second.size()) > size;
@@ -95,9 +95,9 @@ std::string drift_in(Communicator& group, int world_rank, const std::string& min
   }
   std::string found;
   for (const auto& [tensor, holders] : tensors) {
-    found += holders.size() > 1
-                 ? judge(tensor.substr(0, tensor.find(' ')), holders, sizes[tensor], world_ranks)
-                 : "";
+    found += holders.size() > 1 ? compare_holders(tensor.substr(0, tensor.find(' ')), holders,
+                                                  sizes[tensor], world_ranks)
+                                : "";
   }
   return found;
 }

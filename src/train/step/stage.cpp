@@ -194,23 +194,23 @@ void Stage::hear_of_failures() {
 }
 
 int put_weights_on_grids(Stage& stage, std::int64_t completed_steps) {
-  GridLayers* const grids = stage.features().grid_layers();
+  FakeQuantLayers* const grids = stage.features().fake_quant_layers();
   if (grids == nullptr) {
     return 0;
   }
   ParameterStore& store = stage.store();
-  store.settle();
+  store.wait_gathers();
   std::vector<ParameterStore::Part> parts = store.parts();
   std::erase_if(parts, [](const ParameterStore::Part& part) { return part.is_padding; });
-  std::vector<GridLayers::Numbers> numbers;
+  std::vector<FakeQuantLayers::Numbers> numbers;
   for (const ParameterStore::Part& part : parts) {
     numbers.push_back({part.parameter, part.weights.numbers(stage.stream()), part.first});
   }
-  const int bits = grids->put_on_grids(numbers, completed_steps, stage.options().dtype);
+  const int bits = grids->bake_quantization(numbers, completed_steps, stage.options().dtype);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     parts[i].weights.set(stage.stream(), numbers[i].numbers);
   }
-  store.take_over_master();
+  store.refresh_from_master();
   stage.stream().synchronize();
   return bits;
 }

@@ -68,7 +68,7 @@ class Stage {
   std::unique_ptr<Device> device_;
   std::unique_ptr<Stream> stream_;
   // What streams beside the computation use: the layers', and that of gradients.
-  KeptMemory kept_, kept_gradients_;
+  CrossStreamRefs kept_, kept_gradients_;
   std::unique_ptr<HostSide> host_;
   std::unique_ptr<StateFiles> files_;
   std::unique_ptr<StageFeatures> features_;

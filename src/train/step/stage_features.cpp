@@ -11,14 +11,15 @@ StageFeatures::StageFeatures(const RankOptions& options, Stream& stream, Mesh& m
     inputs_on_host_ = std::make_unique<InputsOnHost>(stream, *host.host, *host.copies);
   }
   if (options.offload.keys) {
-    sequence_chunks_.shelf = std::make_unique<HostShelf>(stream, *host.host, *host.copies);
+    sequence_chunks_.offload_pool = std::make_unique<OffloadPool>(stream, *host.host, *host.copies);
   }
   if (options.fp8) {
     check(options.dtype == DType::bf16, "fp8 goes with bf16, not with ", options.dtype);
     fp8_ = std::make_unique<Fp8Layers>(stream, *options.fp8, layers, keep);
   }
   if (!options.grids.empty()) {
-    grid_layers_ = std::make_unique<GridLayers>(stream, mesh, options.grids, layers, keep);
+    fake_quant_layers_ =
+        std::make_unique<FakeQuantLayers>(stream, mesh, options.grids, layers, keep);
   }
   sequence_chunks_.length = options.sequence_chunk;
   token_dropping_.layers = options.token_dropping_layers;
@@ -26,7 +27,7 @@ StageFeatures::StageFeatures(const RankOptions& options, Stream& stream, Mesh& m
   features_ = {
       .activations = {.remake_cheap_values = options.recompute.cheap_values},
       .fp8 = fp8_.get(),
-      .fake_quantization = grid_layers_.get(),
+      .fake_quantization = fake_quant_layers_.get(),
       .token_dropping = token_dropping_.layers.empty() ? nullptr : &token_dropping_,
       .layer_dropping = options.layer_drop ? &layer_dropping_ : nullptr,
       .sequence_chunks = options.sequence_chunk > 0 ? &sequence_chunks_ : nullptr,
@@ -39,8 +40,8 @@ void StageFeatures::begin_pass(const PassFacts& facts) {
   if (fp8_) {
     fp8_->begin_pass();
   }
-  if (grid_layers_) {
-    grid_layers_->begin_pass(facts.completed_steps, facts.training);
+  if (fake_quant_layers_) {
+    fake_quant_layers_->begin_pass(facts.completed_steps, facts.training);
   }
   if (!facts.training) {
     return;
@@ -62,8 +63,8 @@ void StageFeatures::end_step() {
     }
     fp8_->update_scales(stream_);
   }
-  if (grid_layers_) {
-    grid_layers_->end_step();
+  if (fake_quant_layers_) {
+    fake_quant_layers_->end_step();
   }
 }
 

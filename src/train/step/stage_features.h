@@ -36,8 +36,10 @@ class StageFeatures {
   // Of training: scales and ranges follow what the step saw. Collective.
   void end_step();
 
-  Fp8Layers* fp8() { return fp8_.get(); }                   // null: nothing is in 8 bits
-  GridLayers* grid_layers() { return grid_layers_.get(); }  // null: nothing is rounded
+  Fp8Layers* fp8() { return fp8_.get(); }  // null: nothing is in 8 bits
+  FakeQuantLayers* fake_quant_layers() {
+    return fake_quant_layers_.get();
+  }  // null: nothing is rounded
 
  private:
   const RankOptions& options_;
@@ -46,7 +48,7 @@ class StageFeatures {
   std::unique_ptr<InputsOnHost> inputs_on_host_;
   SequenceChunks sequence_chunks_;
   std::unique_ptr<Fp8Layers> fp8_;
-  std::unique_ptr<GridLayers> grid_layers_;
+  std::unique_ptr<FakeQuantLayers> fake_quant_layers_;
   TokenDropping token_dropping_;
   LayerDropping layer_dropping_;
   Features features_;

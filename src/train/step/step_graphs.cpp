@@ -19,7 +19,7 @@ StepGraphs::StepGraphs(Stream& stream, GraphChoice choice)
       slots_(stream),
       grad_scale_(Tensor::empty(stream, DType::fp32, {1})) {}
 
-StepGraphs::Ground StepGraphs::ground() const {
+StepGraphs::MemoryState StepGraphs::memory_state() const {
   return {stream_.device().memory()->in_use(), num_parts_};
 }
 
@@ -27,13 +27,13 @@ std::int64_t StepGraphs::num_device_calls() const {
   return stream_.memory()->statistics().num_device_calls;
 }
 
-// A step that was launched on the same ground and asked for no memory shows that a capture, which
-// asks for the same, needs none either.
+// A step that was launched on the same memory state and asked for no memory shows that a capture,
+// which asks for the same, needs none either.
 bool StepGraphs::begin_step(std::int64_t num_parts) {
   if (num_parts != std::exchange(num_parts_, num_parts)) {
     trial_.start_over();  // unless it is over: times are those of other steps
   }
-  const Ground now = ground();
+  const MemoryState now = memory_state();
   steady_ = now == std::exchange(begun_on_, now);
   device_calls_ = num_device_calls();
   num_launched_ = num_replayed_ = 0;
@@ -78,7 +78,7 @@ void StepGraphs::fill(const Batch& batch) {
 
 const std::vector<Parameter*>* StepGraphs::replay(std::int64_t micro_batch) {
   Passes* const passes = passes_[micro_batch > 0 ? 1 : 0].get();
-  if (!trial_.wants_graphs() || passes == nullptr || ground() != captured_on_) {
+  if (!trial_.wants_graphs() || passes == nullptr || memory_state() != captured_on_) {
     ++num_launched_;
     return nullptr;
   }

@@ -56,12 +56,12 @@ class StepGraphs {
     std::vector<Parameter*> contributions;
   };
   // What graphs must find as it was when they were captured.
-  struct Ground {
+  struct MemoryState {
     std::uint64_t in_use = 0;    // memory
     std::int64_t num_parts = 0;  // a factor of losses and gradients
-    bool operator==(const Ground&) const = default;
+    bool operator==(const MemoryState&) const = default;
   };
-  Ground ground() const;
+  MemoryState memory_state() const;
   std::int64_t num_device_calls() const;
   void drop();
 
@@ -71,11 +71,11 @@ class StepGraphs {
   Tensor grad_scale_;
   // Of the first micro-batch; of the others. Null: not captured.
   std::array<std::unique_ptr<Passes>, 2> passes_;
-  Ground captured_on_;
+  MemoryState captured_on_;
   int num_captures_ = 0;
 
   std::int64_t num_parts_ = 0;  // of the step in work, as all that follows
-  Ground begun_on_;
+  MemoryState begun_on_;
   std::int64_t device_calls_ = 0;  // of the pool, when it began
   bool steady_ = false;            // it began as the one before it did
   bool captures_ = false;
