@@ -19,6 +19,7 @@
 #include "apps/report/report.h"
 #include "apps/retrieve/retrieve.h"
 #include "apps/serve/serve.h"
+#include "apps/serve/text_generation_cli.h"
 #include "apps/tokenizer/tokenizer.h"
 
 namespace bloomery {
@@ -72,7 +73,9 @@ std::vector<Command> compatible_commands() {
       {"tasks_main", "Fine-tune for a task or evaluate, with the flags of tasks/main.py",
        tasks_main_command},
       {"generate_samples_gpt", "Same as `generate`", generate},
-      {"run_text_generation_server", "Same as `serve`", serve},
+      {"run_text_generation_server", "Same as `serve`, at port 5000",
+       run_text_generation_server},
+      {"text_generation_cli", "Talk to a running server through PUT /api", text_generation_cli},
       {"merge_mp_partitions", "Join the ranks of a Megatron checkpoint", merge_mp_partitions},
       {"checkpoint_util", "Reshard a Megatron checkpoint", checkpoint_util},
       {"deepspeed_to_megatron", "Convert a checkpoint to Megatron's form", deepspeed_to_megatron},
@@ -80,6 +83,8 @@ std::vector<Command> compatible_commands() {
        deepspeed_to_transformers},
       {"zero_to_fp32", "Write the fp32 weights of a checkpoint to one file", zero_to_fp32},
       {"ds_to_universal", "Convert a checkpoint to DeepSpeed's universal form", ds_to_universal},
+      {"inspect_checkpoint", "Print the tensors and values of a checkpoint file",
+       checkpoint_inspect},
       {"hf2megads_weight_converter", "Convert between Hugging Face and Megatron-DeepSpeed",
        hf2megads_weight_converter},
       {"blacklist_urls", "Drop blacklisted URLs", blacklist_urls},

@@ -26,6 +26,7 @@ int checkpoint(const Arguments& arguments, std::ostream& out) {
           {"list", "List the checkpoints of a folder", checkpoint_list},
           {"verify", "Check every byte of checkpoints", checkpoint_verify},
           {"diff", "Compare options, state and tensors of two checkpoints", checkpoint_diff},
+          {"inspect", "Print the tensors and values of a file", checkpoint_inspect},
           {"prune", "Remove old checkpoints", checkpoint_prune},
       },
       arguments, out);

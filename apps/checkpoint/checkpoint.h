@@ -12,5 +12,6 @@ int checkpoint_list(const Arguments& arguments, std::ostream& out);
 int checkpoint_verify(const Arguments& arguments, std::ostream& out);
 int checkpoint_diff(const Arguments& arguments, std::ostream& out);
 int checkpoint_prune(const Arguments& arguments, std::ostream& out);
+int checkpoint_inspect(const Arguments& arguments, std::ostream& out);
 
 }  // namespace bloomery

@@ -108,7 +108,9 @@ void ignore_training_flags(OptionTable& table, const Arguments& arguments) {
     if (found == rows.end()) {
       continue;
     }
-    if (found->second->refused_because.empty()) {
+    if (name == "ds-inference" || name == "inference") {
+      table.ignore(name, "this command runs the model and never trains it");
+    } else if (found->second->refused_because.empty()) {
       table.ignore(name, "the checkpoint sets the model, and this command does not train");
     } else {
       table.refuse(name, found->second->harmless_words, found->second->refused_because);

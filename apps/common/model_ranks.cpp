@@ -43,13 +43,24 @@ void describe(OptionTable& t, RankChoice& o) {
         "Number of tensor-parallel ranks: the processes of bloomery launch or mpirun, otherwise "
         "threads of this process, each on its own GPU where there are enough.",
         between(1, 1024));
-  t.add("ranks-as-threads", o.threads, "Must equal --tensor-model-parallel-size; for scripts.",
+  t.add("ranks-as-threads", o.threads,
+        o.data_parallel ? "Number of ranks as threads of this process. Those beyond one model of "
+                          "tensor-parallel ranks are data-parallel."
+                        : "Must equal --tensor-model-parallel-size; for scripts.",
         between(1, 1024));
 }
 
 std::vector<std::string> contradictions(const RankChoice& o) {
   if (!o.threads || *o.threads == o.tensor) {
     return {};
+  }
+  if (o.data_parallel) {
+    return *o.threads % o.tensor == 0
+               ? std::vector<std::string>()
+               : std::vector{concat("--ranks-as-threads ", *o.threads,
+                                    " cannot be divided into groups of "
+                                    "--tensor-model-parallel-size ",
+                                    o.tensor)};
   }
   return {concat("--ranks-as-threads ", *o.threads, " with --tensor-model-parallel-size ", o.tensor,
                  ": all ranks are tensor-parallel, so give --tensor-model-parallel-size ",
@@ -72,24 +83,27 @@ int ModelRanks::with_first(const ModelStart& start,
 
 int ModelRanks::with_all(const ModelStart& start,
                          const std::function<int(LoadedModel&, bool first)>& body) const {
-  const auto count = static_cast<int>(start.ranks.tensor);
+  const auto count = static_cast<int>(start.ranks.data_parallel && start.ranks.threads
+                                          ? *start.ranks.threads
+                                          : start.ranks.tensor);
   const auto checked = [&](LoadedModel& model, bool first) {
     start.model.require_sizes(model);
     return body(model, first);
   };
   if (process_ != nullptr) {
-    return run_process(start.model, count, checked);
+    return run_process(start, checked);
   }
+  LoadOptions options = start.model.options();
+  options.tensor = static_cast<int>(start.ranks.tensor);
   if (count > 1) {
-    return run_threads(start.model, count, checked);
+    return run_threads(options, count, checked);
   }
-  LoadedModel model(start.model.options());
+  LoadedModel model(options);
   return checked(model, true);
 }
 
-int ModelRanks::run_threads(const ModelChoice& choice, int ranks,
+int ModelRanks::run_threads(const LoadOptions& options, int ranks,
                             const std::function<int(LoadedModel&, bool first)>& body) const {
-  const LoadOptions options = choice.options();
   const bool own_gpu = options.device.kind == DeviceKind::cuda && num_cuda_devices() >= ranks;
   int code = 0;
   run_ranks(
@@ -109,14 +123,18 @@ int ModelRanks::run_threads(const ModelChoice& choice, int ranks,
   return code;
 }
 
-int ModelRanks::run_process(const ModelChoice& choice, int ranks,
+int ModelRanks::run_process(const ModelStart& start,
                             const std::function<int(LoadedModel&, bool first)>& body) const {
-  check(ranks == facts_.size, facts_.size, " processes were started together, but ", ranks,
+  const ModelChoice& choice = start.model;
+  const auto ranks = static_cast<int>(start.ranks.tensor);
+  check(ranks == facts_.size || (start.ranks.data_parallel && facts_.size % ranks == 0),
+        facts_.size, " processes were started together, but ", ranks,
         ranks == 1 ? " rank holds" : " ranks divide",
         " the model: give --tensor-model-parallel-size ", facts_.size, ", or start ", ranks);
   constexpr double kTimeout = 600;
   const JoinedWorld& joined = process_->joined;
   LoadOptions options = choice.options();
+  options.tensor = ranks;
   options.device = rank_device(choice.device, true, facts_, *joined.host);
   if (options.device.kind == DeviceKind::cuda) {
     options.device.index =

@@ -13,6 +13,7 @@ namespace bloomery {
 struct RankChoice {
   std::int64_t tensor = 1;
   std::optional<std::int64_t> threads;  // where given, as many
+  bool data_parallel = false;  // of the command: ranks beyond a whole model share its work
 };
 
 void describe(OptionTable& table, RankChoice& choice);
@@ -40,9 +41,9 @@ class ModelRanks {
                const std::function<int(LoadedModel&, bool first)>& body) const;
 
  private:
-  int run_threads(const ModelChoice& model, int ranks,
+  int run_threads(const LoadOptions& options, int ranks,
                   const std::function<int(LoadedModel&, bool first)>& body) const;
-  int run_process(const ModelChoice& model, int ranks,
+  int run_process(const ModelStart& start,
                   const std::function<int(LoadedModel&, bool first)>& body) const;
 
   StartFacts facts_;

@@ -217,6 +217,27 @@ TEST_F(Aliases, ExactWeightsInFilesOfAnySize) {
   EXPECT_NE(refusal.find("5 apples"), std::string::npos) << refusal;
 }
 
+// In the lines of tools/convert_checkpoint/inspect_checkpoint.py.
+TEST_F(Aliases, FilesAreShown) {
+  const std::string file = unpack("mega_fp32_t1p1") + "/mp_rank_00/model_optim_rng.pt";
+  const std::string shown = expect_command({"inspect_checkpoint", file});
+  EXPECT_TRUE(shown.starts_with("loading checkpoint file: " + file + "\n")) << shown;
+  for (const char* line :
+       {"\n[tensor] model.language_model.embedding.word_embeddings.weight = torch.Size([20, 8])\n",
+        "\n[other] iteration = 2\n", "\n[other] checkpoint_version = 3.0\n",
+        "\n[other] args = Namespace(", "num_layers=2", "bf16=False"}) {
+    EXPECT_NE(shown.find(line), shown.npos) << line << "\n" << shown;
+  }
+  EXPECT_EQ(expect_command({"checkpoint", "inspect", file}), shown);
+  expect_command({"convert", "--input", unpack("mega_llama_t2p1"), "--output", at("hf"), "--to", "hf"});
+  const std::string tensors = expect_command({"checkpoint", "inspect", at("hf/model.safetensors")});
+  EXPECT_NE(tensors.find("[tensor] model.embed_tokens.weight = torch.Size(["), tensors.npos)
+      << tensors;
+  EXPECT_NE(expect_command({"checkpoint", "inspect", at("hf")}).find("[tensor] "), tensors.npos);
+  expect_command({"checkpoint", "inspect", at("absent.pt")}, 2);
+  expect_command({"checkpoint", "inspect", corpus() + ".bin"}, 2);
+}
+
 TEST_F(Aliases, HuggingFaceToDeepSpeedAndBack) {
   const std::string source = unpack("mega_llama_t2p1");
   expect_command({"convert", "--input", source, "--output", at("hf"), "--to", "hf"});

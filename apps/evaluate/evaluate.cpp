@@ -29,6 +29,8 @@ struct EvaluateOptions : ModelStart {
   bool strict_lambada = false, json = false;
   std::int64_t log_interval = 100;
   bool speaks = true;  // this rank, of those that do the same
+
+  EvaluateOptions() { ranks.data_parallel = true; }
 };
 
 void describe(OptionTable& t, EvaluateOptions& o) {
@@ -50,7 +52,8 @@ void describe(OptionTable& t, EvaluateOptions& o) {
   t.add("seq-length", o.perplexity.seq_length, "Context length in tokens; 0: the model's maximum.",
         at_least(0));
   t.add("micro-batch-size", o.perplexity.micro_batch_size, "Sequences per forward pass.",
-        between(1, 1 << 20));
+        between(1, 1 << 20))
+      .alias("batch-size");
   t.add("overlapping-eval", o.perplexity.overlapping_eval,
         "Sliding windows: distance between windows in tokens; each window after the first scores "
         "this many. none: 32 for WIKITEXT103, no overlap for PERPLEXITY.",
@@ -87,8 +90,8 @@ std::vector<std::string> contradictions(const OptionTable&, const EvaluateOption
   };
   if (o.task == Task::retriever) {
     found = problems(o.retriever);
-    require(o.ranks.tensor == 1,
-            "a retriever runs on one rank: leave out --tensor-model-parallel-size");
+    require(o.ranks.tensor == 1, "a retriever cannot be divided: leave out "
+                                 "--tensor-model-parallel-size");
     return found;
   }
   if (o.task == Task::logits) {
@@ -234,6 +237,9 @@ constexpr const char* kEvaluateUsage =
 int run_evaluate(EvaluateOptions& options, const ModelRanks& ranks, std::ostream& out) {
   options.perplexity.data = options.valid_data;
   return ranks.with_all(options, [&](LoadedModel& model, bool first) {
+    if (options.task == Task::retriever && !first) {
+      return 0;  // its index is made and searched by one rank
+    }
     std::ostringstream null_stream;
     std::ostream& own_out = first ? out : null_stream;
     EvaluateOptions mine = options;

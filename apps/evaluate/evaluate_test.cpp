@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "apps/common/command_case.h"
+#include "base/file.h"
 #include "evaluate/task_case.h"
 #include "models/family.h"
 
@@ -71,6 +72,39 @@ TEST_F(EvaluateTest, TensorRanksDoNotShow) {
   }
 }
 
+// Micro-batches go to the ranks in turn; what they find is added up as on one rank.
+TEST_F(EvaluateTest, DataRanksDoNotShow) {
+  const std::string ids = folder_.file("ids.json", "[[1, 2, 3], [4, 5, 6], [7, 8, 9], [3, 2, 1]]");
+  std::string passages;
+  for (const char* text : {"the thin ring", "in there", "the rain", "there it ends in the ring"}) {
+    passages += concat("{\"text\": \"", text, "\"}\n");
+  }
+  const std::string many = folder_.file("many.jsonl", passages);
+  const std::string logits = folder_.path("logits.npy");
+  for (const Arguments& task :
+       {Arguments{"--task", "PERPLEXITY", "--valid-data", many},
+        Arguments{"--task", "WIKITEXT103", "--valid-data", text_, "--overlapping-eval", "3"},
+        Arguments{"--task", "LAMBADA", "--valid-data", many, "--strict-lambada"},
+        Arguments{"--task", "LOGITS", "--ids", ids, "--output", logits}}) {
+    const auto with = [&](const Arguments& ranks) {
+      Arguments all = task;
+      all.insert(all.end(), {"--micro-batch-size", "1"});
+      all.insert(all.end(), ranks.begin(), ranks.end());
+      std::string found = json(all).dump();
+      return task[1] == "LOGITS" ? read_file(logits) : found;
+    };
+    const std::string expected = with({});
+    EXPECT_EQ(with({"--ranks-as-threads", "3"}), expected) << task[1];
+    EXPECT_EQ(with({"--ranks-as-threads", "4", "--tensor-model-parallel-size", "2"}),
+              with({"--tensor-model-parallel-size", "2"}))
+        << task[1];
+  }
+  EXPECT_TRUE(contains(run({"--task", "LAMBADA", "--valid-data", many, "--ranks-as-threads", "3",
+                            "--tensor-model-parallel-size", "2"},
+                           2),
+                       "--ranks-as-threads 3 cannot be divided"));
+}
+
 TEST_F(EvaluateTest, LinesOfMegatron) {
   const std::string wikitext = run({"--task", "WIKITEXT103", "--valid-data", text_});
   EXPECT_TRUE(contains(wikitext, "\n validation results on WIKITEXT103 | avg loss: ")) << wikitext;
@@ -98,8 +132,9 @@ TEST_F(EvaluateTest, ScriptsOfMegatronRun) {
        "24",
        "--valid-data",
        text_,
-       "--micro-batch-size",
+       "--batch-size",
        "8",
+       "--inference",
        "--activations-checkpoint-method",
        "uniform",
        "--tensor-model-parallel-size",

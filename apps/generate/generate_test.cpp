@@ -1,17 +1,15 @@
 #include "apps/generate/generate.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <iostream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
 #include "apps/bloomery.h"
+#include "apps/common/typed_lines_case.h"
 #include "base/file.h"
 #include "base/temporary_folder.h"
 #include "checkpoint/hf/hf_model.h"
@@ -240,30 +238,6 @@ TEST_F(GenerateCommandTest, Beams) {
   run({"--prompt", "a", "--num-beams", "2", "--num-samples", "3"}, 2);
 }
 
-// While it lives, standard input is no terminal and std::cin says these lines.
-class TypedLines {
- public:
-  explicit TypedLines(const std::string& lines)
-      : lines_(lines), buffer_(std::cin.rdbuf(lines_.rdbuf())), input_(dup(STDIN_FILENO)) {
-    const int nothing = open("/dev/null", O_RDONLY);
-    dup2(nothing, STDIN_FILENO);
-    close(nothing);
-  }
-  ~TypedLines() {
-    dup2(input_, STDIN_FILENO);
-    close(input_);
-    std::cin.rdbuf(buffer_);
-    std::cin.clear();
-  }
-  TypedLines(const TypedLines&) = delete;
-  TypedLines& operator=(const TypedLines&) = delete;
-
- private:
-  std::istringstream lines_;
-  std::streambuf* buffer_;
-  int input_;
-};
-
 TEST_F(GenerateCommandTest, DialogueWithAProgramHasNoPrompts) {
   const Arguments options = {"--greedy", "--out-seq-length", "4"};
   const auto text = [&](const std::string& prompt) -> std::string {
@@ -277,6 +251,28 @@ TEST_F(GenerateCommandTest, DialogueWithAProgramHasNoPrompts) {
   }
   const TypedLines nothing("");
   EXPECT_EQ(run(options), "");
+}
+
+// As examples_deepspeed/generate_text.sh asks for it: the file then has the texts too.
+TEST_F(GenerateCommandTest, NoSamplesAreADialogueAlsoWithAFile) {
+  const Arguments options = {"--greedy", "--out-seq-length", "4",  "--num-samples", "0",
+                             "--genfile", path("rows"),      "--ds-inference"};
+  const TypedLines typed("abc\nde\nstop\n");
+  const std::string shown = run(options);
+  const std::vector<Json> written = parse(read_file(path("rows")));
+  ASSERT_EQ(written.size(), 2u);
+  EXPECT_EQ(shown, "abc" + written[0]["text"].get<std::string>() + "\nde" +
+                       written[1]["text"].get<std::string>() + "\n");
+}
+
+TEST_F(GenerateCommandTest, NoSamplesOfAFileAreOneForEachPrompt) {
+  folder_.file("prompts", "one\nanother prompt\n");
+  for (const char* beams : {"1", "3"}) {
+    const auto found =
+        rows({"--sample-input-file", path("prompts"), "--num-samples", "0", "--num-beams", beams});
+    ASSERT_EQ(found.size(), 2u);
+    EXPECT_EQ(found[1]["prompt"], "another prompt");
+  }
 }
 
 TEST_F(GenerateCommandTest, NativeCheckpoints) {

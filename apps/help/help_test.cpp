@@ -101,6 +101,15 @@ TEST(Help, Examples) {
   }
 }
 
+// Programs of Megatron's with data of their own.
+TEST(Help, FamiliesHaveExamplesOfTheirOwn) {
+  for (const std::string name : {"pretrain_bert", "pretrain_t5", "pretrain_ict"}) {
+    const std::string page = run_command({"help", name}).out;
+    EXPECT_NE(page.find("usage: bloomery " + name + " "), page.npos) << page;
+    EXPECT_NE(page.find("\n  bloomery " + name + " --"), page.npos) << page;
+  }
+}
+
 TEST(Help, FlagsThatTurnSomethingOffSayWhat) {
   const auto pages = read_pages();
   for (const CommandPage* page : all_pages(pages)) {

@@ -191,12 +191,13 @@ int run_as_rank(Request& request, const Arguments& arguments, std::ostream& out,
   return exit_code(end);
 }
 
+// `name`: the command as it was called.
 int train_command(Request& request, const Arguments& arguments, std::ostream& out,
-                  const char* purpose) {
+                  const std::string& name, const std::string& purpose) {
   const StartFacts facts = start_facts(environment_variables());
   std::ostringstream null_stream;
   if (print_help(request.table, arguments, facts.rank == 0 ? out : null_stream,
-                 concat("usage: bloomery ", request.command, " [OPTIONS]\n\n", purpose, "\n"))) {
+                 concat("usage: bloomery ", name, " [OPTIONS]\n\n", purpose, "\n"))) {
     return kFinished;
   }
   if (facts.size == 1) {
@@ -207,10 +208,22 @@ int train_command(Request& request, const Arguments& arguments, std::ostream& ou
   });
 }
 
-int pretrain_family(const char* family, const Arguments& arguments, std::ostream& out) {
+// `example`: the flags of one.
+int pretrain_as(const std::string& name, const char* example, const Arguments& arguments,
+                std::ostream& out) {
+  Request request("pretrain", pretrain_defaults(arguments));
+  return train_command(request, arguments, out, name,
+                       concat("Trains a model. docs/options.md lists every option of "
+                              "Megatron-DeepSpeed.\n\nexample:\n  bloomery ",
+                              name, " ", example));
+}
+
+// Megatron's program for a family.
+int pretrain_family(const std::string& family, const char* example, const Arguments& arguments,
+                    std::ostream& out) {
   Arguments all = {"--model-family", family};
   all.insert(all.end(), arguments.begin(), arguments.end());
-  return pretrain_command(all, out);
+  return pretrain_as("pretrain_" + family, example, all, out);
 }
 
 }  // namespace
@@ -220,7 +233,7 @@ int finetune_llama_command(const Arguments& arguments, std::ostream& out) {
   options.instruct.enabled = true;
   options.instruct.prompt_template = "alpaca";
   Request request("finetune_llama", std::move(options));
-  return train_command(request, arguments, out,
+  return train_command(request, arguments, out, "finetune_llama",
                        "Fine-tunes the model of --load on a file of Alpaca records (--data-path), "
                        "with the flags of Megatron-DeepSpeed.\n\nexample:\n  bloomery "
                        "finetune_llama --load llama --data-path alpaca_data.json "
@@ -241,7 +254,7 @@ int tasks_main_command(const Arguments& arguments, std::ostream& out) {
   options.instruct.enabled = task.empty();  // help shows the same options
   Request request("tasks_main", std::move(options));
   return train_command(
-      request, arguments, out,
+      request, arguments, out, "tasks_main",
       "Fine-tunes BERT or a retriever for a task (--task, --train-data, --valid-data, "
       "--pretrained-checkpoint, --epochs), or evaluates a model, with the flags of Megatron's "
       "tasks/main.py.\n\nexample:\n  bloomery tasks_main --task MNLI --train-data train.tsv "
@@ -250,30 +263,44 @@ int tasks_main_command(const Arguments& arguments, std::ostream& out) {
 }
 
 int pretrain_bert_command(const Arguments& arguments, std::ostream& out) {
-  return pretrain_family("bert", arguments, out);
+  return pretrain_family(
+      "bert",
+      "--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 512 "
+      "--micro-batch-size 4 --train-iters 10000 --lr 1e-4 --data-path run/my_text_sentence "
+      "--vocab-file bert-vocab.txt --save run/bert",
+      arguments, out);
 }
 
 int pretrain_t5_command(const Arguments& arguments, std::ostream& out) {
-  return pretrain_family("t5", arguments, out);
+  return pretrain_family(
+      "t5",
+      "--num-layers 12 --hidden-size 768 --num-attention-heads 12 --seq-length 512 "
+      "--decoder-seq-length 128 --micro-batch-size 4 --train-iters 10000 --lr 1e-4 --data-path "
+      "run/my_text_sentence --vocab-file bert-vocab.txt --vocab-extra-ids 100 --save run/t5",
+      arguments, out);
 }
 
 int pretrain_ict_command(const Arguments& arguments, std::ostream& out) {
-  return pretrain_family("ict", arguments, out);
+  return pretrain_family(
+      "ict",
+      "--num-layers 12 --hidden-size 768 --num-attention-heads 12 --seq-length 256 "
+      "--micro-batch-size 32 --train-iters 10000 --lr 1e-4 --data-path run/my_text_sentence "
+      "--titles-data-path run/my_title_document --bert-load run/bert --save run/ict",
+      arguments, out);
 }
 
 int pretrain_command(const Arguments& arguments, std::ostream& out) {
-  Request request("pretrain", pretrain_defaults(arguments));
-  return train_command(
-      request, arguments, out,
-      "Trains a model. docs/options.md lists every option of Megatron-DeepSpeed.\n\nexample:\n  "
-      "bloomery pretrain --model-size 124M --seq-length 1024 --micro-batch-size 8 --train-iters "
-      "10000 --lr 6e-4 --data-path run/my_text_document --tokenizer run/tokenizer --save run/gpt");
+  return pretrain_as(
+      "pretrain",
+      "--model-size 124M --seq-length 1024 --micro-batch-size 8 --train-iters 10000 --lr 6e-4 "
+      "--data-path run/my_text_document --tokenizer run/tokenizer --save run/gpt",
+      arguments, out);
 }
 
 int finetune_command(const Arguments& arguments, std::ostream& out) {
   Request request("finetune", finetune_defaults(arguments));
   return train_command(
-      request, arguments, out,
+      request, arguments, out, "finetune",
       "Fine-tunes the model of --load on instruction data (--data-path FILES), or BERT or a "
       "retriever for a task (--task NAME --train-data FILES --valid-data FILES). All options of "
       "pretrain apply.\n\nexample:\n  bloomery finetune --load run/gpt --data-path records.jsonl "

@@ -22,13 +22,34 @@ ServiceOptions ServeCommand::service() const {
           .local_names = is_local(),
           .request_seconds = request_seconds,
           .log_prompts = log_prompts,
-          .max_tokens = max_tokens_to_oom};
+          .max_tokens = max_tokens_to_oom,
+          .defaults = defaults};
 }
 
 HttpLimits ServeCommand::limits() const {
   return {.body_bytes = static_cast<std::size_t>(body_kib) << 10,
           .connections = static_cast<unsigned>(connections)};
 }
+
+namespace {
+
+void describe_defaults(OptionTable& t, RequestDefaults& o) {
+  t.section("requests that say nothing");
+  t.add("out-seq-length", o.max_tokens,
+        "Maximum new tokens, up to the room there is; none: 16 for a completion, 64 for PUT /api, "
+        "the room there is for a chat.",
+        at_least(1))
+      .alias("max-new-tokens");
+  t.add("temperature", o.temperature, "Sampling temperature; 0: greedy decoding; none: 1.",
+        between(0, 100));
+  t.add("top-k", o.top_k, "Sample from the k likeliest tokens; 0 and none: all.",
+        between(0, INT32_MAX));
+  t.add("top-p", o.top_p,
+        "Nucleus sampling: the likeliest tokens whose probabilities sum to p; 0 and none: all.",
+        between(0, 1));
+}
+
+}  // namespace
 
 void describe(OptionTable& t, ServeCommand& o) {
   t.section("where");
@@ -75,6 +96,7 @@ void describe(OptionTable& t, ServeCommand& o) {
   t.add("request-seconds", o.request_seconds, "Timeout of a request in seconds.", above(0));
   t.add("drain-seconds", o.drain_seconds, "Seconds to finish requests in flight after SIGTERM.",
         at_least(0));
+  describe_defaults(t, o.defaults);
   t.section("output");
   t.add("log-prompts", o.log_prompts, "Log the prompts of clients.");
 }

@@ -21,6 +21,7 @@ struct ServeCommand : ModelStart {
   double request_seconds = 600, drain_seconds = 30;
   std::int64_t max_tokens_to_oom = 12000;
   bool log_prompts = false;
+  RequestDefaults defaults;
 
   bool is_local() const { return host == "127.0.0.1" || host == "localhost" || host == "::1"; }
   // Of the flags, the file or BLOOMERY_API_KEY; empty: none.

@@ -97,4 +97,10 @@ int serve(const Arguments& arguments, std::ostream& out) {
   return run_model_command(arguments, out, kServeUsage, ServeCommand(), run_serve);
 }
 
+int run_text_generation_server(const Arguments& arguments, std::ostream& out) {
+  ServeCommand defaults;
+  defaults.port = 5000;  // Flask's, which Megatron's clients name
+  return run_model_command(arguments, out, kServeUsage, defaults, run_serve);
+}
+
 }  // namespace bloomery

@@ -65,6 +65,12 @@ struct JsonReader {
   OptionTable& table;
   const std::string& source;  // for messages
   OptionRow::Source from;
+  // Words that an entry says an option does not have: "fp16.enabled": false.
+  struct Denied {
+    const OptionRow& row;
+    std::string word, place;
+  };
+  std::vector<Denied> denied = {};
 
   void problem(const std::string& text) { table.problems_.push_back(text); }
 
@@ -128,9 +134,18 @@ struct JsonReader {
       table.set(row, std::vector{implied}, place, from);
     } else if (kind(row.field) == FieldKind::boolean) {
       table.set(row, std::vector<std::string>{implied == "true" ? "false" : "true"}, place, from);
-    } else if (row.given && row.value_text() == implied) {
-      problem(concat(row.given->place, " and ", place,
-                     " = false contradict each other: keep one of them"));
+    } else {
+      denied.push_back({row, implied, place});
+    }
+  }
+
+  // When all is read: another entry may have overruled the word.
+  void check_denied() {
+    for (const auto& [row, word, place] : denied) {
+      if (row.given && row.value_text() == word) {
+        problem(concat(row.given->place, " and ", place,
+                       " = false contradict each other: keep one of them"));
+      }
     }
   }
 
@@ -145,6 +160,7 @@ struct JsonReader {
                        advice_for_unknown(key, table.flag_spellings(), "")));
       }
     }
+    check_denied();
   }
 
   using Paths = std::map<std::string, std::pair<OptionRow*, const OptionRow::Spelling*>>;
@@ -208,6 +224,7 @@ struct JsonReader {
     }
     if (const Json parsed = parse(text); parsed.is_object()) {
       read_nested(parsed, "", paths);
+      check_denied();
     }
   }
 };

@@ -140,6 +140,36 @@ TEST_F(Fixture, ASwitchThatIsOffContradictsItsFlag) {
             "--fp16 and fp16.enabled in ds.json = false contradict each other: keep one of them");
 }
 
+TEST_F(Fixture, ASwitchThatIsOffIsNoContradictionWhereAnotherEntryCounts) {
+  Precision precision = Precision::fp32;
+  OptionTable own;
+  own.add("precision", precision, "Type of the parameters.",
+          {{"fp32", Precision::fp32}, {"fp16", Precision::fp16}})
+      .shorthand("fp16", "fp16")
+      .deepspeed("fp16.enabled", "fp16")
+      .deepspeed("fp32.enabled", "fp32")
+      .deepspeed_wins();
+  own.read_flags({"--fp16"});
+  own.read_deepspeed(R"({"fp16": {"enabled": false}, "fp32": {"enabled": true}})", "ds.json");
+  own.finish();
+  EXPECT_EQ(precision, Precision::fp32);
+  EXPECT_EQ(own.notes(), std::vector<std::string>{"fp32.enabled in ds.json = fp32 overrules --fp16 = fp16"});
+  own.read_deepspeed(R"({"fp16": {"enabled": true}})", "other.json");
+  EXPECT_EQ(own.problems().size(), 1u);  // two configurations
+}
+
+TEST(FlagWins, OverADeepspeedConfiguration) {
+  std::optional<std::int64_t> batch;
+  OptionTable table;
+  table.add("batch", batch, "").deepspeed("train_batch").flag_wins();
+  table.read_flags({"--batch", "3"});
+  table.read_deepspeed(R"({"train_batch": 4})", "ds.json");
+  table.finish();
+  EXPECT_EQ(batch, 3);
+  EXPECT_EQ(table.notes(),
+            std::vector<std::string>{"--batch = 3 overrules train_batch in ds.json = 4"});
+}
+
 TEST_F(Fixture, ASwitchThatIsOffSaysNothingOfOtherWords) {
   table.read_deepspeed(R"({"fp16": {"enabled": false}})", "ds.json");
   EXPECT_EQ(error(), "");

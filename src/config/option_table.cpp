@@ -54,6 +54,11 @@ OptionRow& OptionRow::deepspeed_wins() {
   return *this;
 }
 
+OptionRow& OptionRow::flag_wins() {
+  flag_overrules = true;
+  return *this;
+}
+
 OptionRow& OptionRow::required() {
   must_be_given = true;
   return *this;
@@ -208,10 +213,12 @@ bool OptionTable::replaces(const OptionRow& row, const OptionRow::Given& earlier
   if (earlier.source == Source::config && is_typed(now)) return true;
   if (is_typed(earlier) && now.source == Source::config) return false;
   const bool from_deepspeed = now.source == Source::deepspeed;
-  if (row.deepspeed_overrules && (from_deepspeed || earlier.source == Source::deepspeed)) {
-    notes_.push_back(concat(text(from_deepspeed ? now : earlier), " overrules ",
-                            text(from_deepspeed ? earlier : now)));
-    return from_deepspeed;
+  if ((row.deepspeed_overrules || row.flag_overrules) &&
+      from_deepspeed != (earlier.source == Source::deepspeed)) {
+    const bool counts = from_deepspeed == row.deepspeed_overrules;
+    notes_.push_back(
+        concat(text(counts ? now : earlier), " overrules ", text(counts ? earlier : now)));
+    return counts;
   }
   problems_.push_back(
       concat(text(earlier), " and ", text(now), " contradict each other: keep one of them"));

@@ -53,6 +53,8 @@ struct OptionRow {
   OptionRow& deepspeed(std::string path, std::string word);
   // The DeepSpeed configuration overrules a differing flag, with a note instead of an error.
   OptionRow& deepspeed_wins();
+  // A flag overrules a differing DeepSpeed configuration, with a note instead of an error.
+  OptionRow& flag_wins();
   OptionRow& required();
   // The flag may stand without a value and then means this word: `--profile` for `--profile pt`.
   OptionRow& alone(std::string word);
@@ -74,7 +76,8 @@ struct OptionRow {
   std::vector<Spelling> flags;       // the name first
   std::vector<Spelling> deepspeeds;  // paths
   std::string default_text;
-  bool must_be_given = false, deepspeed_overrules = false, takes_arguments = false;
+  bool must_be_given = false, deepspeed_overrules = false, flag_overrules = false;
+  bool takes_arguments = false;
   bool names_config_files = false;
   std::optional<Given> given;
   std::optional<std::string> alone_word;

@@ -120,16 +120,23 @@ LambadaResult evaluate_lambada(LoadedModel& model, const LambadaOptions& options
   std::ranges::stable_sort(passages, std::greater(),
                            [](const Passage& passage) { return passage.tokens.size(); });
   const std::int64_t token_bytes = 4 * model.options().vocabulary.size;
-  for (std::size_t begin = 0; begin < passages.size();) {
+  std::int64_t correct = 0, number = 0;  // of this rank, and of the micro-batch
+  for (std::size_t begin = 0; begin < passages.size(); ++number) {
     const auto length = static_cast<std::int64_t>(passages[begin].tokens.size());
     const std::int64_t fitting =
         std::clamp<std::int64_t>(kLogitBytes / (length * token_bytes), 1, options.micro_batch_size);
     const std::size_t count = std::min(passages.size() - begin, static_cast<std::size_t>(fitting));
-    result.correct += count_correct(model, std::span(passages).subspan(begin, count));
+    if (is_own_batch(model.mesh(), number)) {
+      correct += count_correct(model, std::span(passages).subspan(begin, count));
+    }
     begin += count;
     if (progress) {
       progress(static_cast<std::int64_t>(begin), result.total);
     }
+  }
+  const std::vector<double> mine = {static_cast<double>(correct)};
+  for (const auto& of_rank : model.mesh().axis(Axis::data).host().gather_numbers("correct", mine)) {
+    result.correct += static_cast<std::int64_t>(of_rank.at(0));
   }
   return result;
 }

@@ -36,6 +36,23 @@ void check_arrays(const LoadedModel& model, const TokenArrays& arrays, const cha
         " tokens in an array, but the model has positions for ", positions.value_or(0));
 }
 
+// The numbers of a micro-batch, on the first data-parallel rank, from the one that computed them.
+std::vector<float> to_first(LoadedModel& model, std::int64_t number, std::vector<float> numbers,
+                            std::int64_t count) {
+  const int ranks = model.mesh().degree(Axis::data), owner = static_cast<int>(number % ranks);
+  const int rank = model.mesh().coordinate(Axis::data);
+  if (owner == 0 || (rank != 0 && rank != owner)) {
+    return numbers;
+  }
+  Stream& stream = model.stream();
+  const Tensor sent = rank == 0 ? Tensor::empty(stream, DType::fp32, {count})
+                                : Tensor::from_host(stream, numbers, {count});
+  const Transfer transfer = rank == 0 ? Transfer{Transfer::Kind::receive, sent, owner}
+                                      : Transfer{Transfer::Kind::send, sent, 0};
+  model.mesh().axis(Axis::data).exchange(std::span(&transfer, 1), stream);
+  return rank == 0 ? sent.to_host<float>(stream) : std::move(numbers);
+}
+
 Batch upload(Stream& stream, const TokenArrays& arrays, std::size_t begin, std::size_t end) {
   const std::vector<std::span<const TokenId>> rows(
       arrays.rows.begin() + static_cast<std::ptrdiff_t>(begin),
@@ -66,22 +83,28 @@ std::vector<std::int64_t> write_logits(LoadedModel& model, const TokenArrays& ar
     shape.insert(shape.begin(), static_cast<std::int64_t>(given.rows.size()));
   }
   std::optional<NpyWriter> writer;  // of the first rank
-  if (model.mesh().coordinate(Axis::tensor) == 0) {
+  const bool sends = model.mesh().coordinate(Axis::tensor) == 0;
+  if (sends && model.mesh().coordinate(Axis::data) == 0) {
     writer.emplace(output, NpyType::f32, shape);
   }
-  for (std::size_t begin = 0; begin < given.rows.size();) {
-    const std::size_t end =
-        std::min(given.rows.size(), begin + static_cast<std::size_t>(micro_batch_size));
-    Batch batch = upload(model.stream(), given, begin, end);
-    if (model.has_encoder()) {
-      batch.encoder = std::make_shared<Batch>(upload(model.stream(), arrays, begin, end));
+  std::int64_t number = 0;
+  for (std::size_t begin = 0, end = 0; begin < given.rows.size(); begin = end, ++number) {
+    end = std::min(given.rows.size(), begin + static_cast<std::size_t>(micro_batch_size));
+    std::vector<float> numbers;
+    if (is_own_batch(model.mesh(), number)) {
+      Batch batch = upload(model.stream(), given, begin, end);
+      if (model.has_encoder()) {
+        batch.encoder = std::make_shared<Batch>(upload(model.stream(), arrays, begin, end));
+      }
+      numbers = real_columns(model.stream(), model.logits(batch), vocabulary);
     }
-    const Tensor logits = model.logits(batch);
+    if (sends) {
+      const auto rows = static_cast<std::int64_t>((end - begin) * given.rows[begin].size());
+      numbers = to_first(model, number, std::move(numbers), rows * vocabulary);
+    }
     if (writer) {
-      const std::vector<float> numbers = real_columns(model.stream(), logits, vocabulary);
       writer->write(std::as_bytes(std::span(numbers)));
     }
-    begin = end;
   }
   if (writer) {
     writer->commit();

@@ -68,6 +68,10 @@ Batch upload_tokens(Stream& stream, std::span<const std::span<const TokenId>> se
   return batch;
 }
 
+bool is_own_batch(Mesh& mesh, std::int64_t number) {
+  return number % mesh.degree(Axis::data) == mesh.coordinate(Axis::data);
+}
+
 Scorer::Scorer(LoadedModel& model, std::int64_t micro_batch_size, ScoringProgress progress)
     : model_(model), micro_batch_size_(micro_batch_size), progress_(std::move(progress)) {
   check(micro_batch_size >= 1, "a micro-batch of ", micro_batch_size, " sequences");
@@ -102,7 +106,9 @@ void Scorer::flush() {
     const std::size_t count =
         std::min(order.size() - begin, static_cast<std::size_t>(micro_batch_size_));
     const auto items = std::span(order).subspan(begin, count);
-    compute(items);
+    if (is_own_batch(model_.mesh(), static_cast<std::int64_t>(begin) / micro_batch_size_)) {
+      compute(items);
+    }
     for (const Item* item : items) {
       num_computed_ += item->scored;
     }
@@ -111,11 +117,28 @@ void Scorer::flush() {
       progress_(num_computed_, num_expected_);
     }
   }
+  exchange_sums(order);
   for (const Item& item : items_) {
     sum_ += item.sum;
   }
   items_.clear();
   tokens_.clear();
+}
+
+void Scorer::exchange_sums(std::span<Item* const> order) {
+  const int ranks = model_.mesh().degree(Axis::data);
+  if (ranks == 1) {
+    return;
+  }
+  std::vector<double> mine;
+  for (const Item* item : order) {
+    mine.push_back(item->sum);
+  }
+  const auto all = model_.mesh().axis(Axis::data).host().gather_numbers("scores", mine);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const auto batch = static_cast<std::int64_t>(i) / micro_batch_size_;
+    order[i]->sum = all.at(static_cast<std::size_t>(batch % ranks)).at(i);
+  }
 }
 
 void Scorer::compute(std::span<Item* const> items) {

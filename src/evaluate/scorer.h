@@ -30,7 +30,11 @@ Batch upload_tokens(Stream& stream, std::span<const std::span<const TokenId>> se
 // So many are done of so many, or of 0 when that is not known.
 using ScoringProgress = std::function<void(std::int64_t done, std::int64_t total)>;
 
-// Adds up what it is given. The sum does not depend on how sequences fall into micro-batches.
+// The data-parallel rank that computes the micro-batch of this number.
+bool is_own_batch(Mesh& mesh, std::int64_t number);
+
+// Adds up what it is given. The sum does not depend on how sequences fall into micro-batches, nor on
+// the ranks that compute them: data-parallel ones take turns.
 class Scorer {
  public:
   // `progress` hears after each micro-batch how many tokens were scored, of how many.
@@ -52,6 +56,8 @@ class Scorer {
   };
   void flush();
   void compute(std::span<Item* const> items);
+  // Sums of the micro-batches of this rank; afterwards of all.
+  void exchange_sums(std::span<Item* const> order);
 
   LoadedModel& model_;
   std::int64_t micro_batch_size_;

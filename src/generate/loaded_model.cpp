@@ -85,7 +85,8 @@ LoadedModel::LoadedModel(const LoadOptions& options, const Log& log,
                          std::unique_ptr<Communicator> world)
     : device_(std::make_unique<Device>(options.device)),
       stream_(std::make_unique<Stream>(*device_)) {
-  const MeshDegrees degrees{.tensor = world->size()};
+  const int tensor = options.tensor > 0 ? options.tensor : world->size();
+  const MeshDegrees degrees{.tensor = tensor, .data = world->size() / tensor};
   mesh_ = std::make_unique<Mesh>(degrees, std::move(world));
   // Files are read on the CPU. A GPU's weights pass through it, with a few threads of their own.
   std::unique_ptr<Device> host;

@@ -25,14 +25,15 @@ struct LoadOptions {
   TokenizerOptions tokenizer;     // where it names one, it is used instead of the model's own
   std::filesystem::path adapter;  // of PEFT's, that stands beside the weights; empty: none
   bool merges_adapter = false;    // what stands beside the weights is added to them
+  int tensor = 0;  // ranks that divide a model, which the others repeat; 0: all of them
 };
 
 class LoadedModel {
  public:
   // An Error says what is wrong with the path or the model. Weights go to the device one by one, so
   // that host memory never holds more than the largest of them besides the model itself. With a
-  // `world` of several ranks each holds its part of the model as tensor-parallel ones do;
-  // collective.
+  // `world` of several ranks each holds its part of the model as tensor-parallel ones do, and those
+  // beyond a whole model are data-parallel; collective.
   explicit LoadedModel(const LoadOptions& options, const Log& log = Log(),
                        std::unique_ptr<Communicator> world = make_self_communicator());
 

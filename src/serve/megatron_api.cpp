@@ -175,8 +175,9 @@ EngineRequest engine_request(const AnswerTools& tools, const MegatronRequest& re
   return to;
 }
 
+// And cuts a length that is the server's default to the room behind the longest.
 std::vector<std::vector<TokenId>> encode(const AnswerTools& tools, PromptEncoder& encoder,
-                                         const MegatronRequest& request) {
+                                         MegatronRequest& request) {
   std::vector<std::vector<TokenId>> prompts;
   std::int64_t longest = 0;
   for (const std::string& text : request.prompts) {
@@ -189,6 +190,11 @@ std::vector<std::vector<TokenId>> encode(const AnswerTools& tools, PromptEncoder
     prompts.push_back(std::move(ids));
   }
   const std::int64_t capacity = tools.engine.options().capacity;
+  if (request.cuts_length) {
+    const std::int64_t most = std::min(capacity, tools.options.max_tokens / std::ssize(prompts));
+    request.tokens_to_generate =
+        std::clamp<std::int64_t>(most - longest, 1, request.tokens_to_generate);
+  }
   if (longest > capacity || request.tokens_to_generate > capacity - longest) {
     throw ApiError(400, "Length of prompt + tokens_to_generate longer than allowed");
   }
@@ -218,7 +224,8 @@ EngineRequest beam_request(const AnswerTools& tools, const MegatronRequest& requ
 
 void answer_megatron(const AnswerTools& tools, PromptEncoder& encoder,
                      const std::shared_ptr<HttpExchange>& exchange) {
-  const MegatronRequest request = parse_megatron_request(exchange->request().body);
+  MegatronRequest request =
+      parse_megatron_request(exchange->request().body, tools.options.defaults);
   std::vector<std::vector<TokenId>> prompts = encode(tools, encoder, request);
   const std::uint64_t seed = request.random_seed ? static_cast<std::uint64_t>(*request.random_seed)
                                                  : std::random_device{}();

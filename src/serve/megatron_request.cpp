@@ -41,12 +41,15 @@ void read_prompts(const Json& json, MegatronRequest& request) {
   }
 }
 
-void read_length(const Json& json, MegatronRequest& request) {
+void read_length(const Json& json, const RequestDefaults& defaults, MegatronRequest& request) {
   if (const auto found = json.find("tokens_to_generate"); found != json.end()) {
     require(is_integer(*found), "tokens_to_generate must be an integer greater than 0");
     request.tokens_to_generate = found->get<std::int64_t>();
     require(request.tokens_to_generate >= 0,
             "tokens_to_generate must be an integer greater than or equal to 0");
+  } else if (defaults.max_tokens) {
+    request.tokens_to_generate = *defaults.max_tokens;
+    request.cuts_length = true;
   }
   request.logprobs = read_flag(json, "logprobs");
   require(request.tokens_to_generate > 0 || request.logprobs,
@@ -81,7 +84,17 @@ void read_top_p(const Json& json, SamplingOptions& s) {
   }
 }
 
-void read_sampling(const Json& json, SamplingOptions& s) {
+// A request that chooses one of top-k and top-p is not to meet the other as a default.
+void take_defaults(const Json& json, const RequestDefaults& defaults, SamplingOptions& s) {
+  s.temperature = defaults.temperature.value_or(s.temperature);
+  if (!json.contains("top_k") && !json.contains("top_p")) {
+    s.top_k = defaults.top_k.value_or(s.top_k);
+    s.top_p = defaults.top_p.value_or(s.top_p);
+  }
+}
+
+void read_sampling(const Json& json, const RequestDefaults& defaults, SamplingOptions& s) {
+  take_defaults(json, defaults, s);
   if (const auto found = json.find("temperature"); found != json.end()) {
     const char* const message = "temperature must be a positive number less than or equal to 100.0";
     require(found->is_number(), message);
@@ -119,12 +132,12 @@ void read_beams(const Json& json, MegatronRequest& request) {
 
 }  // namespace
 
-MegatronRequest parse_megatron_request(std::string_view body) {
+MegatronRequest parse_megatron_request(std::string_view body, const RequestDefaults& defaults) {
   const Json json = parse_request(body);
   MegatronRequest request;
   read_prompts(json, request);
-  read_length(json, request);
-  read_sampling(json, request.sampling);
+  read_length(json, defaults, request);
+  read_sampling(json, defaults, request.sampling);
   request.add_bos = read_flag(json, "add_BOS");
   for (const std::string& prompt : request.prompts) {
     require(!prompt.empty() || request.add_bos, "Empty prompts require add_BOS=true");

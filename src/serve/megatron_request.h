@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ops/sampling/sampling.h"
+#include "serve/request_defaults.h"
 #include "tokenizer/tokenizer.h"
 
 namespace bloomery {
@@ -14,6 +15,7 @@ namespace bloomery {
 struct MegatronRequest {
   std::vector<std::string> prompts;
   std::int64_t tokens_to_generate = 64;
+  bool cuts_length = false;  // to the room there is: the length is the server's default
   bool logprobs = false, add_bos = false;
   bool stop_on_double_eol = false, stop_on_eol = false, prevent_newline_after_colon = false;
   bool no_log = false;
@@ -24,6 +26,6 @@ struct MegatronRequest {
 };
 
 // An ApiError has Megatron's words.
-MegatronRequest parse_megatron_request(std::string_view body);
+MegatronRequest parse_megatron_request(std::string_view body, const RequestDefaults& defaults = {});
 
 }  // namespace bloomery

@@ -13,11 +13,15 @@ std::uint64_t random_seed() {
   return numbers();
 }
 
-// How many tokens may follow a prompt: what was asked for or, in a chat, all there is room for.
-std::int64_t tokens_to_follow(const TextRequest& request, std::int64_t prompt,
-                              std::int64_t capacity) {
-  const std::int64_t wanted =
-      request.max_tokens.value_or(request.chat ? std::max<std::int64_t>(1, capacity - prompt) : 16);
+// How many tokens may follow a prompt: what was asked for; else the server's default, cut to the
+// room; else, in a chat, all there is room for.
+std::int64_t tokens_to_follow(const TextRequest& request, const RequestDefaults& defaults,
+                              std::int64_t prompt, std::int64_t capacity) {
+  const std::int64_t room = std::max<std::int64_t>(1, capacity - prompt);
+  const std::int64_t otherwise = defaults.max_tokens ? std::min(*defaults.max_tokens, room)
+                                 : request.chat      ? room
+                                                     : 16;
+  const std::int64_t wanted = request.max_tokens.value_or(otherwise);
   if (prompt > capacity || wanted > capacity - prompt) {
     throw ApiError(
         400,
@@ -31,7 +35,8 @@ std::int64_t tokens_to_follow(const TextRequest& request, std::int64_t prompt,
 EngineRequest engine_request(const AnswerTools& tools, const TextRequest& request,
                              std::vector<TokenId> prompt) {
   const std::int64_t follow =
-      tokens_to_follow(request, std::ssize(prompt), tools.engine.options().capacity);
+      tokens_to_follow(request, tools.options.defaults, std::ssize(prompt),
+                       tools.engine.options().capacity);
   EngineRequest to_engine{.prompt = std::move(prompt),
                           .max_tokens = follow,
                           .num_samples = request.num_samples,
@@ -76,7 +81,7 @@ void require_bounded_logprobs(const TextRequest& request, std::span<const Engine
 
 void answer_text(const AnswerTools& tools, PromptEncoder& encoder,
                  const std::shared_ptr<HttpExchange>& exchange, bool chat) {
-  TextRequest request = parse_text_request(exchange->request().body, chat);
+  TextRequest request = parse_text_request(exchange->request().body, chat, tools.options.defaults);
   if (!request.model.empty() && request.model != tools.model.name()) {
     throw ApiError(404,
                    concat("there is no model ", request.model, " here, but ", tools.model.name()),

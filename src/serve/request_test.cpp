@@ -186,6 +186,33 @@ TEST(MegatronRequest, SaysItInMegatronsWords) {
   EXPECT_TRUE(r.add_bos && r.stop_on_eol && r.prevent_newline_after_colon && r.no_log);
 }
 
+TEST(RequestDefaults, HoldWhereARequestSaysNothing) {
+  const RequestDefaults defaults{.max_tokens = 9, .temperature = 0.5, .top_p = 0.9, .top_k = 7};
+  const TextRequest plain = parse_text_request(R"({"prompt":"a"})", false, defaults);
+  EXPECT_EQ(plain.sampling.temperature, 0.5);
+  EXPECT_EQ(plain.sampling.top_p, 0.9);
+  EXPECT_EQ(plain.sampling.top_k, 7);
+  EXPECT_EQ(plain.max_tokens, std::nullopt);  // the length depends on the prompt
+  const TextRequest said = parse_text_request(
+      R"({"prompt":"a","temperature":1,"top_p":1,"top_k":0})", false, defaults);
+  EXPECT_EQ(said.sampling.temperature, 1);
+  EXPECT_EQ(said.sampling.top_p, 1);
+  EXPECT_EQ(said.sampling.top_k, 0);
+
+  const MegatronRequest megatron = parse_megatron_request(R"({"prompts":["a"]})", defaults);
+  EXPECT_EQ(megatron.tokens_to_generate, 9);
+  EXPECT_TRUE(megatron.cuts_length);
+  EXPECT_EQ(megatron.sampling.temperature, 0.5);
+  EXPECT_EQ(megatron.sampling.top_p, 0.9);
+  EXPECT_EQ(megatron.sampling.top_k, 7);
+  const MegatronRequest chosen =
+      parse_megatron_request(R"({"prompts":["a"],"tokens_to_generate":3,"top_k":4})", defaults);
+  EXPECT_EQ(chosen.tokens_to_generate, 3);
+  EXPECT_FALSE(chosen.cuts_length);
+  EXPECT_EQ(chosen.sampling.top_k, 4);
+  EXPECT_EQ(chosen.sampling.top_p, 0);  // Megatron allows one of the two
+}
+
 TEST(ApiError, IsOpenAisObject) {
   EXPECT_EQ(ApiError(404, "no", "model", "model_not_found").json(),
             R"({"error":{"message":"no","type":"invalid_request_error","param":"model",)"

@@ -8,6 +8,7 @@
 
 #include "serve/http.h"
 #include "serve/metrics.h"
+#include "serve/request_defaults.h"
 #include "serve/served_model.h"
 
 namespace bloomery {
@@ -19,6 +20,7 @@ struct ServiceOptions {
   double request_seconds = 600;  // for an answer
   bool log_prompts = false;
   std::int64_t max_tokens = 12000;  // of all prompts and texts of a request to /api
+  RequestDefaults defaults;
 };
 
 // What answers are made with; all of it outlives them.

@@ -199,6 +199,22 @@ TEST_F(ServiceTest, TextsThatCannotFitAreNotRead) {
             200);
 }
 
+// A length that the server chose is cut to the room there is; one that was asked for is refused.
+TEST_F(ServiceTest, DefaultLengthsAreCutToTheRoom) {
+  start({.max_tokens = 650, .defaults = {.max_tokens = 1000, .top_k = 1}});
+  const std::vector<int> prompt(690, 7);
+  const Json completion = ask(kCompletions, {{"prompt", prompt}, {"ignore_eos", true}})->json();
+  EXPECT_EQ(completion["usage"]["completion_tokens"], 10);
+  const auto length = [&](const Json& body) {
+    const auto client = ask("/api", body);
+    EXPECT_EQ(client->status(), 200) << client->text();
+    return client->json()["segments"][0].size();
+  };
+  EXPECT_LE(length({{"prompts", {"ab"}}}), 650u);
+  EXPECT_LE(length({{"prompts", {"ab", "cd"}}}), 325u);
+  EXPECT_EQ(ask("/api", {{"prompts", {"ab"}}, {"tokens_to_generate", 1000}})->status(), 400);
+}
+
 TEST_F(ServiceTest, BeamsAreAnsweredWithScores) {
   const auto found =
       ask("/api", {{"prompts", {"ab"}}, {"tokens_to_generate", 6}, {"beam_width", 3}});

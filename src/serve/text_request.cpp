@@ -104,14 +104,16 @@ void read_messages(const RequestFields& fields, TextRequest& request) {
   }
 }
 
-void read_sampling(const RequestFields& fields, TextRequest& request) {
+void read_sampling(const RequestFields& fields, const RequestDefaults& defaults,
+                   TextRequest& request) {
   SamplingOptions& s = request.sampling;
-  s.temperature = fields.number("temperature", 0, 100).value_or(1);
+  s.temperature = fields.number("temperature", 0, 100).value_or(defaults.temperature.value_or(1));
   if (s.temperature < 1e-5) {
     s.temperature = 0;
   }
-  s.top_p = fields.number("top_p", 1e-9, 1).value_or(1);
-  s.top_k = std::max<std::int64_t>(0, fields.integer("top_k", -1, INT32_MAX).value_or(0));
+  s.top_p = fields.number("top_p", 1e-9, 1).value_or(defaults.top_p.value_or(1));
+  s.top_k = std::max<std::int64_t>(
+      0, fields.integer("top_k", -1, INT32_MAX).value_or(defaults.top_k.value_or(0)));
   s.min_p = fields.number("min_p", 0, 1).value_or(0);
   s.repetition_penalty = fields.number("repetition_penalty", 1e-3, 1e3).value_or(1);
   s.presence_penalty = fields.number("presence_penalty", -2, 2).value_or(0);
@@ -168,7 +170,8 @@ void refuse_unsupported(const RequestFields& fields) {
 
 }  // namespace
 
-TextRequest parse_text_request(std::string_view body, bool chat) {
+TextRequest parse_text_request(std::string_view body, bool chat,
+                               const RequestDefaults& defaults) {
   const Json json = parse_request(body);
   const RequestFields fields(json);
   TextRequest request{.chat = chat};
@@ -199,7 +202,7 @@ TextRequest parse_text_request(std::string_view body, bool chat) {
   request.ignore_eos = fields.boolean("ignore_eos", false);
   request.skip_special_tokens = fields.boolean("skip_special_tokens", true);
   read_logprobs(fields, request);
-  read_sampling(fields, request);
+  read_sampling(fields, defaults, request);
   read_biases(fields, request);
   request.stops = fields.texts("stop", kMostStops, kStopBytes);
   request.stop_tokens = fields.tokens("stop_token_ids", 64);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "generate/engine.h"
+#include "serve/request_defaults.h"
 
 namespace bloomery {
 
@@ -37,6 +38,7 @@ struct TextRequest {
 };
 
 // An ApiError says which field is wrong. Whether tokens are the model's is not known here.
-TextRequest parse_text_request(std::string_view body, bool chat);
+TextRequest parse_text_request(std::string_view body, bool chat,
+                               const RequestDefaults& defaults = {});
 
 }  // namespace bloomery

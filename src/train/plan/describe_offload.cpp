@@ -61,7 +61,9 @@ void describe_offload(OptionTable& t, OffloadFlags& o) {
         "ZeRO-3 only: also keep the weights in host memory and prefetch each block. Implies "
         "--cpu-optimizer for all weights.",
         {{"none", Device::none}, {"cpu", Device::cpu}, {"nvme", Device::nvme}})
-      .deepspeed("zero_optimization.offload_param.device");
+      .deepspeed("zero_optimization.offload_param.device")
+      .deepspeed("zero_optimization.cpu_offload_param", "cpu")
+      .deepspeed("zero_optimization.cpu_offload_params", "cpu");
   t.add("checkpoint-in-cpu", o.activations,
         "Keep the inputs of recomputed layers in host memory until the backward pass.")
       .deepspeed("activation_checkpointing.cpu_checkpointing");

@@ -68,7 +68,7 @@ void describe_logging(OptionTable& t, LoggingOptions& o) {
   t.add("log-format", o.format, "Format of log lines: Megatron-DeepSpeed's or Megatron-LM's.",
         {{"deepspeed", LoggingOptions::Format::deepspeed},
          {"nvidia", LoggingOptions::Format::nvidia}});
-  t.add("log-throughput", o.throughput, "Log the model FLOP rate.");
+  t.add("log-throughput", o.throughput, "Log the model FLOP rate, by Megatron-LM's formula.");
   t.add("log-params-norm", o.params_norm, "Log the norm of the parameters.");
   t.add("log-num-zeros-in-grad", o.num_zeros_in_grad, "Log the number of zeros in the gradient.");
   t.add("timing-log-level", o.timing_level, "Detail of the timers.", between(0, 2));
@@ -91,6 +91,36 @@ void describe_logging(OptionTable& t, LoggingOptions& o) {
         at_least(0));
 }
 
+void describe_monitor(OptionTable& t, MonitorFlags& o, const std::string& flag,
+                      const std::string& path, const char* help) {
+  t.add(flag, o.enabled, help).deepspeed(path + ".enabled");
+  t.add(flag + "-path", o.output, concat("Folder above that of --", flag, "."))
+      .deepspeed(path + ".output_path");
+  t.add(flag + "-job-name", o.job, concat("Folder of --", flag, ", within its path."))
+      .deepspeed(path + ".job_name");
+}
+
+// What sections of DeepSpeed's configuration ask for.
+void describe_monitors(OptionTable& t, LoggingOptions& o) {
+  describe_monitor(t, o.csv_monitor, "csv-monitor", "csv_monitor",
+                   "Write loss, learning rate and loss scale to CSV files with DeepSpeed's names.");
+  describe_monitor(t, o.tensorboard_monitor, "tensorboard-monitor", "tensorboard",
+                   "Write the same to TensorBoard events with DeepSpeed's names.");
+  t.add("wall-clock-breakdown", o.wall_clock_breakdown,
+        "Time the passes and the optimizer: --timing-log-level 2.")
+      .deepspeed("wall_clock_breakdown");
+  t.add("comms-logger", o.comms_logger,
+        "Time each call between ranks in the steps of --profile_steps: --profile pt.")
+      .deepspeed("comms_logger.enabled");
+  t.add("flops-profiler", o.flops_profiler, "Count the operations of one iteration.")
+      .deepspeed("flops_profiler.enabled");
+  t.add("flops-profiler-step", o.flops_step, "Iteration of --flops-profiler.", at_least(1))
+      .deepspeed("flops_profiler.profile_step");
+  t.add("flops-profiler-file", o.flops_file,
+        "File for the lines of --flops-profiler; none: the output.")
+      .deepspeed("flops_profiler.output_file");
+}
+
 void describe_evaluation(OptionTable& t, EvaluationOptions& o) {
   t.section("evaluation");
   t.add("eval-iters", o.iterations, "Global batches per evaluation; 0: no evaluation.",
@@ -105,6 +135,7 @@ void describe_output(OptionTable& t, PretrainOptions& o) {
   describe_evaluation(t, o.evaluation);
   describe_checkpoint(t, o.checkpoint);
   describe_logging(t, o.logging);
+  describe_monitors(t, o.logging);
   t.section("DeepSpeed");
   t.add("deepspeed", o.deepspeed, "Take loss scale and gradient clipping from --deepspeed_config.")
       .alias("deepscale");

@@ -19,7 +19,8 @@ void describe_batch(OptionTable& t, PretrainOptions& o) {
   t.add("global-batch-size", o.batch.global,
         "Sequences per step; none: micro-batch size x data-parallel ranks x accumulation.",
         between(1, 1e9))
-      .deepspeed("train_batch_size");
+      .deepspeed("train_batch_size")
+      .flag_wins();
   t.add("gradient-accumulation-steps", o.batch.accumulation,
         "Micro-batches per rank and step; none: computed from the global batch size.",
         between(1, 1e9))
@@ -109,7 +110,8 @@ void describe_precision(OptionTable& t, PretrainOptions& options) {
       .shorthand("bf16", "bf16")
       .deepspeed("fp16.enabled", "fp16")
       .deepspeed("bf16.enabled", "bf16")
-      .deepspeed("bfloat16.enabled", "bf16");
+      .deepspeed("bfloat16.enabled", "bf16")
+      .deepspeed_wins();
   t.add("loss-scale", o.loss_scale, "Fixed fp16 loss scale; none or 0: dynamic.", at_least(0))
       .deepspeed("fp16.loss_scale")
       .deepspeed_wins();

@@ -14,8 +14,6 @@ constexpr const char* kAlwaysScattered =
     "gradients are always contiguous, and ZeRO always reduce-scatters them";
 constexpr const char* kOneBucketSize =
     "weights are gathered in the buckets of --zero-reduce-bucket-size";
-constexpr const char* kTwoBuffers =
-    "ZeRO-3 prefetches one block into two buffers of the largest block's size";
 
 // Names separated by spaces, so that a group reads as one.
 struct WithoutEffect {
@@ -76,7 +74,8 @@ constexpr std::array kWithoutEffect = {
     WithoutEffect{"tensorboard-queue-size no-barrier-with-level-1-timing profile-ranks",
                   "it tunes Megatron's logging"},
     WithoutEffect{"wandb-project wandb-exp-name wandb-save-dir",
-                  "the same numbers are in metrics.jsonl and in the TensorBoard events"},
+                  "nothing is sent over the network; `wandb sync` takes the TensorBoard events of "
+                  "--tensorboard-dir, and metrics.jsonl has the same numbers"},
     WithoutEffect{"inference-batch-times-seqlen-threshold max-tokens-to-oom",
                   "it applies to inference only"},
     WithoutEffect{"output-bert-embeddings bert-embedder-type", "it applies to BERT and T5 only"},
@@ -186,42 +185,6 @@ void describe_refused(OptionTable& table) {
       table.refuse(name, split_words(group.harmless), group.because);
     }
   }
-}
-
-void describe_deepspeed_keys(OptionTable& t) {
-  constexpr const char* kTuning = "it tunes DeepSpeed's communication and memory, not results";
-  for (const char* path : {"zero_optimization.stage3_max_live_parameters",
-                           "zero_optimization.stage3_max_reuse_distance",
-                           "zero_optimization.stage3_param_persistence_threshold",
-                           "zero_optimization.stage3_model_persistence_threshold",
-                           "zero_optimization.stage3_prefetch_bucket_size"}) {
-    t.ignore_deepspeed(path, kTwoBuffers);
-  }
-  for (const char* path :
-       {"zero_optimization.contiguous_gradients", "zero_optimization.reduce_scatter",
-        "zero_optimization.allgather_partitions", "zero_optimization.round_robin_gradients"}) {
-    t.ignore_deepspeed(path, kAlwaysScattered);
-  }
-  t.ignore_deepspeed("zero_optimization.allgather_bucket_size", kOneBucketSize);
-  t.ignore_deepspeed("zero_optimization.sub_group_size",
-                     "the optimizer updates a rank's shard in one pass, without groups");
-  t.ignore_deepspeed("zero_optimization.stage3_gather_16bit_weights_on_model_save",
-                     "every checkpoint has whole tensors, whoever wrote their parts");
-  t.ignore_deepspeed("zero_optimization.stage3_gather_fp16_weights_on_model_save",
-                     "every checkpoint has whole tensors, whoever wrote their parts");
-  for (const char* path :
-       {"zero_optimization.zero_hpz_partition_size", "prescale_gradients",
-        "gradient_predivide_factor", "dataloader_drop_last", "zero_allow_untested_optimizer",
-        "zero_force_ds_cpu_optimizer", "checkpoint", "fp16.auto_cast"}) {
-    t.ignore_deepspeed(path, kTuning);
-  }
-  for (const char* path : {"steps_per_print", "wall_clock_breakdown", "flops_profiler",
-                           "comms_logger", "wandb", "tensorboard", "csv_monitor"}) {
-    t.ignore_deepspeed(path, "use the logging flags");
-  }
-  t.ignore_deepspeed("optimizer", "the optimizer comes from the flags, as in Megatron-DeepSpeed");
-  t.ignore_deepspeed("scheduler", "the schedule comes from the flags, as in Megatron-DeepSpeed");
-  t.refuse_deepspeed("amp", "enabled", {"false"}, "use --fp16 or --bf16");
 }
 
 }  // namespace bloomery

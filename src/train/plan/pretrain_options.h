@@ -250,6 +250,12 @@ struct StopOptions {
   std::optional<std::int64_t> check_replicas;  // steps between comparisons
 };
 
+// A monitor of DeepSpeed's configuration: it writes to the folder OUTPUT/JOB.
+struct MonitorFlags {
+  bool enabled = false;
+  std::string output, job = "DeepSpeedJobName";
+};
+
 struct LoggingOptions {
   enum class Format { deepspeed, nvidia };
   Format format = Format::deepspeed;
@@ -268,6 +274,10 @@ struct LoggingOptions {
   std::string profile = "none";             // or pt, pt-full
   std::vector<std::int64_t> profile_steps = {2, 3};
   std::int64_t straggler_percent = 10;  // 0: no warnings
+  MonitorFlags csv_monitor, tensorboard_monitor;
+  bool wall_clock_breakdown = false, comms_logger = false, flops_profiler = false;
+  std::int64_t flops_step = 1;  // of the flops profiler
+  std::string flops_file;       // instead of the output
 };
 
 struct PretrainOptions {

@@ -14,6 +14,7 @@
 #include "models/record.h"
 #include "train/plan/model_sizes.h"
 #include "train/plan/plan.h"
+#include "train/plan/read_deepspeed.h"
 #include "train/plan/teacher_model.h"
 
 namespace bloomery {
@@ -42,62 +43,6 @@ void apply_model_size(PretrainOptions& o, const Environment& environment, Notes&
   fill(o.model.num_layers, size.num_layers, "--num-layers");
   fill(o.model.hidden_size, size.hidden_size, "--hidden-size");
   fill(o.model.attention.num_heads, size.num_attention_heads, "--num-attention-heads");
-}
-
-// An option that DeepSpeed takes from its configuration alone: what that leaves out is its default.
-template <class T>
-void take_deepspeed_default(const OptionTable& table, const char* name, T& field, T value,
-                            const std::string& meaning, Notes& notes) {
-  const std::optional<OptionRow::Given>& given = table.row(name).given;
-  if (given && given->source == OptionRow::Source::deepspeed) {
-    return;
-  }
-  if (field != value) {
-    notes.push_back(concat("DeepSpeed's configuration does not set it: ", meaning,
-                           given ? concat(", and ", given->place, " has no effect") : ""));
-  }
-  field = value;
-}
-
-void apply_deepspeed_defaults(const OptionTable& table, PretrainOptions& o, Notes& notes) {
-  take_deepspeed_default(table, "clip-grad", o.update.clip, 0.0, "gradients are not clipped",
-                         notes);
-  PrecisionOptions& p = o.precision;
-  if (p.dtype != DType::fp16) {
-    return;
-  }
-  take_deepspeed_default<std::optional<double>>(table, "loss-scale", p.loss_scale, std::nullopt,
-                                                "the loss scale is dynamic", notes);
-  take_deepspeed_default(table, "min-loss-scale", p.min_loss_scale, 1.0,
-                         "the loss scale falls to 1 at most", notes);
-  take_deepspeed_default(table, "loss-scale-window", p.window, 1000.0,
-                         "the loss scale grows after 1000 steps", notes);
-  take_deepspeed_default<std::int64_t>(table, "hysteresis", p.hysteresis, 2,
-                                       "two overflows halve the loss scale", notes);
-  take_deepspeed_default(table, "consecutive-hysteresis", p.consecutive_hysteresis, false,
-                         "clean steps do not forgive overflows", notes);
-  p.stop_at_min_scale = p.stop_at_min_scale || !table.given("stop-at-min-loss-scale");
-  if (table.given("initial-loss-scale")) {
-    notes.push_back(
-        "--initial-loss-scale has no effect with --deepspeed, which starts at 2 to "
-        "the power of fp16.initial_scale_power, or 16");
-  }
-  if (!p.initial_scale_power) {
-    p.initial_scale_power = 16;
-  }
-}
-
-void read_deepspeed(OptionTable& table, PretrainOptions& o, Notes& notes) {
-  if (!o.deepspeed) {
-    if (!o.deepspeed_config.empty()) {
-      notes.push_back(concat("--deepspeed_config ", o.deepspeed_config,
-                             " is not read without --deepspeed, as in Megatron-DeepSpeed"));
-    }
-    return;
-  }
-  check(!o.deepspeed_config.empty(), "--deepspeed needs --deepspeed_config FILE");
-  table.read_deepspeed(read_file(o.deepspeed_config), o.deepspeed_config);
-  apply_deepspeed_defaults(table, o, notes);
 }
 
 // --load-tag names one checkpoint of --load.
@@ -462,6 +407,7 @@ std::vector<std::string> read_pretrain(OptionTable& table, PretrainOptions& opti
   apply_sampling_defaults(options, notes);
   apply_tokenizer_default(options.tokenizer, sample_kind(options));
   options.parallel.processes = environment.processes;
+  apply_batch_flags(table, options, notes);
   if (table.problems().empty() && further.empty()) {
     further = problems(options);  // of values that were read, not of defaults in their stead
   }

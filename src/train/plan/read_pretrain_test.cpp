@@ -110,13 +110,97 @@ TEST(ReadPretrain, WhatDeepspeedLeavesOutIsItsDefault) {
   EXPECT_TRUE(c.has_note("the loss scale is dynamic, and --loss-scale has no effect"));
 }
 
+// As in Megatron-DeepSpeed, which tells DeepSpeed the batch size of its flags before every step.
+TEST(ReadPretrain, TheBatchOfTheFlagsOverrulesTheJson) {
+  const PretrainCase batch =
+      with_deepspeed(R"({"train_batch_size": 8})", {"--global-batch-size", "16"});
+  ASSERT_EQ(batch.error, "");
+  EXPECT_EQ(make_plan(batch.options, 301).batch.global(), 16);
+  EXPECT_TRUE(batch.has_note("--global-batch-size = 16 overrules train_batch_size in "));
+  const PretrainCase steps = with_deepspeed(
+      R"({"train_batch_size": 2, "gradient_accumulation_steps": 1})", {"--global-batch-size", "16"});
+  ASSERT_EQ(steps.error, "");
+  EXPECT_EQ(make_plan(steps.options, 301).batch.global(), 16);
+  EXPECT_TRUE(steps.has_note("--global-batch-size = 16 overrules gradient_accumulation_steps in "));
+  const PretrainCase same = with_deepspeed(
+      R"({"train_batch_size": 16, "gradient_accumulation_steps": 8})", {"--global-batch-size", "16"});
+  ASSERT_EQ(same.error, "");
+  EXPECT_FALSE(same.has_note("overrules"));
+}
+
+// DeepSpeed converts the model to the type of its own configuration.
+TEST(ReadPretrain, TheTypeOfTheJsonOverrulesTheFlag) {
+  const PretrainCase bf16 =
+      with_deepspeed(R"({"fp16": {"enabled": false}, "bf16": {"enabled": true}})", {"--fp16"});
+  ASSERT_EQ(bf16.error, "");
+  EXPECT_EQ(bf16.options.precision.dtype, DType::bf16);
+  EXPECT_TRUE(bf16.has_note("bf16.enabled in "));
+  EXPECT_TRUE(bf16.has_note(" = bf16 overrules --fp16 = fp16"));
+  EXPECT_EQ(with_deepspeed(R"({"fp16": {"enabled": true}})", {"--bf16"}).options.precision.dtype,
+            DType::fp16);
+  // With neither it finds weights of another type than fp32, and ends.
+  EXPECT_TRUE(with_deepspeed(R"({"fp16": {"enabled": false}})", {"--fp16"})
+                  .fails_with("--fp16 and fp16.enabled in "));
+  EXPECT_TRUE(
+      with_deepspeed(R"({"fp16": {"enabled": true}, "bf16": {"enabled": true}})", {})
+          .fails_with("contradict each other"));
+}
+
+TEST(ReadPretrain, KeysWithoutAnOptionGiveANoteOrAnAlternative) {
+  const PretrainCase harmless = with_deepspeed(
+      R"({"zero_optimization": {"stage": 1, "mics_shard_size": 4, "load_from_fp32_weights": true,
+          "zero_quantized_weights": false}, "dump_state": true, "nebula": {"enabled": true},
+          "gradient_allreduce_op": "mean", "elasticity": {"enabled": false},
+          "bf16": {"enabled": true, "bf16_optimizer_states": false}})",
+      {"--bf16"});
+  ASSERT_EQ(harmless.error, "");
+  EXPECT_TRUE(harmless.has_note("zero_optimization.mics_shard_size in "));
+  EXPECT_TRUE(harmless.has_note("dump_state in "));
+  EXPECT_TRUE(harmless.has_note("nebula in "));
+  EXPECT_FALSE(harmless.has_note("elasticity"));
+  const PretrainCase refused = with_deepspeed(
+      R"({"zero_optimization": {"zero_quantized_gradients": true},
+          "autotuning": {"enabled": true}, "tensor_parallel": {"autotp_size": 4},
+          "sparse_attention": {"mode": "fixed"}})",
+      {});
+  for (const char* alternative :
+       {"communication_data_type bf16 halves", "--micro-batch-size auto",
+        "use --tensor-model-parallel-size", "attention is dense; leave it out"}) {
+    EXPECT_TRUE(refused.fails_with(alternative)) << refused.error;
+  }
+}
+
+TEST(ReadPretrain, MonitorsOfTheJsonAreOptions) {
+  const PretrainCase c = with_deepspeed(
+      R"({"csv_monitor": {"enabled": true, "output_path": "out", "job_name": "job"},
+          "tensorboard": {"enabled": true, "output_path": "tb"}, "wandb": {"enabled": true},
+          "wall_clock_breakdown": true, "steps_per_print": 5,
+          "comms_logger": {"enabled": true, "verbose": false, "prof_all": true, "debug": false},
+          "flops_profiler": {"enabled": true, "profile_step": 4, "module_depth": -1,
+                             "top_modules": 3, "detailed": true, "output_file": null}})",
+      {});
+  ASSERT_EQ(c.error, "");
+  const LoggingOptions& o = c.options.logging;
+  EXPECT_TRUE(o.csv_monitor.enabled);
+  EXPECT_EQ(o.csv_monitor.output, "out");
+  EXPECT_EQ(o.csv_monitor.job, "job");
+  EXPECT_EQ(o.tensorboard_monitor.job, "DeepSpeedJobName");
+  EXPECT_EQ(o.timing_level, 2);
+  EXPECT_EQ(o.profile, "pt");
+  EXPECT_TRUE(o.flops_profiler);
+  EXPECT_EQ(o.flops_step, 4);
+  EXPECT_TRUE(c.has_note("`wandb sync` takes"));
+  const PretrainCase own(small_gpt({"--train-iters", "10", "--comms-logger", "--profile", "pt-full"}));
+  ASSERT_EQ(own.error, "");
+  EXPECT_EQ(own.options.logging.profile, "pt-full");
+  EXPECT_EQ(own.options.logging.timing_level, 0);
+}
+
 TEST(ReadPretrain, OtherContradictionsNameBoth) {
-  EXPECT_TRUE(with_deepspeed(R"({"train_batch_size": 8})", {"--global-batch-size", "16"})
-                  .fails_with("--global-batch-size = 16 and train_batch_size in "));
   EXPECT_TRUE(with_deepspeed(R"({"zero_optimization": {"stage": 2}})", {"--zero-stage", "1"})
                   .fails_with("--zero-stage = 1 and zero_optimization.stage in "));
-  EXPECT_TRUE(with_deepspeed(R"({"bf16": {"enabled": true}})", {"--fp16"})
-                  .fails_with("--fp16 = fp16 and bf16.enabled in "));
+  EXPECT_TRUE(with_deepspeed(R"({"train_micro_batch_size_per_gpu": 4})", {})
+                  .fails_with("--micro-batch-size = 2 and train_micro_batch_size_per_gpu in "));
   EXPECT_TRUE(with_deepspeed(R"({"train_batch_size": 8, "gradient_accumulation_steps": 2})", {})
                   .fails_with("gradient accumulation 2 x micro-batch size 2 x 1 data-parallel "
                               "ranks is not the global batch size 8"));

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/terminal.h"
 #include "base/wrap.h"
+#include "train/report/flops_profile.h"
 #include "train/report/megatron_scalars.h"
 
 namespace bloomery {
@@ -56,6 +57,14 @@ ScalarChoice scalar_choice(const PretrainOptions& options) {
 std::filesystem::path files_folder(const PretrainOptions& options) {
   return options.checkpoint.save.empty() ? options.logging.tensorboard_dir
                                          : options.checkpoint.save;
+}
+
+MonitorFolders monitor_folders(const LoggingOptions& o) {
+  const auto folder = [](const MonitorFlags& flags) {
+    return flags.enabled ? std::filesystem::path(flags.output) / flags.job
+                         : std::filesystem::path();
+  };
+  return {.csv = folder(o.csv_monitor), .tensorboard = folder(o.tensorboard_monitor)};
 }
 
 template <class Wanted>
@@ -147,6 +156,9 @@ void RunLog::begin(const Plan& plan, const Progress& start, const std::string& d
     events_ = std::make_unique<EventFile>(options_.logging.tensorboard_dir, now(), warn());
     add_argument_texts(*events_, argument_list(table_), start.iteration, now());
     events_->flush();
+  }
+  if (const MonitorFolders folders = monitor_folders(options_.logging); folders.any()) {
+    monitors_ = std::make_unique<DeepspeedMonitors>(folders, now(), warn());
   }
   if (const std::filesystem::path folder = files_folder(options_); !folder.empty()) {
     metrics_ = std::make_unique<MetricsFile>(folder / "metrics.jsonl", start.iteration, warn());
@@ -259,10 +271,36 @@ void RunLog::step(const StepFacts& facts) {
     add_iteration_scalars(*events_, report(facts, seconds, facts.outcome.losses),
                           scalar_choice(options_), plan_->data_ranks, now());
   }
+  consumed_samples_ = facts.progress.consumed_samples;
+  if (monitors_) {
+    monitors_->step(report(facts, seconds, facts.outcome.losses), now());
+  }
+  if (options_.logging.flops_profiler && iteration == options_.logging.flops_step) {
+    profile_flops(facts, seconds);
+  }
   if (at_interval(iteration)) {
     print_interval(facts);
   }
   show_live(facts, seconds);
+}
+
+void RunLog::profile_flops(const StepFacts& facts, double seconds) {
+  const std::string lines =
+      flops_lines({.shape = shape_,
+                   .iteration = facts.progress.iteration,
+                   .sequences = sequences(facts),
+                   .length = plan_->lengths.counted_length(facts.progress.iteration),
+                   .parameters = plan_->parameters.total,
+                   .devices = plan_->layout.degrees.num_ranks(),
+                   .recomputation = recomputation_,
+                   .seconds = seconds});
+  const std::filesystem::path file = options_.logging.flops_file;
+  if (file.empty()) {
+    return line(lines);
+  }
+  LogFile text({.name = [file] { return file; }, .lines = true, .warn = warn()});
+  text.add(lines + "\n");
+  text.flush();
 }
 
 void RunLog::print_interval(const StepFacts& facts) {
@@ -276,6 +314,7 @@ void RunLog::print_interval(const StepFacts& facts) {
   line(iteration_line(r, nvidia ? LogFormat::nvidia : LogFormat::megatron_deepspeed));
   if (metrics_) metrics_->add(metrics_row(r, now()));
   if (events_) events_->flush();
+  if (monitors_) monitors_->flush();
   interval_ = {};
 }
 
@@ -308,6 +347,10 @@ void RunLog::evaluation(const EvaluationReport& report, const Progress& progress
   line(evaluation_lines(report));
   const std::int64_t tokens = progress.consumed_tokens;
   if (metrics_) metrics_->add(metrics_row(report, progress.consumed_samples, tokens, now()));
+  if (monitors_ && !report.test) {
+    monitors_->evaluation(report, progress.consumed_samples, now());
+    monitors_->flush();
+  }
   if (events_) {
     add_evaluation_scalars(*events_, report, progress.consumed_samples, tokens,
                            scalar_choice(options_), now());
@@ -323,6 +366,7 @@ void RunLog::scalar(const std::string& tag, double value, const Progress& progre
 }
 
 void RunLog::timers(const std::vector<TimerReport>& reports) {
+  if (monitors_) monitors_->timers(reports, consumed_samples_, now());
   const std::string& option = options_.logging.timing_option;
   line(timer_lines(reports, option == "max"   ? TimingOption::max
                             : option == "all" ? TimingOption::all

@@ -10,6 +10,7 @@
 
 #include "config/option_table.h"
 #include "train/plan/plan.h"
+#include "train/report/deepspeed_monitors.h"
 #include "train/report/event_file.h"
 #include "train/report/live_line.h"
 #include "train/report/metrics_file.h"
@@ -79,6 +80,7 @@ class RunLog {
   IterationReport report(const StepFacts& facts, double seconds, const Rank::Losses& losses) const;
   void add_to_interval(const StepFacts& facts);
   void print_interval(const StepFacts& facts);
+  void profile_flops(const StepFacts& facts, double seconds);
   void show_live(const StepFacts& facts, double seconds);
   // Draws report.html. What hinders it is said once, and no reason to end.
   bool draw();
@@ -95,7 +97,9 @@ class RunLog {
   std::optional<double> peak_flops_;
   std::unique_ptr<LiveWriter> live_;
   std::unique_ptr<EventFile> events_;
+  std::unique_ptr<DeepspeedMonitors> monitors_;
   std::unique_ptr<MetricsFile> metrics_;
+  std::int64_t consumed_samples_ = 0;  // after the last step
   bool draw_failed_ = false;
   double drawing_seconds_ = 0;  // of the last time
   std::chrono::steady_clock::time_point drawn_;
