@@ -135,7 +135,7 @@ void Conversation::answer(std::ostream& out, const std::function<bool()>& interr
   EngineRequest request{.prompt = encoder_.encode_chat(messages(), "null"),
                         .prompt_number = std::ssize(said_) / 2,
                         .sampling = options_.sampling,
-                        .ends = model_.ends(),
+                        .eos_ids = model_.eos_ids(),
                         .skip_special = true};
   const std::int64_t room = engine_.options().capacity - std::ssize(request.prompt);
   check(room >= 1, "the conversation exceeds the context of ", engine_.options().capacity,

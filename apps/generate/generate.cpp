@@ -88,7 +88,7 @@ class GenerateRun {
 
  private:
   static GenerateOptions with_ends(GenerateOptions options, LoadedModel& model) {
-    options.ends = model.ends();
+    options.eos_ids = model.eos_ids();
     options.start = model.start_of_answer();
     if (model.has_separate_documents()) {
       options.unseen = model.end_of_document();

@@ -85,7 +85,8 @@ void TaskEpochs::evaluate(std::int64_t epoch, const Progress& progress, const Fe
 TaskScores TaskEpochs::scores_of(const TaskSamples& samples,
                                  const std::vector<TaskOutputs>& outputs) const {
   return data_.kind().answer == TaskAnswer::passage
-             ? judge_ranks(outputs, find_family(plan_.model.family).towers(plan_.model).topk)
+             ? judge_ranks(outputs,
+                           find_family(plan_.rank.model.family).towers(plan_.rank.model).topk)
              : score(data_.kind(), samples, outputs);
 }
 

@@ -287,46 +287,49 @@ std::size_t memory_limit(const OffloadFlags& flags) {
 
 Plan make_plan(const PretrainOptions& o, std::int64_t vocabulary) {
   Plan plan;
-  plan.model = model_options(o, vocabulary);
-  plan.layout = layout(o);
-  plan.recompute = recompute_options(o.recompute, plan.model.num_layers);
-  plan.dtype = o.precision.dtype;
-  plan.fp8 = fp8_options(o.precision.fp8);
-  plan.quantized_base = o.precision.quantized_base;
+  plan.rank.model = model_options(o, vocabulary);
+  plan.rank.layout = layout(o);
+  plan.rank.recompute = recompute_options(o.recompute, plan.rank.model.num_layers);
+  plan.rank.dtype = o.precision.dtype;
+  plan.rank.seed = static_cast<std::uint64_t>(o.seed);
+  plan.rank.graphs = o.cuda_graphs;
+  plan.rank.fp8 = fp8_options(o.precision.fp8);
+  plan.rank.quantized_base = o.precision.quantized_base;
   if (!o.evaluation.skip_train) {
-    plan.teacher = teacher_options(o.distillation, plan.model);
+    plan.rank.teacher = teacher_options(o.distillation, plan.rank.model);
   }
   if (o.instruct.pairs) {
-    plan.preference = o.preference;
+    plan.rank.preference = o.preference;
   }
-  plan.padded_vocabulary = padded_vocabulary(
-      plan.model.vocabulary.size, plan.model.vocabulary.divisible_by, plan.layout.degrees.tensor);
-  plan.parameters = count_parameters(plan.model);
+  plan.padded_vocabulary =
+      padded_vocabulary(plan.rank.model.vocabulary.size, plan.rank.model.vocabulary.divisible_by,
+                        plan.rank.layout.degrees.tensor);
+  plan.parameters = count_parameters(plan.rank.model);
   plan.micro_batch = o.batch.micro;
-  plan.replicas = o.parallel.replicas;
-  plan.offload = offload_options(o.offload, o.parallel.chunks);
-  plan.data_ranks = plan.layout.degrees.data;
+  plan.rank.replicas = o.parallel.replicas;
+  plan.rank.offload = offload_options(o.offload, o.parallel.chunks);
+  plan.data_ranks = plan.rank.layout.degrees.data;
   plan.seq_length = o.data.seq_length;
   plan.batch = BatchSize(global_batch_size(o), rampup(o.batch));
   plan.lengths = step_lengths(o);
-  plan.sequence_chunk = o.parallel.chunks.tokens();
+  plan.rank.sequence_chunk = o.parallel.chunks.tokens();
   if (o.random_ltd_enabled()) {
-    plan.token_dropping_layers.assign(o.random_ltd.layers.begin(), o.random_ltd.layers.end());
+    plan.rank.token_dropping_layers.assign(o.random_ltd.layers.begin(), o.random_ltd.layers.end());
   }
   if (o.layer_drop.enabled) {
-    plan.layer_drop = {o.layer_drop.theta, o.layer_drop.gamma};
+    plan.rank.layer_drop = {o.layer_drop.theta, o.layer_drop.gamma};
   }
-  plan.grids = grids_of_weights(o.compression, plan.model);
+  plan.rank.grids = grids_of_weights(o.compression, plan.rank.model);
   if (o.sampling.enabled()) {
     plan.curriculum = {curriculum_metrics(o.sampling.metrics), o.sampling.seed,
                        o.sampling.cluster_path};
   }
   plan_length(o.length, plan);
-  plan.optimizer = {.rule = o.update.optimizer.rule(),
-                    .clip = o.update.clip,
-                    .schedule = schedule_options(o, plan),
-                    .loss_scale = loss_scale_options(o.precision)};
-  plan.schedule = make_schedule(plan.optimizer.schedule);
+  plan.rank.optimizer = {.rule = o.update.optimizer.rule(),
+                         .clip = o.update.clip,
+                         .schedule = schedule_options(o, plan),
+                         .loss_scale = loss_scale_options(o.precision)};
+  plan.schedule = make_schedule(plan.rank.optimizer.schedule);
   plan_evaluation(o, plan);
   return plan;
 }

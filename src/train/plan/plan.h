@@ -6,15 +6,11 @@
 #include <optional>
 #include <string>
 
-#include "comm/layout.h"
-#include "nn/layer_dropping.h"
-#include "parallel/fake_quant_layers.h"
 #include "samples/curriculum/batches.h"
 #include "train/plan/batch_size.h"
 #include "train/plan/pretrain_options.h"
 #include "train/plan/step_lengths.h"
-#include "train/step/offload_options.h"
-#include "train/step/teacher_options.h"
+#include "train/step/rank_options.h"
 
 namespace bloomery {
 
@@ -38,20 +34,10 @@ SampleOptions sample_options(const PretrainOptions& options);
 SampleFields sample_fields(const PretrainOptions& options);
 
 struct Plan {
-  ModelOptions model;  // completed
-  RecomputeOptions recompute;
-  DType dtype = DType::fp32;
-  std::optional<Fp8Options> fp8;
-  QuantizedFormat quantized_base = QuantizedFormat::none;
-  std::optional<TeacherOptions> teacher;
-  std::optional<PreferenceOptions> preference;  // of pairs of texts
-  OptimizerOptions optimizer;
+  RankOptions rank;  // its model is completed; on a CPU until a run chooses its device
   std::int64_t padded_vocabulary = 0;
   ParameterCount parameters;
 
-  Layout layout;
-  ReplicaOptions replicas;
-  OffloadOptions offload;
   std::int64_t micro_batch = 1, data_ranks = 1, seq_length = 1;
   BatchSize batch{1, {}};
   std::int64_t num_micro_batches(std::int64_t consumed_samples) const {
@@ -59,10 +45,6 @@ struct Plan {
   }
 
   StepLengths lengths;                          // of each step
-  std::vector<int> token_dropping_layers;       // of random-LTD
-  std::optional<LayerDropOptions> layer_drop;   // progressive
-  GridsOfWeights grids;                         // of layers that compute with few bits
-  std::int64_t sequence_chunk = 0;              // tokens that layers compute at once; 0: all
   std::optional<CurriculumOptions> curriculum;  // that chooses the samples of training
 
   // What Megatron counts to, and prints: iterations of the asked-for samples.

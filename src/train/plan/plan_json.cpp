@@ -5,7 +5,7 @@
 namespace bloomery {
 
 std::string to_json(const Plan& plan, const PlannedMemory& memory) {
-  return nlohmann::ordered_json{{"vocabulary", plan.model.vocabulary.size},
+  return nlohmann::ordered_json{{"vocabulary", plan.rank.model.vocabulary.size},
                                 {"padded_vocabulary", plan.padded_vocabulary},
                                 {"parameters", plan.parameters.total},
                                 {"parameters_per_layer", plan.parameters.per_layer},

@@ -58,7 +58,7 @@ TEST(Plan, ParametersAreThoseOfTheModel) {
     const PretrainCase c(all);
     ASSERT_EQ(c.error, "");
     const Plan plan = make_plan(c.options, 301);
-    EXPECT_EQ(plan.parameters.total, num_parameters(plan.model));
+    EXPECT_EQ(plan.parameters.total, num_parameters(plan.rank.model));
     EXPECT_EQ(plan.padded_vocabulary, 384);
   }
 }
@@ -129,15 +129,15 @@ TEST(Plan, LongSequencesInChunks) {
   };
   const PretrainCase plain(flags({}));
   ASSERT_EQ(plain.error, "");
-  EXPECT_EQ(make_plan(plain.options, 301).sequence_chunk, 65536);
-  EXPECT_FALSE(make_plan(plain.options, 301).offload.any());
+  EXPECT_EQ(make_plan(plain.options, 301).rank.sequence_chunk, 65536);
+  EXPECT_FALSE(make_plan(plain.options, 301).rank.offload.any());
   const PretrainCase on_host(flags(
       {"--ds-sequence-parallel-fpdt-chunk-size", "8", "--ds-sequence-parallel-fpdt-offloading",
        "--checkpoint-in-cpu", "--ds-sequence-parallel-size", "2", "--ranks-as-threads", "2"}));
   ASSERT_EQ(on_host.error, "");
   const Plan plan = make_plan(on_host.options, 301);
-  EXPECT_EQ(plan.sequence_chunk, 8);
-  EXPECT_TRUE(plan.offload.keys && plan.offload.activations);
+  EXPECT_EQ(plan.rank.sequence_chunk, 8);
+  EXPECT_TRUE(plan.rank.offload.keys && plan.rank.offload.activations);
 
   const std::pair<std::vector<std::string>, const char*> refused[] = {
       {{"--ds-sequence-parallel-fpdt-chunk-size", "9", "--ds-sequence-parallel-size", "2",
@@ -158,8 +158,8 @@ TEST(Plan, LongSequencesInChunks) {
       small_gpt({"--train-iters", "1", "--ds-sequence-parallel-fpdt-chunk-size", "8",
                  "--ds-sequence-parallel-fpdt-offloading"}));
   ASSERT_EQ(without.error, "");
-  EXPECT_EQ(make_plan(without.options, 301).sequence_chunk, 0);
-  EXPECT_FALSE(make_plan(without.options, 301).offload.any());
+  EXPECT_EQ(make_plan(without.options, 301).rank.sequence_chunk, 0);
+  EXPECT_FALSE(make_plan(without.options, 301).rank.offload.any());
 }
 
 TEST(Plan, ScheduleInIterations) {
@@ -176,7 +176,7 @@ TEST(Plan, ActivationFunctions) {
   const auto kind = [](const std::vector<std::string>& flags) {
     std::vector<std::string> all = small_gpt(flags);
     all.insert(all.end(), {"--train-iters", "1"});
-    return make_plan(PretrainCase(all).options, 301).model.mlp;
+    return make_plan(PretrainCase(all).options, 301).rank.model.mlp;
   };
   EXPECT_EQ(kind({}).activation(), Activation::gelu_tanh);
   EXPECT_EQ(kind({"--no-bias-gelu-fusion"}).activation(), Activation::gelu_erf);

@@ -57,7 +57,7 @@ std::string schedule_text(const Plan& plan) {
 
 std::string memory_text(const Plan& plan, const PlannedMemory& m) {
   const bool recomputed =
-      plan.recompute.method != RecomputeOptions::Method::none || plan.sequence_chunk > 0;
+      plan.rank.recompute.method != RecomputeOptions::Method::none || plan.rank.sequence_chunk > 0;
   const char* recompute = recomputed ? " (layers are recomputed)" : "";
   return "peak memory per rank, without kernel scratch:\n" +
          line("parameters", gibibytes(m.parameters)) + line("gradients", gibibytes(m.gradients)) +
@@ -75,18 +75,18 @@ std::string memory_text(const Plan& plan, const PlannedMemory& m) {
 
 std::string to_text(const Plan& plan, const PlannedMemory& memory) {
   std::string text = "plan:\n";
-  text += line("vocabulary", concat(grouped(plan.model.vocabulary.size), ", padded to ",
+  text += line("vocabulary", concat(grouped(plan.rank.model.vocabulary.size), ", padded to ",
                                     grouped(plan.padded_vocabulary)));
   text += line("parameters", concat(grouped(plan.parameters.total), " (",
                                     grouped(plan.parameters.per_layer), " per layer)"));
-  if (plan.preference) {
-    text += line("preference", concat("pairs of texts, beta ", plan.preference->beta));
+  if (plan.rank.preference) {
+    text += line("preference", concat("pairs of texts, beta ", plan.rank.preference->beta));
   }
-  if (plan.teacher) {
+  if (plan.rank.teacher) {
     text += line("teacher",
-                 concat(grouped(count_parameters(plan.teacher->model).total), " parameters, ",
-                        plan.teacher->loss_name, " x ", plan.teacher->weight, " at temperature ",
-                        plan.teacher->temperature));
+                 concat(grouped(count_parameters(plan.rank.teacher->model).total), " parameters, ",
+                        plan.rank.teacher->loss_name, " x ", plan.rank.teacher->weight,
+                        " at temperature ", plan.rank.teacher->temperature));
   }
   text += batch_text(plan);
   if (plan.lengths.curriculum) {
@@ -94,11 +94,11 @@ std::string to_text(const Plan& plan, const PlannedMemory& memory) {
                  concat(plan.lengths.length(1), " at first, ", plan.seq_length, " from step ",
                         grouped(plan.lengths.constant_from()), " on"));
   }
-  if (plan.sequence_chunk > 0) {
+  if (plan.rank.sequence_chunk > 0) {
     text += line("sequence chunk",
-                 concat(grouped(std::min(plan.sequence_chunk, plan.seq_length)), " of ",
+                 concat(grouped(std::min(plan.rank.sequence_chunk, plan.seq_length)), " of ",
                         grouped(plan.seq_length), " tokens",
-                        plan.offload.keys ? ", keys of other chunks on the host" : ""));
+                        plan.rank.offload.keys ? ", keys of other chunks on the host" : ""));
   }
   text += line("iterations", plan.last_iteration == plan.train_iterations
                                  ? grouped(plan.last_iteration)

@@ -6,26 +6,11 @@
 
 namespace bloomery {
 
-RankOptions rank_options(const Plan& plan, const DeviceOptions& device, std::int64_t seed) {
-  RankOptions o;
-  o.model = plan.model;
-  o.recompute = plan.recompute;
-  o.optimizer = plan.optimizer;
-  o.dtype = plan.dtype;
-  o.fp8 = plan.fp8;
-  o.quantized_base = plan.quantized_base;
-  o.teacher = plan.teacher;
-  o.preference = plan.preference;
-  o.token_dropping_layers = plan.token_dropping_layers;
-  o.layer_drop = plan.layer_drop;
-  o.grids = plan.grids;
-  o.sequence_chunk = plan.sequence_chunk;
-  o.device = device;
-  o.seed = static_cast<std::uint64_t>(seed);
-  o.layout = plan.layout;
-  o.replicas = plan.replicas;
-  o.offload = plan.offload;
-  return o;
+RankOptions abstract_rank(const Plan& plan, DeviceKind stands_for) {
+  RankOptions options = plan.rank;
+  options.device = {.kind = DeviceKind::abstract, .stands_for = stands_for};
+  options.graphs = GraphChoice::automatic;  // there is nothing to replay
+  return options;
 }
 
 void take_planned_step(Rank& rank, const Plan& plan, const SampleFields& fields,
@@ -36,7 +21,7 @@ void take_planned_step(Rank& rank, const Plan& plan, const SampleFields& fields,
   // stages; the ones after that are like those before.
   const std::int64_t most = plan.batch.global() / (plan.micro_batch * plan.data_ranks);
   rank.enqueue_gradients(
-      {.num_micro_batches = std::min<std::int64_t>(most, 2 * plan.layout.degrees.pipeline),
+      {.num_micro_batches = std::min<std::int64_t>(most, 2 * plan.rank.layout.degrees.pipeline),
        .batch = [&](std::int64_t) { return upload.enqueue(samples); },
        .completed_steps = completed_steps});
   rank.enqueue_reduction();
@@ -46,13 +31,12 @@ void take_planned_step(Rank& rank, const Plan& plan, const SampleFields& fields,
 namespace {
 
 PlannedMemory plan_rank(const Plan& plan, const SampleFields& fields, DeviceKind kind, int number) {
-  const MeshDegrees& degrees = plan.layout.degrees;
-  Rank rank(rank_options(plan, {.kind = DeviceKind::abstract, .stands_for = kind}, 0),
-            make_abstract_communicator(number, degrees.num_ranks()));
+  const MeshDegrees& degrees = plan.rank.layout.degrees;
+  Rank rank(abstract_rank(plan, kind), make_abstract_communicator(number, degrees.num_ranks()));
   const std::size_t state_on_host =
       rank.stage().host() == nullptr ? 0 : rank.stage().host()->used_bytes();
   // At the end of the run layers have their grids.
-  take_planned_step(rank, plan, fields, plan.layer_drop ? 0 : plan.last_iteration);
+  take_planned_step(rank, plan, fields, plan.rank.layer_drop ? 0 : plan.last_iteration);
   const StoreBytes store = rank.store().bytes();
   PlannedMemory memory;
   memory.parameters = static_cast<std::int64_t>(store.values);
@@ -82,10 +66,11 @@ PlannedMemory plan_rank(const Plan& plan, const SampleFields& fields, DeviceKind
 // Of a pipeline the first stage holds the most micro-batches, and the last the head.
 PlannedMemory plan_memory(const Plan& plan, const SampleFields& fields, DeviceKind kind) {
   const PlannedMemory first = plan_rank(plan, fields, kind, 0);
-  if (plan.layout.degrees.pipeline == 1) {
+  if (plan.rank.layout.degrees.pipeline == 1) {
     return first;
   }
-  const PlannedMemory last = plan_rank(plan, fields, kind, plan.layout.degrees.num_ranks() - 1);
+  const PlannedMemory last =
+      plan_rank(plan, fields, kind, plan.rank.layout.degrees.num_ranks() - 1);
   return first.total() >= last.total() ? first : last;
 }
 

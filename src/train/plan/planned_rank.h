@@ -7,7 +7,8 @@
 
 namespace bloomery {
 
-RankOptions rank_options(const Plan& plan, const DeviceOptions& device, std::int64_t seed);
+// As the plan says, on the abstract device that stands for another.
+RankOptions abstract_rank(const Plan& plan, DeviceKind stands_for);
 
 // Passes and update of as many micro-batches as differ from each other, of samples that nobody
 // reads, after so many steps of the run: on the abstract device.

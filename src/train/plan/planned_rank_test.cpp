@@ -27,12 +27,14 @@ PlannedMemory memory_of(const Plan& plan, DeviceKind kind = DeviceKind::cpu) {
 // Of the first rank, in a step.
 std::size_t real_peak(const Plan& plan) {
   std::size_t peak = 0;
+  RankOptions options = plan.rank;
+  options.device = {.num_threads = 1};
   run_ranks(
       static_cast<int>(plan.data_ranks), [&](int number, std::unique_ptr<Communicator> world) {
-        Rank rank(rank_options(plan, {.num_threads = 1}, 1), std::move(world));
+        Rank rank(options, std::move(world));
         const std::vector<HostBatch> batches(
             static_cast<std::size_t>(plan.num_micro_batches(0)),
-            random_batch(plan.micro_batch, plan.seq_length, plan.model.vocabulary.size, 1, 0));
+            random_batch(plan.micro_batch, plan.seq_length, plan.rank.model.vocabulary.size, 1, 0));
         for (int step = 0; step < 2; ++step) {
           rank.step(batches);
         }

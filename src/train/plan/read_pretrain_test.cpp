@@ -35,12 +35,12 @@ TEST(ReadPretrain, LossScaleAndClippingComeFromDeepspeed) {
       {"--fp16", "--loss-scale", "12", "--clip-grad", "1.0"});
   ASSERT_EQ(c.error, "");
   const Plan plan = make_plan(c.options, 301);
-  EXPECT_EQ(plan.optimizer.clip, 0.5);
-  EXPECT_TRUE(plan.optimizer.loss_scale.dynamic);
-  EXPECT_EQ(plan.optimizer.loss_scale.initial, 2048);
-  EXPECT_EQ(plan.optimizer.loss_scale.window, 500);
-  EXPECT_EQ(plan.optimizer.loss_scale.hysteresis, 3);
-  EXPECT_EQ(plan.optimizer.loss_scale.minimum, 2);
+  EXPECT_EQ(plan.rank.optimizer.clip, 0.5);
+  EXPECT_TRUE(plan.rank.optimizer.loss_scale.dynamic);
+  EXPECT_EQ(plan.rank.optimizer.loss_scale.initial, 2048);
+  EXPECT_EQ(plan.rank.optimizer.loss_scale.window, 500);
+  EXPECT_EQ(plan.rank.optimizer.loss_scale.hysteresis, 3);
+  EXPECT_EQ(plan.rank.optimizer.loss_scale.minimum, 2);
   EXPECT_EQ(plan.batch.global(), 8);
   EXPECT_TRUE(c.has_note("overrules --loss-scale = 12"));
   EXPECT_TRUE(c.has_note("overrules --clip-grad = 1"));
@@ -57,7 +57,7 @@ TEST(ReadPretrain, CommunicationComesFromDeepspeedOrMegatronsFlags) {
           "data_types": {"grad_accum_dtype": "bf16"}})",
       {});
   ASSERT_EQ(c.error, "");
-  const ReplicaOptions replicas = make_plan(c.options, 301).replicas;
+  const ReplicaOptions replicas = make_plan(c.options, 301).rank.replicas;
   EXPECT_EQ(replicas.bucket_elements, 500'000'000);
   EXPECT_FALSE(replicas.overlap_reductions);
   EXPECT_TRUE(replicas.overlap_gathers);
@@ -87,13 +87,13 @@ TEST(ReadPretrain, DeepspeedsRulesOfOverflow) {
   const PretrainCase c =
       with_deepspeed(R"({"fp16": {"enabled": true, "consecutive_hysteresis": true}})", {"--fp16"});
   ASSERT_EQ(c.error, "");
-  EXPECT_TRUE(make_plan(c.options, 301).optimizer.loss_scale.consecutive_hysteresis);
+  EXPECT_TRUE(make_plan(c.options, 301).rank.optimizer.loss_scale.consecutive_hysteresis);
   EXPECT_TRUE(c.options.precision.stop_at_min_scale);
   const PretrainCase off =
       with_deepspeed(R"({"fp16": {"enabled": true}})", {"--fp16", "--no-stop-at-min-loss-scale"});
   ASSERT_EQ(off.error, "");
   EXPECT_FALSE(off.options.precision.stop_at_min_scale);
-  EXPECT_FALSE(make_plan(off.options, 301).optimizer.loss_scale.consecutive_hysteresis);
+  EXPECT_FALSE(make_plan(off.options, 301).rank.optimizer.loss_scale.consecutive_hysteresis);
   const PretrainCase megatron(small_gpt({"--train-iters", "10", "--fp16"}));
   EXPECT_FALSE(megatron.options.precision.stop_at_min_scale);
 }
@@ -103,9 +103,9 @@ TEST(ReadPretrain, WhatDeepspeedLeavesOutIsItsDefault) {
                                         {"--fp16", "--loss-scale", "12", "--clip-grad", "1.0"});
   ASSERT_EQ(c.error, "");
   const Plan plan = make_plan(c.options, 301);
-  EXPECT_EQ(plan.optimizer.clip, 0);
-  EXPECT_TRUE(plan.optimizer.loss_scale.dynamic);
-  EXPECT_EQ(plan.optimizer.loss_scale.initial, 65536);
+  EXPECT_EQ(plan.rank.optimizer.clip, 0);
+  EXPECT_TRUE(plan.rank.optimizer.loss_scale.dynamic);
+  EXPECT_EQ(plan.rank.optimizer.loss_scale.initial, 65536);
   EXPECT_TRUE(c.has_note("gradients are not clipped, and --clip-grad has no effect"));
   EXPECT_TRUE(c.has_note("the loss scale is dynamic, and --loss-scale has no effect"));
 }
@@ -212,8 +212,8 @@ TEST(ReadPretrain, WithoutDeepspeedMegatronsDefaultsHold) {
   const PretrainCase c(small_gpt({"--fp16", "--train-iters", "10"}));
   ASSERT_EQ(c.error, "");
   const Plan plan = make_plan(c.options, 301);
-  EXPECT_EQ(plan.optimizer.clip, 1);
-  EXPECT_EQ(plan.optimizer.loss_scale.initial, 4294967296.0);
+  EXPECT_EQ(plan.rank.optimizer.clip, 1);
+  EXPECT_EQ(plan.rank.optimizer.loss_scale.initial, 4294967296.0);
   EXPECT_EQ(
       make_plan(
           PretrainCase(small_gpt({"--fp16", "--train-iters", "10", "--loss-scale", "12"})).options,
@@ -248,10 +248,10 @@ TEST(ReadPretrain, ExpertsAreDescribedAsInMegatron) {
             "--tensor-model-parallel-size", "2", "--moe-expert-parallel-size", "4"});
   ASSERT_EQ(c.error, "");
   const Plan plan = make_plan(c.options, 301);
-  EXPECT_EQ(plan.model.moe.num_experts, std::vector<std::int64_t>{8});
-  EXPECT_EQ(plan.model.moe.kind, MoeKind::residual);
-  EXPECT_FALSE(plan.model.moe.drop_tokens || plan.model.moe.sample_second);
-  EXPECT_EQ(plan.layout.degrees.expert, 2);  // tensor-parallel ranks share experts anyway
+  EXPECT_EQ(plan.rank.model.moe.num_experts, std::vector<std::int64_t>{8});
+  EXPECT_EQ(plan.rank.model.moe.kind, MoeKind::residual);
+  EXPECT_FALSE(plan.rank.model.moe.drop_tokens || plan.rank.model.moe.sample_second);
+  EXPECT_EQ(plan.rank.layout.degrees.expert, 2);  // tensor-parallel ranks share experts anyway
   EXPECT_TRUE(read({"--num-experts", "4", "8", "16"}).fails_with("num-experts has 3 numbers"));
   EXPECT_TRUE(read({"--num-experts", "4", "--topk", "5"}).fails_with("topk 5 of 4 experts"));
   EXPECT_TRUE(read({"--num-experts", "4", "--moe-expert-parallel-size", "2"})

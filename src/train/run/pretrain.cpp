@@ -76,7 +76,7 @@ void print_plan(RunLog& log, const PretrainOptions& options, const Plan& plan,
     log.line(micro_batches_line(plan.num_micro_batches(0)));
   }
   log.line(building_tokenizer_line(tokenizer));
-  log.line(padded_vocabulary_line(plan.model.vocabulary.size, plan.padded_vocabulary));
+  log.line(padded_vocabulary_line(plan.rank.model.vocabulary.size, plan.padded_vocabulary));
   log.line(model_parallel_lines(options.parallel.tensor, options.parallel.pipeline));
   log.line(random_seed_line(options.seed));
   log.line(initialize_time_line(std::chrono::duration<double>(Clock::now() - start).count()));
@@ -292,8 +292,9 @@ RunFacts run_facts(const Basis& basis, const std::optional<CheckpointReader>& ch
   const PretrainOptions& options = basis.options;
   const auto& instructions = basis.setting.instructions;
   RunFacts facts;
-  facts.model = {
-      .model = basis.plan.model, .tokenizer = options.tokenizer, .dtype = basis.plan.dtype};
+  facts.model = {.model = basis.plan.rank.model,
+                 .tokenizer = options.tokenizer,
+                 .dtype = basis.plan.rank.dtype};
   facts.options = basis.table.json();
   facts.tokenizer_files = read_tokenizer_files(
       options.tokenizer, instructions ? instructions->new_chat_template() : "");

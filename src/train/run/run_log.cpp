@@ -36,7 +36,7 @@ std::string python_value(const OptionRow& row) {
 }
 
 Recomputation recomputation(const PretrainOptions& options, const Plan& plan) {
-  if (plan.recompute.method != RecomputeOptions::Method::none) {
+  if (plan.rank.recompute.method != RecomputeOptions::Method::none) {
     return Recomputation::full;
   }
   const bool selective = options.recompute.granularity == RecomputeFlags::Granularity::selective;
@@ -140,14 +140,14 @@ double RunLog::now() const {
 
 void RunLog::begin(const Plan& plan, const Progress& start, const std::string& device) {
   plan_ = plan;
-  shape_ = model_shape(plan.model, plan.padded_vocabulary);
-  if (const int decoder = Model::decoder_begin(plan.model); decoder > 0) {
+  shape_ = model_shape(plan.rank.model, plan.padded_vocabulary);
+  if (const int decoder = Model::decoder_begin(plan.rank.model); decoder > 0) {
     shape_.causal = false;
-    shape_.decoder_layers = Model::num_blocks(plan.model) - decoder - 2;  // embedding and head
+    shape_.decoder_layers = Model::num_blocks(plan.rank.model) - decoder - 2;  // embedding and head
     shape_.decoder_length = options_.sentences.decoder_seq_length;
   }
   recomputation_ = recomputation(options_, plan);
-  peak_flops_ = peak_flops(device, plan.dtype);
+  peak_flops_ = peak_flops(device, plan.rank.dtype);
   interval_ = {};
   if (out_ == nullptr) {
     return;
@@ -168,8 +168,8 @@ void RunLog::begin(const Plan& plan, const Progress& start, const std::string& d
     if (options_.logging.loss_floor) {
       first.values.emplace_back("loss_floor", *options_.logging.loss_floor);
     }
-    first.texts = {{"title", concat(plan.model.family, ", ", short_count(first.values[1].second),
-                                    " parameters")},
+    first.texts = {{"title", concat(plan.rank.model.family, ", ",
+                                    short_count(first.values[1].second), " parameters")},
                    {"device", device}};
     first.options = argument_list(table_);
     metrics_->add(first);
@@ -202,7 +202,7 @@ std::int64_t RunLog::sequences(const StepFacts& facts) const {
 IterationReport RunLog::report(const StepFacts& facts, double seconds,
                                const Rank::Losses& losses) const {
   const StepReport& update = facts.outcome.update;
-  const std::int64_t devices = plan_->layout.degrees.num_ranks();
+  const std::int64_t devices = plan_->rank.layout.degrees.num_ranks();
   const std::int64_t iteration = facts.progress.iteration;
   const std::int64_t length = plan_->lengths.counted_length(iteration);
   const Throughput rate =

@@ -18,10 +18,10 @@ namespace bloomery {
 namespace {
 
 RankOptions rank_options(const RunInputs& inputs) {
-  RankOptions o = rank_options(inputs.plan, inputs.device, inputs.options.seed);
+  RankOptions o = inputs.plan.rank;
+  o.device = inputs.device;
   o.optimizer.schedule = inputs.facts.schedule;
   o.device.memory_limit = memory_limit(inputs.options.offload);
-  o.graphs = inputs.options.cuda_graphs;
   o.initialize_beside = true;
   return o;
 }
@@ -42,7 +42,8 @@ Trainer::Trainer(const RunInputs& inputs, std::unique_ptr<Communicator> world, R
       options_(inputs.options),
       plan_(inputs.plan),
       log_(log),
-      skipped_(options_.stop, options_.precision.stop_at_min_scale, plan_.optimizer.loss_scale) {
+      skipped_(options_.stop, options_.precision.stop_at_min_scale,
+               plan_.rank.optimizer.loss_scale) {
   setup(std::move(world));
   open_data();
   begin_saving();
@@ -53,7 +54,7 @@ Trainer::Trainer(const RunInputs& inputs, std::unique_ptr<Communicator> world, R
   if (inputs.task != nullptr) {
     epochs_ = std::make_unique<TaskEpochs>(*inputs.task, options_, plan_, *rank_, log_, progress_);
   }
-  if (plan_.preference) prepare_reference();
+  if (plan_.rank.preference) prepare_reference();
   log_.line(setup_done_line());
   log_.timers(
       timers_->collect({"model-and-optimizer-setup", "train/valid/test-data-iterators-setup"}, 1,
@@ -169,7 +170,7 @@ FeedOptions Trainer::feed_options(std::int64_t first_sample) const {
           .data_rank = rank_->mesh().coordinate(Axis::data),
           .data_ranks = plan_.data_ranks,
           .consumed_samples = first_sample,
-          .vocabulary = plan_.model.vocabulary.size,
+          .vocabulary = plan_.rank.model.vocabulary.size,
           .reshape = plan_.lengths.reshape};
 }
 
@@ -280,7 +281,7 @@ void Trainer::check_step(const StepFacts& facts) {
   const StepReport& update = facts.outcome.update;
   const std::int64_t iteration = facts.progress.iteration;
   const bool finite =
-      std::isfinite(facts.outcome.loss) && (plan_.dtype == DType::fp16 || !update.skipped);
+      std::isfinite(facts.outcome.loss) && (plan_.rank.dtype == DType::fp16 || !update.skipped);
   if (!finite && options_.stop.on_nan) {
     give_up(concat(
         "the loss of iteration ", iteration, " is ", facts.outcome.loss, " and its gradient norm ",

@@ -63,8 +63,8 @@ Tensor memory_for(Stream& stream, const Call& call) {
 
 AttentionCalls attention_calls(const Plan& plan, const SampleFields& fields) {
   Listener listener;
-  Rank rank(rank_options(plan, {.kind = DeviceKind::abstract, .stands_for = DeviceKind::cuda}, 0),
-            make_abstract_communicator(0, plan.layout.degrees.num_ranks()));
+  Rank rank(abstract_rank(plan, DeviceKind::cuda),
+            make_abstract_communicator(0, plan.rank.layout.degrees.num_ranks()));
   rank.stream().set_collector(&listener);
   take_planned_step(rank, plan, fields);
   rank.stream().set_collector(nullptr);
