@@ -102,6 +102,26 @@ TEST_P(OffloadTable, ValuesOnTheHost) {
   }
 }
 
+TEST_P(OffloadTable, ValuesInFiles) {
+  const TemporaryFolder folder;
+  for (const DType dtype : {DType::fp32, DType::bf16}) {
+    RankOptions o = options_of(GetParam(), dtype);
+    if (!o.layout.sharded.values) {
+      GTEST_SKIP() << "values are whole on every rank";
+    }
+    const ParityRun reference = run_steps(o, kWork);
+    for (const bool state_too : {false, true}) {
+      o.offload = {.optimizer_share = 1,
+                   .folder = state_too ? folder.path() : "",
+                   .values = true,
+                   .values_folder = folder.path()};
+      expect_same_bits(run_steps(o, kWork), reference,
+                       concat(dtype, state_too ? ", state too" : ""));
+    }
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
 TEST_P(OffloadTable, InputsOfRecomputedLayersOnTheHost) {
   for (const int layers : {1, 2}) {
     RankOptions o = options_of(GetParam(), DType::bf16);
@@ -110,6 +130,8 @@ TEST_P(OffloadTable, InputsOfRecomputedLayersOnTheHost) {
     }
     o.recompute = {.method = RecomputeOptions::Method::uniform, .num_layers = layers};
     const ParityRun reference = run_steps(o, kWork);
+    o.offload.divide_inputs = true;
+    expect_same_bits(run_steps(o, kWork), reference, concat("divided inputs, every ", layers));
     o.offload.activations = true;
     expect_same_bits(run_steps(o, kWork), reference, concat("inputs, every ", layers));
     o.offload = {.optimizer_share = 1, .values = o.layout.sharded.values, .activations = true};
@@ -154,6 +176,11 @@ TEST(Offload, TheDeviceHoldsLess) {
   EXPECT_EQ(values.store().bytes().values, 0u);
   EXPECT_GE(optimizer.stage().host()->used_bytes(), 12 * elements);
   EXPECT_GE(values.stage().host()->used_bytes(), 14 * elements);
+  const TemporaryFolder folder;
+  o.offload.values_folder = folder.path();
+  Rank files(o);
+  EXPECT_EQ(files.store().bytes().values, 0u);
+  EXPECT_LE(files.stage().host()->used_bytes() + 2 * elements, values.stage().host()->used_bytes());
 }
 
 // Beside a GPU. What is updated on the host is updated alike, whatever else lies there; from

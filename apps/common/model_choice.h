@@ -37,7 +37,8 @@ std::int64_t text_capacity(const LoadedModel& model, const std::optional<std::in
 
 // Model and training flags that Megatron's scripts give to every program, as far as they occur in
 // the arguments and the table does not have them: accepted without a meaning (--inference among
-// them), or refused where training refuses them. Call before the flags are read; table.notes() then says which there were.
+// them), or refused where training refuses them. Call before the flags are read; table.notes() then
+// says which there were.
 void ignore_training_flags(OptionTable& table, const Arguments& arguments);
 
 }  // namespace bloomery

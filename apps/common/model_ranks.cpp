@@ -55,12 +55,11 @@ std::vector<std::string> contradictions(const RankChoice& o) {
     return {};
   }
   if (o.data_parallel) {
-    return *o.threads % o.tensor == 0
-               ? std::vector<std::string>()
-               : std::vector{concat("--ranks-as-threads ", *o.threads,
-                                    " cannot be divided into groups of "
-                                    "--tensor-model-parallel-size ",
-                                    o.tensor)};
+    return *o.threads % o.tensor == 0 ? std::vector<std::string>()
+                                      : std::vector{concat("--ranks-as-threads ", *o.threads,
+                                                           " cannot be divided into groups of "
+                                                           "--tensor-model-parallel-size ",
+                                                           o.tensor)};
   }
   return {concat("--ranks-as-threads ", *o.threads, " with --tensor-model-parallel-size ", o.tensor,
                  ": all ranks are tensor-parallel, so give --tensor-model-parallel-size ",
@@ -83,9 +82,8 @@ int ModelRanks::with_first(const ModelStart& start,
 
 int ModelRanks::with_all(const ModelStart& start,
                          const std::function<int(LoadedModel&, bool first)>& body) const {
-  const auto count = static_cast<int>(start.ranks.data_parallel && start.ranks.threads
-                                          ? *start.ranks.threads
-                                          : start.ranks.tensor);
+  const auto count = static_cast<int>(
+      start.ranks.data_parallel && start.ranks.threads ? *start.ranks.threads : start.ranks.tensor);
   const auto checked = [&](LoadedModel& model, bool first) {
     start.model.require_sizes(model);
     return body(model, first);

@@ -13,7 +13,7 @@ namespace bloomery {
 struct RankChoice {
   std::int64_t tensor = 1;
   std::optional<std::int64_t> threads;  // where given, as many
-  bool data_parallel = false;  // of the command: ranks beyond a whole model share its work
+  bool data_parallel = false;           // of the command: ranks beyond a whole model share its work
 };
 
 void describe(OptionTable& table, RankChoice& choice);

@@ -4,17 +4,17 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <iostream>
+#include <istream>
 #include <sstream>
 #include <string>
 
 namespace bloomery {
 
-// While it lives, standard input is no terminal and std::cin says these lines.
+// While it lives, standard input is no terminal and `in`, std::cin, says these lines.
 class TypedLines {
  public:
-  explicit TypedLines(const std::string& lines)
-      : lines_(lines), buffer_(std::cin.rdbuf(lines_.rdbuf())), input_(dup(STDIN_FILENO)) {
+  TypedLines(std::istream& in, const std::string& lines)
+      : in_(in), lines_(lines), buffer_(in.rdbuf(lines_.rdbuf())), input_(dup(STDIN_FILENO)) {
     const int nothing = open("/dev/null", O_RDONLY);
     dup2(nothing, STDIN_FILENO);
     close(nothing);
@@ -22,13 +22,14 @@ class TypedLines {
   ~TypedLines() {
     dup2(input_, STDIN_FILENO);
     close(input_);
-    std::cin.rdbuf(buffer_);
-    std::cin.clear();
+    in_.rdbuf(buffer_);
+    in_.clear();
   }
   TypedLines(const TypedLines&) = delete;
   TypedLines& operator=(const TypedLines&) = delete;
 
  private:
+  std::istream& in_;
   std::istringstream lines_;
   std::streambuf* buffer_;
   int input_;

@@ -229,7 +229,8 @@ TEST_F(Aliases, FilesAreShown) {
     EXPECT_NE(shown.find(line), shown.npos) << line << "\n" << shown;
   }
   EXPECT_EQ(expect_command({"checkpoint", "inspect", file}), shown);
-  expect_command({"convert", "--input", unpack("mega_llama_t2p1"), "--output", at("hf"), "--to", "hf"});
+  expect_command(
+      {"convert", "--input", unpack("mega_llama_t2p1"), "--output", at("hf"), "--to", "hf"});
   const std::string tensors = expect_command({"checkpoint", "inspect", at("hf/model.safetensors")});
   EXPECT_NE(tensors.find("[tensor] model.embed_tokens.weight = torch.Size(["), tensors.npos)
       << tensors;

@@ -90,8 +90,9 @@ std::vector<std::string> contradictions(const OptionTable&, const EvaluateOption
   };
   if (o.task == Task::retriever) {
     found = problems(o.retriever);
-    require(o.ranks.tensor == 1, "a retriever cannot be divided: leave out "
-                                 "--tensor-model-parallel-size");
+    require(o.ranks.tensor == 1,
+            "a retriever cannot be divided: leave out "
+            "--tensor-model-parallel-size");
     return found;
   }
   if (o.task == Task::logits) {

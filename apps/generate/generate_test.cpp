@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iostream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -246,18 +247,18 @@ TEST_F(GenerateCommandTest, DialogueWithAProgramHasNoPrompts) {
     return rows(arguments)[0]["text"];
   };
   {
-    const TypedLines typed("abc\n\nde\nstop\nnot read\n");
+    const TypedLines typed(std::cin, "abc\n\nde\nstop\nnot read\n");
     EXPECT_EQ(run(options), "abc" + text("abc") + "\nde" + text("de") + "\n");
   }
-  const TypedLines nothing("");
+  const TypedLines nothing(std::cin, "");
   EXPECT_EQ(run(options), "");
 }
 
 // As examples_deepspeed/generate_text.sh asks for it: the file then has the texts too.
 TEST_F(GenerateCommandTest, NoSamplesAreADialogueAlsoWithAFile) {
-  const Arguments options = {"--greedy", "--out-seq-length", "4",  "--num-samples", "0",
-                             "--genfile", path("rows"),      "--ds-inference"};
-  const TypedLines typed("abc\nde\nstop\n");
+  const Arguments options = {"--greedy", "--out-seq-length", "4",          "--num-samples",
+                             "0",        "--genfile",        path("rows"), "--ds-inference"};
+  const TypedLines typed(std::cin, "abc\nde\nstop\n");
   const std::string shown = run(options);
   const std::vector<Json> written = parse(read_file(path("rows")));
   ASSERT_EQ(written.size(), 2u);

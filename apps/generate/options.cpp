@@ -5,11 +5,13 @@ namespace {
 
 void describe_prompts(OptionTable& t, GenerateCommand& o) {
   t.section("prompts");
-  t.add("prompt", o.prompts,
-        "Prompts. Without --prompt and --prompt-file: unconditional samples with --num-samples above "
-        "0, otherwise prompts from the terminal.");
+  t.add(
+      "prompt", o.prompts,
+      "Prompts. Without --prompt and --prompt-file: unconditional samples with --num-samples above "
+      "0, otherwise prompts from the terminal.");
   t.add("prompt-file", o.prompt_file, "File with one prompt per line.").alias("sample-input-file");
-  t.add("num-samples", o.num_samples, "Samples per prompt; with beam search the best beams. 0: one for each prompt of the file, "
+  t.add("num-samples", o.num_samples,
+        "Samples per prompt; with beam search the best beams. 0: one for each prompt of the file, "
         "and without a file prompts from the terminal until one says stop.",
         at_least(0));
 }
@@ -58,9 +60,10 @@ void describe(OptionTable& t, GenerateCommand& o) {
   t.add("json", o.json,
         "Print one JSON object per line: prompt, text, ids, logprobs, finish (eod, stop, length or "
         "positions) and more.");
-  t.add("genfile", o.genfile,
-        "Write the JSON objects to this file instead of text to the terminal; with prompts from the "
-        "terminal to both.");
+  t.add(
+      "genfile", o.genfile,
+      "Write the JSON objects to this file instead of text to the terminal; with prompts from the "
+      "terminal to both.");
   t.add("sample-output-file", o.sample_output_file,
         "Write prompts and texts to this file, in Megatron's format.");
   t.section("computation");
@@ -93,8 +96,9 @@ std::vector<std::string> contradictions(const OptionTable& table, const Generate
     }
   }
   if (o.interactive() && !o.num_samples && !(o.genfile.empty() && o.sample_output_file.empty())) {
-    found.emplace_back("--genfile and --sample-output-file need prompts or --num-samples (0: prompts "
-                       "from the terminal)");
+    found.emplace_back(
+        "--genfile and --sample-output-file need prompts or --num-samples (0: prompts "
+        "from the terminal)");
   }
   return found;
 }

@@ -59,8 +59,9 @@ GenerateOutput::GenerateOutput(const GenerateCommand& command, std::ostream& out
       several_(several),
       answers_(answers),
       beams_(command.generate.num_beams > 1),
-      shows_text_(!command.json && (command.interactive() || (command.genfile.empty() &&
-                                                              command.sample_output_file.empty()))) {
+      shows_text_(!command.json &&
+                  (command.interactive() ||
+                   (command.genfile.empty() && command.sample_output_file.empty()))) {
   if (!command.genfile.empty()) {
     rows_ = std::make_unique<File>(command.genfile);
   }

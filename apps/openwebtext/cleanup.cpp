@@ -179,7 +179,8 @@ int cleanup_fix_dataset(const Arguments& arguments, std::ostream& out) {
       options, outputs, "cleanup_fix_dataset",
       [&] {
         return make_filter_transform(
-            {[&](std::string& text, TransformReport&) { return fix(options, text); }}, "text", files);
+            {[&](std::string& text, TransformReport&) { return fix(options, text); }}, "text",
+            files);
       },
       out);
 }

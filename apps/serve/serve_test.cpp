@@ -55,14 +55,45 @@ TEST(Serve, APortOfAnotherServerIsCodeTwo) {
 TEST(Serve, MegatronsScriptIsAccepted) {
   const BusyPort port;
   testing::internal::CaptureStderr();
-  const Outcome outcome = run_command(
-      {"tools/run_text_generation_server.py", "--tensor-model-parallel-size", "1",
-       "--pipeline-model-parallel-size", "1", "--num-layers", "24", "--hidden-size", "1024",
-       "--load", "nowhere", "--num-attention-heads", "16", "--max-position-embeddings", "1024",
-       "--tokenizer-type", "GPT2BPETokenizer", "--fp16", "--micro-batch-size", "1", "--seq-length",
-       "1024", "--out-seq-length", "1024", "--temperature", "1.0", "--vocab-file", "vocab.json",
-       "--merge-file", "merges.txt", "--top_p", "0.9", "--top_k", "5", "--seed", "42",
-       "--ds-inference", "--port", port.number()});
+  const Outcome outcome = run_command({"tools/run_text_generation_server.py",
+                                       "--tensor-model-parallel-size",
+                                       "1",
+                                       "--pipeline-model-parallel-size",
+                                       "1",
+                                       "--num-layers",
+                                       "24",
+                                       "--hidden-size",
+                                       "1024",
+                                       "--load",
+                                       "nowhere",
+                                       "--num-attention-heads",
+                                       "16",
+                                       "--max-position-embeddings",
+                                       "1024",
+                                       "--tokenizer-type",
+                                       "GPT2BPETokenizer",
+                                       "--fp16",
+                                       "--micro-batch-size",
+                                       "1",
+                                       "--seq-length",
+                                       "1024",
+                                       "--out-seq-length",
+                                       "1024",
+                                       "--temperature",
+                                       "1.0",
+                                       "--vocab-file",
+                                       "vocab.json",
+                                       "--merge-file",
+                                       "merges.txt",
+                                       "--top_p",
+                                       "0.9",
+                                       "--top_k",
+                                       "5",
+                                       "--seed",
+                                       "42",
+                                       "--ds-inference",
+                                       "--port",
+                                       port.number()});
   const std::string notes = testing::internal::GetCapturedStderr();
   EXPECT_EQ(outcome.code, 2);
   EXPECT_TRUE(outcome.says("already in use")) << outcome.errors;

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <iostream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -65,7 +66,7 @@ TEST(TextGenerationCli, AsksAndPrintsAsMegatrons) {
   const FixedServer server({"HTTP/1.0 200 OK\r\nA: b\r\n\r\n{\"text\": [\"abc def\"]}",
                             "HTTP/1.1 400 Bad\r\n\r\n{\"message\": \"too long\"}",
                             "HTTP/1.0 200 OK\r\n\r\n\"prompts is empty\""});
-  const TypedLines typed("abc\n5\nde\nfour\nde\n7\nx\n1\n");
+  const TypedLines typed(std::cin, "abc\n5\nde\nfour\nde\n7\nx\n1\n");
   const Outcome outcome = run_command({"tools/text_generation_cli.py", server.name()});
   EXPECT_EQ(outcome.code, 0) << outcome.errors;
   EXPECT_EQ(outcome.out,
@@ -85,12 +86,12 @@ TEST(TextGenerationCli, ServersThatAreNotThereAreCodeTwo) {
     const FixedServer server({});
     gone = server.name();
   }
-  const TypedLines typed("abc\n5\n");
+  const TypedLines typed(std::cin, "abc\n5\n");
   const Outcome outcome = run_command({"text_generation_cli", gone});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_TRUE(outcome.says("no server answers at " + gone)) << outcome.errors;
   EXPECT_EQ(run_command({"text_generation_cli", ""}).code, 2);
-  const TypedLines again("abc\n5\n");
+  const TypedLines again(std::cin, "abc\n5\n");
   const FixedServer other({"SSH-2.0-OpenSSH\r\n"});
   const Outcome ssh = run_command({"text_generation_cli", other.name()});
   EXPECT_EQ(ssh.code, 2);

@@ -16,6 +16,8 @@ struct TokenDropping;      // nn
 struct ActivationPolicy {
   // Values that one pass over kept memory makes again (activations, norms) are not kept.
   bool remake_cheap_values = false;
+  // Of the input of a recomputed segment each tensor-parallel rank keeps a part.
+  bool divide_inputs = false;
 };
 
 // Owned by whoever runs the passes (a rank, a loaded model), read-only for layers and ops. What is

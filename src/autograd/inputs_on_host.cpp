@@ -4,6 +4,7 @@
 
 #include "autograd/context.h"
 #include "autograd/features.h"
+#include "comm/mesh.h"
 #include "device/op_clock.h"
 #include "device/recorded.h"
 
@@ -52,12 +53,45 @@ Tensor InputsOnHost::Held::take() {
   return std::exchange(back_, {});
 }
 
-KeptInput::KeptInput(const Context& context, Tensor input) {
+namespace {
+
+// This rank's part of what all tensor-parallel ranks have.
+Tensor own_part(const Context& context, const Tensor& input) {
+  Mesh& mesh = context.mesh;
+  const std::int64_t count = input.shape().numel() / mesh.degree(Axis::tensor);
+  const Tensor from = input.range(mesh.coordinate(Axis::tensor) * count, {count});
+  const OpScope scope(context.stream, "part_of_input");
+  Tensor part = Tensor::empty(context.stream, input.dtype(), {count});
+  context.stream.copy(part.data(), from.data(), part.bytes());
+  return part;
+}
+
+}  // namespace
+
+KeptInput::KeptInput(const Context& context, Tensor input) : stream_(&context.stream) {
+  Mesh& mesh = context.mesh;
+  const int ranks = mesh.degree(Axis::tensor);
+  if (context.features.activations.divide_inputs && ranks > 1 && !mesh.divides_tokens() &&
+      input.shape().numel() % ranks == 0) {
+    mesh_ = &mesh;
+    shape_ = input.shape();
+    input = own_part(context, input);
+  }
   if (InputsOnHost* const host = context.features.inputs_on_host) {
     held_ = host->hold(context.tape, input);
   } else {
     input_ = std::move(input);
   }
+}
+
+Tensor KeptInput::take() const {
+  const Tensor part = held_ ? held_->take() : input_;
+  if (mesh_ == nullptr) {
+    return part;
+  }
+  Tensor whole = Tensor::empty(*stream_, part.dtype(), shape_);
+  mesh_->axis(Axis::tensor).all_gather(part, whole, *stream_);
+  return whole;
 }
 
 }  // namespace bloomery

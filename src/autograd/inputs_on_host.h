@@ -11,6 +11,7 @@
 namespace bloomery {
 
 struct Context;
+class Mesh;
 
 class InputsOnHost {
  public:
@@ -42,17 +43,21 @@ class InputsOnHost {
   std::weak_ptr<Held> last_;
 };
 
-// The input of a segment, kept for the backward pass of the context's tape: on the host where the
-// features say so.
+// The input of a segment, kept for the backward pass of the context's tape: on the host, and
+// divided among tensor-parallel ranks that have all of it, where the features say so.
 class KeptInput {
  public:
   KeptInput(const Context& context, Tensor input);
   const Tensor& on_device() const { return input_; }  // null: it waits on the host
-  Tensor take() const { return held_ ? held_->take() : input_; }
+  // Collective among the tensor-parallel ranks where it is divided.
+  Tensor take() const;
 
  private:
   Tensor input_;
   std::shared_ptr<InputsOnHost::Held> held_;
+  Stream* stream_;
+  Mesh* mesh_ = nullptr;  // of the ranks that have the other parts; null: it is whole
+  Shape shape_;
 };
 
 }  // namespace bloomery

@@ -64,7 +64,8 @@ std::unique_ptr<FileLock> FileLock::try_lock(const std::filesystem::path& path) 
 }
 
 bool FileLock::is_file_of_path() const {
-  struct stat opened {}, named {};
+  struct stat opened {
+  }, named{};
   return fstat(descriptor_, &opened) == 0 && stat(path_.c_str(), &named) == 0 &&
          opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
 }

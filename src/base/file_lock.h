@@ -17,8 +17,8 @@ struct LockWait {
 
 // Held while this object lives; the system releases it when the process ends, however it does. The
 // lock file is made if need be and stays; only who tries once (try_lock) can tell that a holder
-// removed it. It names its last holder, for messages. A file that cannot be written and a file system without locks are
-// Errors: without the lock two processes could write at once.
+// removed it. It names its last holder, for messages. A file that cannot be written and a file
+// system without locks are Errors: without the lock two processes could write at once.
 class FileLock {
  public:
   // Null when it is held elsewhere, be it by this process.

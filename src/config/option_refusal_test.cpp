@@ -153,7 +153,8 @@ TEST_F(Fixture, ASwitchThatIsOffIsNoContradictionWhereAnotherEntryCounts) {
   own.read_deepspeed(R"({"fp16": {"enabled": false}, "fp32": {"enabled": true}})", "ds.json");
   own.finish();
   EXPECT_EQ(precision, Precision::fp32);
-  EXPECT_EQ(own.notes(), std::vector<std::string>{"fp32.enabled in ds.json = fp32 overrules --fp16 = fp16"});
+  EXPECT_EQ(own.notes(),
+            std::vector<std::string>{"fp32.enabled in ds.json = fp32 overrules --fp16 = fp16"});
   own.read_deepspeed(R"({"fp16": {"enabled": true}})", "other.json");
   EXPECT_EQ(own.problems().size(), 1u);  // two configurations
 }

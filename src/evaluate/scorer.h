@@ -33,8 +33,8 @@ using ScoringProgress = std::function<void(std::int64_t done, std::int64_t total
 // The data-parallel rank that computes the micro-batch of this number.
 bool is_own_batch(Mesh& mesh, std::int64_t number);
 
-// Adds up what it is given. The sum does not depend on how sequences fall into micro-batches, nor on
-// the ranks that compute them: data-parallel ones take turns.
+// Adds up what it is given. The sum does not depend on how sequences fall into micro-batches, nor
+// on the ranks that compute them: data-parallel ones take turns.
 class Scorer {
  public:
   // `progress` hears after each micro-batch how many tokens were scored, of how many.

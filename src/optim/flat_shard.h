@@ -36,7 +36,7 @@ struct FlatShard {
   // Of master weights and state, which are updated on the host if they are not on the device
   // (host_update.h). The low halves are set then.
   Placement placement = Placement::device;
-  Placement value_placement = Placement::device;  // or host
+  Placement value_placement = Placement::device;
   Stream* host = nullptr;
   StateFiles* files = nullptr;       // of Placement::file
   Tensor host_flags;                 // as unit_flags, there

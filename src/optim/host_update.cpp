@@ -53,7 +53,7 @@ void HostUpdate::add_parts(FlatShard& shard) {
   const Tensor grads = Tensor::empty(*host_, shard.grad.dtype(), all);
   Tensor rounded;
   if (sends == Sends::rounded) {
-    rounded = shard.value_placement == Placement::host
+    rounded = shard.value_placement != Placement::device
                   ? shard.value
                   : Tensor::empty(*host_, shard.value.dtype(), all);
   }
@@ -179,7 +179,7 @@ std::shared_ptr<Event> HostUpdate::copy_value(Part& part) {
   }
   const Tensor to = part.shard->value.range(part.place.first, {part.place.count});
   const bool master = part.sends == Sends::master;
-  if (part.shard->value_placement == Placement::host) {
+  if (part.shard->value_placement != Placement::device) {
     if (master) {  // what is rounded was rounded to there
       std::memcpy(to.data(), part.master.data(), to.bytes());
     }

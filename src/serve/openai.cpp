@@ -34,9 +34,8 @@ std::int64_t tokens_to_follow(const TextRequest& request, const RequestDefaults&
 
 EngineRequest engine_request(const AnswerTools& tools, const TextRequest& request,
                              std::vector<TokenId> prompt) {
-  const std::int64_t follow =
-      tokens_to_follow(request, tools.options.defaults, std::ssize(prompt),
-                       tools.engine.options().capacity);
+  const std::int64_t follow = tokens_to_follow(request, tools.options.defaults, std::ssize(prompt),
+                                               tools.engine.options().capacity);
   EngineRequest to_engine{.prompt = std::move(prompt),
                           .max_tokens = follow,
                           .num_samples = request.num_samples,

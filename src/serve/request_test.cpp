@@ -193,8 +193,8 @@ TEST(RequestDefaults, HoldWhereARequestSaysNothing) {
   EXPECT_EQ(plain.sampling.top_p, 0.9);
   EXPECT_EQ(plain.sampling.top_k, 7);
   EXPECT_EQ(plain.max_tokens, std::nullopt);  // the length depends on the prompt
-  const TextRequest said = parse_text_request(
-      R"({"prompt":"a","temperature":1,"top_p":1,"top_k":0})", false, defaults);
+  const TextRequest said =
+      parse_text_request(R"({"prompt":"a","temperature":1,"top_p":1,"top_k":0})", false, defaults);
   EXPECT_EQ(said.sampling.temperature, 1);
   EXPECT_EQ(said.sampling.top_p, 1);
   EXPECT_EQ(said.sampling.top_k, 0);

@@ -170,8 +170,7 @@ void refuse_unsupported(const RequestFields& fields) {
 
 }  // namespace
 
-TextRequest parse_text_request(std::string_view body, bool chat,
-                               const RequestDefaults& defaults) {
+TextRequest parse_text_request(std::string_view body, bool chat, const RequestDefaults& defaults) {
   const Json json = parse_request(body);
   const RequestFields fields(json);
   TextRequest request{.chat = chat};

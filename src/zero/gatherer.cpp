@@ -15,7 +15,7 @@ std::shared_ptr<Event> Gatherer::start(std::span<const Gather> gathers) {
   }
   for (const Gather& gather : gathers) {
     Tensor shard = gather.shard;
-    if (gather.placement == Placement::host) {
+    if (gather.placement != Placement::device) {
       shard = gather.whole.range(gather.bucket->shard_begin(), {gather.bucket->shard_size()});
       stream.copy(shard.data(), gather.shard.data(), shard.bytes());
     }

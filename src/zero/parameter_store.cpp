@@ -54,7 +54,7 @@ ParameterStore::ParameterStore(Stream& stream, Mesh& mesh, const std::vector<Par
         "state beside the device needs a stream of the host");
   if (mesh.size(kReplicaAxes) > 1) {
     sharded_ = asked;
-  } else if (options.values == Placement::host) {
+  } else if (options.values != Placement::device) {
     sharded_ = {.optimizer = true, .values = true};  // one shard, whole for a while
   }
   buckets_ = make_buckets(
@@ -89,9 +89,12 @@ void ParameterStore::allocate(const std::vector<ParameterList>& blocks) {
     }
   }
   choose_host_share(trained_shards);
+  const std::int64_t kept = sharded_.values ? shards : all;
   Stream& home = options_.values == Placement::host ? *options_.host : *stream_;
   tensors_.add(Content::values, options_.values,
-               Tensor::zeros(home, options_.dtype, {sharded_.values ? shards : all}));
+               options_.values == Placement::file
+                   ? options_.value_files->zeros(options_.dtype, kept)
+                   : Tensor::zeros(home, options_.dtype, {kept}));
   const DType grads =
       options_.grad_dtype == DType::bf16 ? DType::bf16 : accumulation_dtype(options_.dtype);
   tensors_.add(Content::gradients, Placement::device,

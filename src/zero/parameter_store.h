@@ -38,10 +38,13 @@ struct StoreOptions {
   // whose gradients are final first. The others are on the device.
   Placement state = Placement::device;
   double host_share = 1;
-  Placement values = Placement::device;  // or host, where they are sharded and no state is here
+  // Where they are sharded and no state is on the device, values may lie beside it too. In files
+  // they are mapped, and never the optimizer's own weights.
+  Placement values = Placement::device;
   // Of the host's memory and threads, if anything lies beside the device.
   Stream* host = nullptr;
-  StateFiles* files = nullptr;  // of Placement::file
+  StateFiles* files = nullptr;        // of Placement::file
+  StateFiles* value_files = nullptr;  // the same of values
 };
 
 // Of the buffers that stay on the device.

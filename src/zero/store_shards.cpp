@@ -16,7 +16,8 @@ WeightForm ParameterStore::form_at(Placement placement) const {
     return WeightForm::split;
   }
   const bool rounded = options_.dtype != accumulation_dtype(options_.dtype);
-  const bool with_values = on_device || placement == options_.values;
+  const bool with_values =
+      on_device || (placement == options_.values && placement != Placement::file);
   return rounded || !with_values ? WeightForm::master : WeightForm::exact;
 }
 
@@ -46,7 +47,7 @@ void ParameterStore::choose_host_share(std::int64_t trained_shards) {
     return;
   }
   const double share =
-      options_.values == Placement::host ? 1 : std::clamp(options_.host_share, 0.0, 1.0);
+      options_.values != Placement::device ? 1 : std::clamp(options_.host_share, 0.0, 1.0);
   auto left = static_cast<std::int64_t>(std::ceil(share * static_cast<double>(trained_shards)));
   for (std::size_t i = 0; i < ranges_.size() && left > 0; ++i) {
     Range& range = ranges_[i];
@@ -205,7 +206,7 @@ void ParameterStore::round_master(const FlatShard& shard) {
     round_to(*stream_, shard.value);
     return;
   }
-  const bool value_on_host = shard.value_placement == Placement::host;
+  const bool value_on_host = shard.value_placement != Placement::device;
   Tensor rounded = value_on_host ? shard.value : shard.master;
   if (rounded.dtype() != shard.value.dtype()) {
     rounded = Tensor::empty(*shard.host, shard.value.dtype(), shard.value.shape());

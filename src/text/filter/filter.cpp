@@ -45,7 +45,8 @@ FilterStep rule_step(const std::string& name) {
   if (name == "fineweb-quality") {
     return [](std::string& text, TransformReport&) { return fineweb_quality(text); };
   }
-  return [rules = C4Rules{.line_needs_end = name == "c4"}](std::string& text, TransformReport& report) {
+  return [rules = C4Rules{.line_needs_end = name == "c4"}](std::string& text,
+                                                           TransformReport& report) {
     return c4_quality(text, rules, report.parts);
   };
 }

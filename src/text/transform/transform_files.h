@@ -36,9 +36,9 @@ class LineTransform {
 };
 
 struct TransformResult {
-  bool complete = false;             // false: a person ended it; it can go on later
-  std::vector<TransformReport> reports;   // of each job
-  std::vector<std::uint64_t> lines;  // of each input that are not blank
+  bool complete = false;                 // false: a person ended it; it can go on later
+  std::vector<TransformReport> reports;  // of each job
+  std::vector<std::uint64_t> lines;      // of each input that are not blank
 
   TransformReport sum() const;
 };

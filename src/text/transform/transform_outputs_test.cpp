@@ -125,7 +125,7 @@ TEST_F(ClearingUp, InputsWithoutADocumentAreAMistake) {
   folder_.file("b.jsonl", "{\"content\": \"a\"}\n");
   const std::string said = error_of([&] { run(); });
   EXPECT_NE(said.find("no document in 1 lines"), said.npos) << said;
-  EXPECT_FALSE(fs::exists(out_));  // with its lock, which is hidden
+  EXPECT_FALSE(fs::exists(out_));                            // with its lock, which is hidden
   folder_.file("c.jsonl", "{\"text\": \"long enough\"}\n");  // one file with some is no mistake
   EXPECT_EQ(run().report.kept, 1);
   EXPECT_TRUE(fs::exists(out_ / "a.jsonl"));
@@ -136,7 +136,8 @@ TEST_F(ClearingUp, RefusedInputsLeaveNoFolder) {
   const fs::path own = folder_.path() / "own";
   fs::create_directory(own);
   options_.input = {(folder_.path() / "missing.jsonl").string()};
-  for (const fs::path& output : {folder_.path() / "new", folder_.path() / "new/and/deep", own / "x"}) {
+  for (const fs::path& output :
+       {folder_.path() / "new", folder_.path() / "new/and/deep", own / "x"}) {
     options_.output = output;
     EXPECT_NE(error_of([&] { run(); }), "");
     EXPECT_FALSE(fs::exists(output)) << output;

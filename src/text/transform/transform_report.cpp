@@ -62,7 +62,8 @@ void TransformReport::Reason::add(const Reason& next) {
   }
 }
 
-void TransformReport::drop(const std::string& reason, const SamplePlace& place, std::string_view text) {
+void TransformReport::drop(const std::string& reason, const SamplePlace& place,
+                           std::string_view text) {
   dropped[reason].add(place, text);
 }
 

@@ -16,8 +16,8 @@ void ignore_tuning(OptionTable& t) {
       t.ignore_deepspeed(concat("zero_optimization.", part, ".", key), kOwnBuffers);
     }
   }
-  for (const char* key : {"partition_activations", "contiguous_memory_optimization",
-                          "number_checkpoints", "synchronize_checkpoint_boundary", "profile"}) {
+  for (const char* key : {"contiguous_memory_optimization", "number_checkpoints",
+                          "synchronize_checkpoint_boundary", "profile"}) {
     t.ignore_deepspeed(concat("activation_checkpointing.", key),
                        "it tunes DeepSpeed's communication and memory, not results");
   }
@@ -25,8 +25,6 @@ void ignore_tuning(OptionTable& t) {
   for (const char* key : {"single_submit", "overlap_events", "use_gds", "intra_op_parallelism"}) {
     t.ignore_deepspeed(concat("aio.", key), kOwnBuffers);
   }
-  t.ignore_deepspeed("zero_optimization.offload_param.nvme_path",
-                     "weights are offloaded to memory, never to files");
 }
 
 }  // namespace
@@ -44,7 +42,8 @@ void describe_offload(OptionTable& t, OffloadFlags& o) {
        {{"none", Device::none}, {"cpu", Device::cpu}, {"nvme", Device::nvme}})
       .deepspeed("zero_optimization.offload_optimizer.device");
   t.add("offload-folder", o.folder, "Folder of the offloaded state; choose a fast disk.")
-      .deepspeed("zero_optimization.offload_optimizer.nvme_path");
+      .deepspeed("zero_optimization.offload_optimizer.nvme_path")
+      .deepspeed("zero_optimization.offload_param.nvme_path");
   t.add("aio-block-size", o.block_bytes, "Bytes per read or write of offloaded state.",
         between(4096, 1 << 30))
       .deepspeed("aio.block_size");
@@ -58,8 +57,9 @@ void describe_offload(OptionTable& t, OffloadFlags& o) {
         between(0, 1))
       .deepspeed("zero_optimization.offload_optimizer.ratio");
   t.add("remote-device", o.parameters,
-        "ZeRO-3 only: also keep the weights in host memory and prefetch each block. Implies "
-        "--cpu-optimizer for all weights.",
+        "ZeRO-3 only: also keep the weights in host memory (cpu) or in temporary files of "
+        "--offload-folder (nvme), and prefetch each block. Implies --cpu-optimizer for all "
+        "weights.",
         {{"none", Device::none}, {"cpu", Device::cpu}, {"nvme", Device::nvme}})
       .deepspeed("zero_optimization.offload_param.device")
       .deepspeed("zero_optimization.cpu_offload_param", "cpu")
@@ -67,6 +67,13 @@ void describe_offload(OptionTable& t, OffloadFlags& o) {
   t.add("checkpoint-in-cpu", o.activations,
         "Keep the inputs of recomputed layers in host memory until the backward pass.")
       .deepspeed("activation_checkpointing.cpu_checkpointing");
+  t.add(
+       "partition-activations", o.divide_inputs,
+       "Divide the inputs of recomputed layers among tensor-parallel ranks, and gather them in the "
+       "backward pass. --sequence-parallel divides them always.")
+      .alias("distribute-saved-activations")
+      .alias("distribute-checkpointed-activations")
+      .deepspeed("activation_checkpointing.partition_activations");
   t.add("device-memory-limit", o.memory_limit_gib,
         "Device memory that a rank may use, in GiB; none: all of it.", between(0.001, 1e6));
   ignore_tuning(t);

@@ -45,9 +45,8 @@ constexpr std::array kWithoutEffect = {
     WithoutEffect{"no-pipeline-parallel overlap-p2p-communication use-ring-exchange-p2p "
                   "no-scatter-gather-tensors-in-pipeline standalone-embedding-stage",
                   "it tunes Megatron's pipeline communication, not results"},
-    WithoutEffect{"distribute-saved-activations "
-                  "distribute-checkpointed-activations no-async-tensor-model-parallel-allreduce",
-                  "it tunes Megatron's tensor-parallel memory, not results"},
+    WithoutEffect{"no-async-tensor-model-parallel-allreduce",
+                  "it tunes Megatron's tensor-parallel communication, not results"},
     WithoutEffect{"force-ds-sequence-parallel",
                   "--ds-sequence-parallel-size alone turns sequence parallelism on"},
     WithoutEffect{"DDP-impl "
@@ -55,8 +54,8 @@ constexpr std::array kWithoutEffect = {
                   "ranks connect without it"},
     WithoutEffect{"data-parallel-random-init use-cpu-initialization no-initialization",
                   "initial weights depend on the seed and the name of a weight, not on the layout"},
-    WithoutEffect{"deepspeed-activation-checkpointing partition-activations "
-                  "contigious-checkpointing synchronize-each-layer profile-backward",
+    WithoutEffect{"deepspeed-activation-checkpointing contigious-checkpointing "
+                  "synchronize-each-layer profile-backward",
                   "--checkpoint-activations or --recompute-granularity turns recomputation on"},
     WithoutEffect{"zero-reduce-scatter zero-contigious-gradients", kAlwaysScattered},
     WithoutEffect{"zero-allgather-bucket-size", kOneBucketSize},

@@ -77,9 +77,11 @@ std::string options_page(const OptionTable& table, const std::string& flags,
   for (const OptionRow& row : table.rows()) {
     for (const OptionRow::Spelling& path : row.deepspeeds) {
       page += "| `" + path.text + "` | `--" + row.name + (path.implies ? " " + *path.implies : "") +
-              "`" + (row.deepspeed_overrules ? ", over a flag"
-                     : row.flag_overrules    ? ", unless a flag says it"
-                                             : "") + " |\n";
+              "`" +
+              (row.deepspeed_overrules ? ", over a flag"
+               : row.flag_overrules    ? ", unless a flag says it"
+                                       : "") +
+              " |\n";
     }
   }
   return page;

@@ -265,6 +265,9 @@ OffloadOptions offload_options(const OffloadFlags& flags, const SequenceChunkFla
   using Device = OffloadFlags::Device;
   OffloadOptions all;
   all.values = flags.parameters != Device::none;
+  if (flags.parameters == Device::nvme) {
+    all.values_folder = flags.folder;
+  }
   if (all.values) {
     all.optimizer_share = 1;
   } else if (flags.cpu_optimizer || flags.optimizer != Device::none) {
@@ -277,6 +280,7 @@ OffloadOptions offload_options(const OffloadFlags& flags, const SequenceChunkFla
                .queue_depth = static_cast<int>(flags.queue_depth),
                .threads = static_cast<int>(flags.threads)};
   all.activations = flags.activations;
+  all.divide_inputs = flags.divide_inputs;
   all.keys = chunks.enabled && chunks.offload;
   return all;
 }

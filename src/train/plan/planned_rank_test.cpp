@@ -45,6 +45,22 @@ std::size_t real_peak(const Plan& plan) {
   return peak;
 }
 
+// Of each layer's input a rank keeps a half; the last that comes back is whole.
+TEST(PlannedMemory, InputsDividedAmongTensorRanksTakeLess) {
+  const auto activations = [](const char* flag) {
+    return memory_of(plan_of({"--num-layers", "12", "--hidden-size", "256", "--seq-length", "256",
+                              "--num-attention-heads", "4", "--micro-batch-size", "4",
+                              "--tensor-model-parallel-size", "2", "--ranks-as-threads", "2",
+                              "--checkpoint-activations", flag},
+                             1500))
+        .activations;
+  };
+  constexpr std::int64_t input = std::int64_t{4} * 256 * 256 * 4;
+  const std::int64_t whole = activations("--no-partition-activations");
+  EXPECT_LE(activations("--partition-activations") + 4 * input, whole);
+  EXPECT_EQ(activations("--distribute-saved-activations"), activations("--partition-activations"));
+}
+
 TEST(PlannedMemory, IsThatOfARealRun) {
   const std::vector<std::string> cases[] = {
       {},

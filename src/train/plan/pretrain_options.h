@@ -92,7 +92,7 @@ struct OffloadFlags {
   Device parameters = Device::none;
   std::string folder;  // of nvme
   std::int64_t block_bytes = 1 << 20, queue_depth = 16, threads = 2;
-  bool activations = false;
+  bool activations = false, divide_inputs = false;
   std::optional<double> memory_limit_gib;
 };
 
@@ -276,8 +276,8 @@ struct LoggingOptions {
   std::int64_t straggler_percent = 10;  // 0: no warnings
   MonitorFlags csv_monitor, tensorboard_monitor;
   bool wall_clock_breakdown = false, comms_logger = false, flops_profiler = false;
-  std::int64_t flops_step = 1;  // of the flops profiler
-  std::string flops_file;       // instead of the output
+  std::int64_t flops_step = 1;            // of the flops profiler
+  std::optional<std::string> flops_file;  // instead of the output
 };
 
 struct PretrainOptions {

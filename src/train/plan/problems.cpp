@@ -110,10 +110,9 @@ void check_offload(const PretrainOptions& o, Findings& f) {
   const bool parameters = o.offload.parameters != OffloadFlags::Device::none;
   f.require(!parameters || o.parallel.zero_stage.value_or(0) == 3,
             "--remote-device (offload_param) needs --zero-stage 3: give both, or neither");
-  f.require(o.offload.parameters != OffloadFlags::Device::nvme,
-            "--remote-device nvme (offload_param): weights are offloaded to host memory, not to "
-            "files; give cpu, and nvme for offload_optimizer, whose state is larger");
-  f.require(o.offload.optimizer != OffloadFlags::Device::nvme || !o.offload.folder.empty(),
+  const bool files = o.offload.parameters == OffloadFlags::Device::nvme ||
+                     o.offload.optimizer == OffloadFlags::Device::nvme;
+  f.require(!files || !o.offload.folder.empty(),
             "state in files needs a folder on a fast disk: --offload-folder (nvme_path)");
   f.require(!o.offload.activations || o.parallel.chunks.enabled ||
                 recompute_options(o.recompute, o.model.num_layers).method !=

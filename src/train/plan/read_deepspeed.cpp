@@ -78,7 +78,8 @@ void read_deepspeed(OptionTable& table, PretrainOptions& o, std::vector<std::str
   apply_deepspeed_defaults(table, o, notes);
 }
 
-void apply_batch_flags(const OptionTable& table, PretrainOptions& o, std::vector<std::string>& notes) {
+void apply_batch_flags(const OptionTable& table, PretrainOptions& o,
+                       std::vector<std::string>& notes) {
   const auto& global = table.row("global-batch-size").given;
   const auto& steps = table.row("gradient-accumulation-steps").given;
   const auto from_json = [](const std::optional<OptionRow::Given>& given) {

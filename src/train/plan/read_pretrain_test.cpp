@@ -117,13 +117,15 @@ TEST(ReadPretrain, TheBatchOfTheFlagsOverrulesTheJson) {
   ASSERT_EQ(batch.error, "");
   EXPECT_EQ(make_plan(batch.options, 301).batch.global(), 16);
   EXPECT_TRUE(batch.has_note("--global-batch-size = 16 overrules train_batch_size in "));
-  const PretrainCase steps = with_deepspeed(
-      R"({"train_batch_size": 2, "gradient_accumulation_steps": 1})", {"--global-batch-size", "16"});
+  const PretrainCase steps =
+      with_deepspeed(R"({"train_batch_size": 2, "gradient_accumulation_steps": 1})",
+                     {"--global-batch-size", "16"});
   ASSERT_EQ(steps.error, "");
   EXPECT_EQ(make_plan(steps.options, 301).batch.global(), 16);
   EXPECT_TRUE(steps.has_note("--global-batch-size = 16 overrules gradient_accumulation_steps in "));
-  const PretrainCase same = with_deepspeed(
-      R"({"train_batch_size": 16, "gradient_accumulation_steps": 8})", {"--global-batch-size", "16"});
+  const PretrainCase same =
+      with_deepspeed(R"({"train_batch_size": 16, "gradient_accumulation_steps": 8})",
+                     {"--global-batch-size", "16"});
   ASSERT_EQ(same.error, "");
   EXPECT_FALSE(same.has_note("overrules"));
 }
@@ -141,9 +143,8 @@ TEST(ReadPretrain, TheTypeOfTheJsonOverrulesTheFlag) {
   // With neither it finds weights of another type than fp32, and ends.
   EXPECT_TRUE(with_deepspeed(R"({"fp16": {"enabled": false}})", {"--fp16"})
                   .fails_with("--fp16 and fp16.enabled in "));
-  EXPECT_TRUE(
-      with_deepspeed(R"({"fp16": {"enabled": true}, "bf16": {"enabled": true}})", {})
-          .fails_with("contradict each other"));
+  EXPECT_TRUE(with_deepspeed(R"({"fp16": {"enabled": true}, "bf16": {"enabled": true}})", {})
+                  .fails_with("contradict each other"));
 }
 
 TEST(ReadPretrain, KeysWithoutAnOptionGiveANoteOrAnAlternative) {
@@ -170,6 +171,22 @@ TEST(ReadPretrain, KeysWithoutAnOptionGiveANoteOrAnAlternative) {
   }
 }
 
+TEST(ReadPretrain, WeightsInFiles) {
+  const PretrainCase c = with_deepspeed(
+      R"({"zero_optimization": {"stage": 3,
+          "offload_param": {"device": "nvme", "nvme_path": "/fast", "pin_memory": true},
+          "offload_optimizer": {"device": "cpu"}}})",
+      {});
+  ASSERT_EQ(c.error, "");
+  const OffloadOptions offload = offload_options(c.options.offload, {});
+  EXPECT_EQ(offload.values_at(), Placement::file);
+  EXPECT_EQ(offload.values_folder, "/fast");
+  EXPECT_EQ(offload.state(), Placement::host);
+  EXPECT_TRUE(with_deepspeed(
+                  R"({"zero_optimization": {"stage": 3, "offload_param": {"device": "nvme"}}})", {})
+                  .fails_with("--offload-folder (nvme_path)"));
+}
+
 TEST(ReadPretrain, MonitorsOfTheJsonAreOptions) {
   const PretrainCase c = with_deepspeed(
       R"({"csv_monitor": {"enabled": true, "output_path": "out", "job_name": "job"},
@@ -190,7 +207,8 @@ TEST(ReadPretrain, MonitorsOfTheJsonAreOptions) {
   EXPECT_TRUE(o.flops_profiler);
   EXPECT_EQ(o.flops_step, 4);
   EXPECT_TRUE(c.has_note("`wandb sync` takes"));
-  const PretrainCase own(small_gpt({"--train-iters", "10", "--comms-logger", "--profile", "pt-full"}));
+  const PretrainCase own(
+      small_gpt({"--train-iters", "10", "--comms-logger", "--profile", "pt-full"}));
   ASSERT_EQ(own.error, "");
   EXPECT_EQ(own.options.logging.profile, "pt-full");
   EXPECT_EQ(own.options.logging.timing_level, 0);

@@ -36,10 +36,9 @@ TEST(DeepspeedMonitors, ATableForEachNameThatGoesOn) {
   };
   run(8, 10.5);
   EXPECT_EQ(visible_names(csv),
-            (std::vector<std::string>{
-                "Train_Samples_elapsed_time_ms_forward.csv", "Train_Samples_eval_loss.csv",
-                "Train_Samples_loss_scale.csv", "Train_Samples_lr.csv",
-                "Train_Samples_train_loss.csv"}));
+            (std::vector<std::string>{"Train_Samples_elapsed_time_ms_forward.csv",
+                                      "Train_Samples_eval_loss.csv", "Train_Samples_loss_scale.csv",
+                                      "Train_Samples_lr.csv", "Train_Samples_train_loss.csv"}));
   const auto text = [&](const char* name) { return read_file(csv / name); };
   EXPECT_EQ(text("Train_Samples_train_loss.csv"), "step,train_loss\r\n8,10.5\r\n16,5.25\r\n");
   EXPECT_EQ(text("Train_Samples_lr.csv"), "step,lr\r\n8,1e-05\r\n16,1e-05\r\n");

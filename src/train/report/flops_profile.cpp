@@ -5,7 +5,7 @@
 namespace bloomery {
 namespace {
 
-std::string counted(double value, const char* unit) {
+std::string with_prefix(double value, const char* unit) {
   constexpr std::pair<double, const char*> kPrefixes[] = {
       {1e15, "P"}, {1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "K"}};
   for (const auto& [size, prefix] : kPrefixes) {
@@ -31,17 +31,16 @@ std::string flops_lines(const FlopsProfile& p) {
     text += fmt::format("\n    {:.<60} {}", name + " ", value);
   };
   add("ranks", std::to_string(p.devices));
-  add("parameters", counted(static_cast<double>(p.parameters), ""));
+  add("parameters", with_prefix(static_cast<double>(p.parameters), ""));
   add("sequences x tokens", fmt::format("{} x {}", p.sequences, p.length));
-  add("forward pass", counted(all / 3, "FLOPs"));
-  add("backward pass", counted(all * 2 / 3, "FLOPs"));
+  add("forward pass", with_prefix(all / 3, "FLOPs"));
+  add("backward pass", with_prefix(all * 2 / 3, "FLOPs"));
   add("of both: attention", fmt::format("{:.1f} %", attention / all * 100));
-  add("of both: MLP and experts",
-      fmt::format("{:.1f} %", (all - head - attention) / all * 100));
+  add("of both: MLP and experts", fmt::format("{:.1f} %", (all - head - attention) / all * 100));
   add("of both: output head", fmt::format("{:.1f} %", head / all * 100));
-  add("with recomputation, by Megatron-DeepSpeed's formula", counted(done, "FLOPs"));
+  add("with recomputation, by Megatron-DeepSpeed's formula", with_prefix(done, "FLOPs"));
   add("iteration latency", fmt::format("{:.2f} ms", p.seconds * 1e3));
-  add("model FLOPS of a rank", counted(all / p.seconds / devices, "FLOPS"));
+  add("model FLOPS of a rank", with_prefix(all / p.seconds / devices, "FLOPS"));
   add("samples per second", fmt::format("{:.2f}", static_cast<double>(p.sequences) / p.seconds));
   return text;
 }

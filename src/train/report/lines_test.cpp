@@ -116,9 +116,10 @@ TEST(IterationLine, MegatronLmLayoutWithThroughput) {
 TEST(IterationLine, BothLayoutsHaveTheThroughputThatIsAskedFor) {
   IterationReport r = example();
   r.model_tflops = 81.26;
-  EXPECT_NE(iteration_line(r, LogFormat::megatron_deepspeed)
-                .find(" iteration (ms): 1234.6 | throughput per GPU (TFLOP/s/GPU): 81.3 | learning"),
-            std::string::npos);
+  EXPECT_NE(
+      iteration_line(r, LogFormat::megatron_deepspeed)
+          .find(" iteration (ms): 1234.6 | throughput per GPU (TFLOP/s/GPU): 81.3 | learning"),
+      std::string::npos);
 }
 
 TEST(IterationLine, LossThatIsNotANumberIsLeftOut) {

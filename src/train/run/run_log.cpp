@@ -291,10 +291,10 @@ void RunLog::profile_flops(const StepFacts& facts, double seconds) {
                    .sequences = sequences(facts),
                    .length = plan_->lengths.counted_length(facts.progress.iteration),
                    .parameters = plan_->parameters.total,
-                   .devices = plan_->layout.degrees.num_ranks(),
+                   .devices = plan_->rank.layout.degrees.num_ranks(),
                    .recomputation = recomputation_,
                    .seconds = seconds});
-  const std::filesystem::path file = options_.logging.flops_file;
+  const std::filesystem::path file = options_.logging.flops_file.value_or("");
   if (file.empty()) {
     return line(lines);
   }

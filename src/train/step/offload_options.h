@@ -14,15 +14,20 @@ struct OffloadOptions {
   double optimizer_share = 0;
   std::string folder;  // not empty: not in the host's memory but in files there
   BlockIoOptions files;
-  bool values = false;       // of ZeRO 3 also the shards of values; with an optimizer_share of 1
-  bool activations = false;  // inputs of recomputed layers
-  bool keys = false;         // of chunks of sequences, with their values and gradients
+  bool values = false;         // of ZeRO 3 also the shards of values; with an optimizer_share of 1
+  std::string values_folder;   // not empty: those shards lie in files there
+  bool activations = false;    // inputs of recomputed layers
+  bool divide_inputs = false;  // of them each tensor-parallel rank keeps a part
+  bool keys = false;           // of chunks of sequences, with their values and gradients
 
   // Of what optimizer_share says.
   Placement state() const {
     return optimizer_share == 0 ? Placement::device
            : folder.empty()     ? Placement::host
                                 : Placement::file;
+  }
+  Placement values_at() const {
+    return !values ? Placement::device : values_folder.empty() ? Placement::host : Placement::file;
   }
   bool any() const { return optimizer_share > 0 || activations || keys; }
 };

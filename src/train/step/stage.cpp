@@ -22,6 +22,10 @@ Stage::Stage(const RankOptions& options, std::unique_ptr<Communicator> world)
     files_ = std::make_unique<StateFiles>(host_->stream(), options.offload.folder,
                                           options.offload.files);
   }
+  if (options.offload.values_at() == Placement::file) {
+    value_files_ = std::make_unique<StateFiles>(host_->stream(), options.offload.values_folder,
+                                                options.offload.files);
+  }
   make_chunks();
   std::vector<ParameterList> blocks;
   for (const auto& chunk : chunks_) {
@@ -158,9 +162,10 @@ StoreOptions Stage::store_options(const Ties* ties) const {
           .gathers = gathers_.get(),
           .state = options_.offload.state(),
           .host_share = options_.offload.optimizer_share,
-          .values = options_.offload.values ? Placement::host : Placement::device,
+          .values = options_.offload.values_at(),
           .host = host_ ? &host_->stream() : nullptr,
-          .files = files_.get()};
+          .files = files_.get(),
+          .value_files = value_files_.get()};
 }
 
 Context Stage::context(const Batch& batch, const Features& features, Tape* tape, bool training) {

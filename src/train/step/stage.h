@@ -70,7 +70,7 @@ class Stage {
   // What streams beside the computation use: the layers', and that of gradients.
   CrossStreamRefs kept_, kept_gradients_;
   std::unique_ptr<HostSide> host_;
-  std::unique_ptr<StateFiles> files_;
+  std::unique_ptr<StateFiles> files_, value_files_;  // null: none
   std::unique_ptr<StageFeatures> features_;
   std::unique_ptr<Stream> state_copies_, activation_copies_;  // to the host and back; null: none
   std::unique_ptr<Mesh> mesh_;

@@ -25,7 +25,8 @@ StageFeatures::StageFeatures(const RankOptions& options, Stream& stream, Mesh& m
   token_dropping_.layers = options.token_dropping_layers;
   layer_dropping_.num_layers = options.model.num_layers;
   features_ = {
-      .activations = {.remake_cheap_values = options.recompute.cheap_values},
+      .activations = {.remake_cheap_values = options.recompute.cheap_values,
+                      .divide_inputs = options.offload.divide_inputs},
       .fp8 = fp8_.get(),
       .fake_quantization = fake_quant_layers_.get(),
       .token_dropping = token_dropping_.layers.empty() ? nullptr : &token_dropping_,
