@@ -81,7 +81,7 @@ class ParameterStore final : public ParameterAccess {
   // After an update of the shards: starts gathers of the values that are whole, in the order in
   // which the next forward pass wants them.
   void gather_updated_values();
-  // After master weights were set: rounds them and publishes. Those that share their memory with
+  // After master weights were set: rounds them and starts the gathers. Those that share memory with
   // values may be set when wait_gathers() was called.
   void refresh_from_master();
 
