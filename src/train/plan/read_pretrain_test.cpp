@@ -134,7 +134,7 @@ TEST(ReadPretrain, WithoutDeepspeedMegatronsDefaultsHold) {
       make_plan(
           PretrainCase(small_gpt({"--fp16", "--train-iters", "10", "--loss-scale", "12"})).options,
           301)
-          .optimizer.loss_scale.initial,
+          .rank.optimizer.loss_scale.initial,
       12);
 }
 

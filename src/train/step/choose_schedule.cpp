@@ -60,7 +60,7 @@ ScheduleChoice extended(Extend how, const ScheduleOptions& here, const ScheduleO
 
 ScheduleChoice choose_schedule(const PretrainOptions& options, const Plan& plan,
                                const CheckpointReader* checkpoint) {
-  const ScheduleOptions& here = plan.optimizer.schedule;
+  const ScheduleOptions& here = plan.rank.optimizer.schedule;
   const bool loads = checkpoint != nullptr && !options.checkpoint.finetune &&
                      !options.checkpoint.reset_iteration && !options.checkpoint.no_load_optim &&
                      !options.evaluation.skip_train;
