@@ -145,7 +145,7 @@ WatchEnd Starter::start_at_meeting(int attempt) {
   listener = Socket();
   meeting_->forget_guests();
   const WatchEnd end = watch(children, signals, {.orders = meeting_->orders()});
-  meeting_->tell_end(end.code);
+  meeting_->tell_end(end);
   return end;
 }
 
