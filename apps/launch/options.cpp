@@ -168,6 +168,7 @@ void describe_internal(OptionTable& t, LaunchOptions& o) {
   t.add("variables-file", o.variables_file, "Internal: read environment variables from this file.");
   t.add("log-prefix", o.log_prefix, "Internal: first part of the names of log files.");
   t.add("pid-file", o.pid_file, "Internal: file for the number of this process.");
+  t.add("attempt", o.attempt, "Internal: how often the ranks were started again.", at_least(0));
   t.add("attend", o.attended, "Internal: descriptor of a node that joined.", at_least(-1));
 }
 

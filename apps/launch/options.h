@@ -46,6 +46,7 @@ struct LaunchOptions {
   std::string placement, variables_file, log_prefix, pid_file;
   bool takes_orders = false;
   int attended = -1;
+  int attempt = 0;  // how often the ranks were started again
 };
 
 void describe(OptionTable& table, LaunchOptions& options);
