@@ -60,7 +60,8 @@ int attend_node(int descriptor) {
       told.append(bytes, static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
       if (told.ends_with('\n')) {
         const int code = std::atoi(told.c_str());
-        return code != 0 && told.find(kAsked) != told.npos ? kStoppedEarly : code;
+        const bool asked = told.find(kAsked) != told.npos;
+        return code != 0 && asked ? static_cast<int>(kStoppedEarly) : code;
       }
       if (count <= 0) {
         Log().error("the node at ", peer_address(node), " was lost");
