@@ -171,7 +171,8 @@ FeedOptions Trainer::feed_options(std::int64_t first_sample) const {
           .data_ranks = plan_.data_ranks,
           .consumed_samples = first_sample,
           .vocabulary = plan_.rank.model.vocabulary.size,
-          .reshape = plan_.lengths.reshape};
+          .reshape = plan_.lengths.reshape,
+          .share = rank_->stage().sequence_share()};
 }
 
 bool Trainer::train() {
