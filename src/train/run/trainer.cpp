@@ -134,7 +134,9 @@ RunEnd Trainer::run() {
   if (!options_.evaluation.skip_train) {
     if (is_over()) {
       log_.line(concat("nothing is left to train: the checkpoint is of iteration ",
-                       progress_.iteration, ", and ", plan_.last_iteration, " were asked for"));
+                       progress_.iteration, ", and ", plan_.last_iteration,
+                       " were asked for; to train further ",
+                       "give --extend and a larger --train-iters"));
     }
     stopped = train();
     if (!stopped) log_.line(datetime_line("after training is done", std::time(nullptr)));
