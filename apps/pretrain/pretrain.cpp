@@ -42,7 +42,8 @@ void show_samples(const PretrainOptions& options, const DeviceChoice& device) {
 
 RunEnd train(const PretrainOptions& options, const OptionTable& table,
              const std::vector<std::string>& notes, PretrainSetting setting) {
-  const StopSignals signals("saves a checkpoint after this step, then exits");
+  const StopSignals signals(
+      "saves a checkpoint after this step, then exits (--load continues from it)");
   return pretrain(options, table, notes, std::move(setting));
 }
 
