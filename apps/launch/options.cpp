@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <utility>
 
 #include "apps/bloomery.h"
@@ -228,6 +229,13 @@ LaunchWords divide(const Arguments& arguments, const Variables& variables) {
   describe(table, unused);
   table.take_config_files();
   words.flags = joined_to_values(table, words.flags);
+  for (std::string& word : words.flags) {
+    if (word.starts_with("--launcher=")) {  // in any case, as DeepSpeed takes it
+      std::ranges::transform(word, word.begin(), [](unsigned char letter) {
+        return static_cast<char>(std::tolower(letter));
+      });
+    }
+  }
   std::vector<const OptionRow*> given;
   std::ranges::transform(words.flags, std::back_inserter(given),
                          [&](const std::string& word) { return option_of(table, word); });
