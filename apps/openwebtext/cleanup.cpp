@@ -24,7 +24,7 @@ constexpr std::int64_t kShort = 1024, kLeastTokens = 128;
 // Short texts must have enough tokens; without a tokenizer, words count.
 FilterStep enough_tokens(std::shared_ptr<const Tokenizer> tokenizer) {
   std::shared_ptr<Encoder> encoder = tokenizer ? tokenizer->make_encoder({}) : nullptr;
-  return [tokenizer, encoder](std::string& text, StepReport&) -> std::string {
+  return [tokenizer, encoder](std::string& text, TransformReport&) -> std::string {
     if (characters(text) >= kShort) return {};
     std::vector<TokenId> ids;
     if (encoder) encoder->encode(text, ids);
@@ -85,7 +85,6 @@ std::string fix(const FixOptions& options, std::string& text) {
 std::vector<TransformJob> fix_jobs(const FixOptions& options,
                                    const std::vector<std::string>& files) {
   const std::filesystem::path folder = options.output_path;
-  std::filesystem::create_directories(folder);
   std::vector<TransformJob> jobs;
   for (const std::string& file : files) {
     const std::filesystem::path path = file;
@@ -180,7 +179,8 @@ int cleanup_fix_dataset(const Arguments& arguments, std::ostream& out) {
       options, outputs, "cleanup_fix_dataset",
       [&] {
         return make_filter_transform(
-            {[&](std::string& text, StepReport&) { return fix(options, text); }}, "text", files);
+            {[&](std::string& text, TransformReport&) { return fix(options, text); }}, "text",
+            files);
       },
       out);
 }

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -55,8 +56,18 @@ FileLock::FileLock(const std::filesystem::path& path, const LockWait& wait) : Fi
 FileLock::~FileLock() { close(descriptor_); }
 
 std::unique_ptr<FileLock> FileLock::try_lock(const std::filesystem::path& path) {
-  std::unique_ptr<FileLock> lock(new FileLock(path));
-  return lock->take() ? std::move(lock) : nullptr;
+  for (;;) {
+    std::unique_ptr<FileLock> lock(new FileLock(path));
+    if (!lock->take()) return nullptr;
+    if (lock->is_file_of_path()) return lock;
+  }
+}
+
+bool FileLock::is_file_of_path() const {
+  struct stat opened {
+  }, named{};
+  return fstat(descriptor_, &opened) == 0 && stat(path_.c_str(), &named) == 0 &&
+         opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
 }
 
 bool FileLock::take() {

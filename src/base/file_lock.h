@@ -16,9 +16,9 @@ struct LockWait {
 };
 
 // Held while this object lives; the system releases it when the process ends, however it does. The
-// lock file is made if need be and stays, because removing it would let two hold it. It names its
-// last holder, for messages. A file that cannot be written and a file system without locks are
-// Errors: without the lock two processes could write at once.
+// lock file is made if need be and stays; only who tries once (try_lock) can tell that a holder
+// removed it. It names its last holder, for messages. A file that cannot be written and a file
+// system without locks are Errors: without the lock two processes could write at once.
 class FileLock {
  public:
   // Null when it is held elsewhere, be it by this process.
@@ -31,6 +31,7 @@ class FileLock {
  private:
   explicit FileLock(const std::filesystem::path& path);  // opens the file only
   bool take();
+  bool is_file_of_path() const;  // or its holder removed it before this one had it
 
   std::filesystem::path path_;
   int descriptor_ = -1;

@@ -25,7 +25,7 @@ void describe(OptionTable& table, DecontaminateOptions& options);
 void describe(OptionTable& table, NgramOptions& options);
 
 struct DecontaminateSummary {
-  StepReport report;
+  TransformReport report;
   std::size_t keys = 0, common_keys = 0;
   bool interrupted = false;
   bool was_finished = false;  // by an earlier run, which knew the keys

@@ -10,7 +10,7 @@
 
 #include "text/dedup/minhash.h"
 #include "text/lines/line_options.h"
-#include "text/transform/step_report.h"
+#include "text/transform/transform_report.h"
 
 namespace bloomery {
 
@@ -27,7 +27,7 @@ struct DedupOptions : LineOptions {
 void describe(OptionTable& table, DedupOptions& options);
 
 struct DedupSummary {
-  StepReport report;
+  TransformReport report;
   std::int64_t groups = 0;  // of documents, or paragraphs, that are equal
   bool interrupted = false;
   bool was_finished = false;  // by an earlier run, which knew the groups

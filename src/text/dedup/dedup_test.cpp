@@ -114,7 +114,7 @@ TEST_F(DedupTest, EqualDocumentsWithinAndAcrossFiles) {
   EXPECT_EQ(summary.report.bad_lines.count, 1);
   EXPECT_EQ(summary.report.documents, 5);
   EXPECT_EQ(summary.report.kept, 3);
-  const StepReport report = StepReport::parse(output("report.json"));
+  const TransformReport report = TransformReport::parse(output("report.json"));
   EXPECT_EQ(report.dropped.at("duplicate of a document of an earlier file").count, 1);
   EXPECT_EQ(visible_names(options_.output).size(), 5);  // nothing of the work remains
 }

@@ -37,21 +37,22 @@ std::vector<std::string> single_rules(const std::vector<std::string>& names) {
 
 FilterStep rule_step(const std::string& name) {
   if (name == "gopher-repetition") {
-    return [](std::string& text, StepReport&) { return gopher_repetition(text); };
+    return [](std::string& text, TransformReport&) { return gopher_repetition(text); };
   }
   if (name == "gopher-quality") {
-    return [](std::string& text, StepReport&) { return gopher_quality(text); };
+    return [](std::string& text, TransformReport&) { return gopher_quality(text); };
   }
   if (name == "fineweb-quality") {
-    return [](std::string& text, StepReport&) { return fineweb_quality(text); };
+    return [](std::string& text, TransformReport&) { return fineweb_quality(text); };
   }
-  return [rules = C4Rules{.line_needs_end = name == "c4"}](std::string& text, StepReport& report) {
+  return [rules = C4Rules{.line_needs_end = name == "c4"}](std::string& text,
+                                                           TransformReport& report) {
     return c4_quality(text, rules, report.parts);
   };
 }
 
 FilterStep language_step(const std::vector<std::string>& languages) {
-  return [languages](std::string& text, StepReport&) -> std::string {
+  return [languages](std::string& text, TransformReport&) -> std::string {
     const std::string found = language_of(text);
     if (std::ranges::find(languages, found) != languages.end()) return {};
     return found.empty() ? "language: no letters of a supported language" : "language: " + found;
@@ -59,7 +60,7 @@ FilterStep language_step(const std::vector<std::string>& languages) {
 }
 
 FilterStep length_step(std::int64_t least, std::int64_t most) {
-  return [least, most](std::string& text, StepReport&) -> std::string {
+  return [least, most](std::string& text, TransformReport&) -> std::string {
     const std::int64_t count = characters(text);
     if (count < least) return concat("length: under ", least, " characters");
     if (most > 0 && count > most) return concat("length: over ", most, " characters");
@@ -222,13 +223,13 @@ std::vector<std::string> problems(const FilterOptions& o) {
 std::vector<FilterStep> filter_steps(const FilterOptions& o) {
   std::vector<FilterStep> steps;
   if (o.repair) {
-    steps.push_back([](std::string& text, StepReport&) {
+    steps.push_back([](std::string& text, TransformReport&) {
       repair_text(text);
       return std::string();
     });
   }
   if (o.join_lines) {
-    steps.push_back([](std::string& text, StepReport&) {
+    steps.push_back([](std::string& text, TransformReport&) {
       join_lines(text);
       return std::string();
     });

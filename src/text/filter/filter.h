@@ -32,13 +32,13 @@ void describe_filter(OptionTable& table, FilterOptions& options);
 std::vector<std::string> problems(const FilterOptions& options);
 
 // One step: changes the text, or says why the document is dropped.
-using FilterStep = std::function<std::string(std::string& text, StepReport& report)>;
+using FilterStep = std::function<std::string(std::string& text, TransformReport& report)>;
 
 // The steps in their order; made once for each thread.
 std::vector<FilterStep> filter_steps(const FilterOptions& options);
 
 struct FilterSummary {
-  StepReport report;
+  TransformReport report;
   bool interrupted = false;
   bool was_finished = false;  // by an earlier run
 };

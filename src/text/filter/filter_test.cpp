@@ -179,7 +179,7 @@ TEST_F(FilterTest, SaysWhatItDroppedAndWhy) {
             "people&all.\"}\n");
   EXPECT_EQ(summary.report.changed, 1);
   EXPECT_EQ(summary.report.bad_lines.count, 1);
-  const StepReport report = StepReport::parse(output("report.json"));
+  const TransformReport report = TransformReport::parse(output("report.json"));
   EXPECT_EQ(report.json(), summary.report.json());
   EXPECT_EQ(report.dropped.at("language: de").count, 1);
   EXPECT_EQ(report.dropped.at("url: a blocked domain").samples[0].offset, 42);

@@ -63,7 +63,7 @@ bool ResumableFiles::take_up() {
     note.at("jsonl").get_to(progress_.jsonl);
     note.at("done").get_to(progress_.done);
     note.at("bytes").get_to(bytes_);
-    progress_.report = StepReport::parse(note.at("report").get<std::string>());
+    progress_.report = TransformReport::parse(note.at("report").get<std::string>());
     check(bytes_.size() == names_.size(), "it is of another number of outputs");
   } catch (const std::exception& error) {
     throw Error(concat(file.string(), " is damaged (", error.what(), "); --overwrite starts over"));

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "text/transform/step_report.h"
+#include "text/transform/transform_report.h"
 
 namespace bloomery {
 
@@ -20,7 +20,7 @@ struct FileProgress {
   std::uint64_t offset = 0, line = 0;  // where to go on reading
   bool jsonl = false;                  // what its lines are, once some were read
   bool done = false;
-  StepReport report;
+  TransformReport report;
 };
 
 class ResumableFiles {

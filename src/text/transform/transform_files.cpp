@@ -81,7 +81,7 @@ void transform_chunk(LineTransform& transform, DocumentLines& lines, const LineC
 
 // Inputs without a document are a mistake: a wrong file, or a wrong key. Outputs of single inputs
 // without one wait for this before they appear.
-void finish_empty_ones(const std::vector<std::unique_ptr<Job>>& jobs, const StepReport& sum,
+void finish_empty_ones(const std::vector<std::unique_ptr<Job>>& jobs, const TransformReport& sum,
                        const std::vector<std::string>& files) {
   if (sum.documents == 0) {
     for (const auto& job : jobs) job->discard();
@@ -142,9 +142,9 @@ void Transformed::drop(const DocumentLine& line, const std::string& key, const s
   }
 }
 
-StepReport TransformResult::sum() const {
-  StepReport all;
-  for (const StepReport& report : reports) all.add(report);
+TransformReport TransformResult::sum() const {
+  TransformReport all;
+  for (const TransformReport& report : reports) all.add(report);
   return all;
 }
 

@@ -17,7 +17,7 @@ namespace bloomery {
 // What became of the lines of a chunk.
 struct Transformed : LineCounts {
   std::string kept, dropped;  // bytes for the outputs
-  StepReport report;
+  TransformReport report;
 
   // The line as it is; text becomes an object with the first key.
   void keep(const DocumentLine& line, const std::string& key);
@@ -36,11 +36,11 @@ class LineTransform {
 };
 
 struct TransformResult {
-  bool complete = false;             // false: a person ended it; it can go on later
-  std::vector<StepReport> reports;   // of each job
-  std::vector<std::uint64_t> lines;  // of each input that are not blank
+  bool complete = false;                 // false: a person ended it; it can go on later
+  std::vector<TransformReport> reports;  // of each job
+  std::vector<std::uint64_t> lines;      // of each input that are not blank
 
-  StepReport sum() const;
+  TransformReport sum() const;
 };
 
 // Runs the jobs. Their progress notes stay for TransformOutputs to remove. Inputs without any

@@ -37,6 +37,7 @@ TEST(TransformFiles, RowsOfParquetGoOnWhereTheyWere) {
   const std::string golden = testing::repository_root() + "/tests/golden/parquet/lz4_v1";
   const std::string lines = read_file(golden + ".jsonl");
   const auto job_in = [&](const char* name) {
+    std::filesystem::create_directory(folder.path() / name);
     return jobs_in(folder.path() / name, {golden + ".parquet"}, false)[0];
   };
   std::string messages;

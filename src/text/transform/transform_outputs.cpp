@@ -20,6 +20,19 @@ fs::path lock_of(const fs::path& report) {
   return folder_of(report) / ("." + report.filename().string() + ".lock");
 }
 
+// Makes a folder and those above it; those that were missing, the innermost first.
+std::vector<fs::path> make_folders(const fs::path& folder) {
+  std::vector<fs::path> missing;
+  for (fs::path each = folder; !each.empty() && !fs::exists(each); each = each.parent_path()) {
+    missing.push_back(each);
+  }
+  std::error_code error;
+  fs::create_directories(folder, error);
+  check(fs::is_directory(folder), "the output folder ", folder.string(),
+        " cannot be made: ", error.message());
+  return missing;
+}
+
 std::uintmax_t size_of(const fs::path& file) {
   std::error_code missing;
   const std::uintmax_t size = fs::file_size(file, missing);
@@ -46,10 +59,22 @@ TransformOutputs::TransformOutputs(std::vector<TransformJob> jobs, fs::path repo
     : jobs_(std::move(jobs)),
       report_(std::move(report)),
       settings_(std::move(settings)),
+      made_(make_folders(folder_of(report_))),
       lock_(FileLock::try_lock(lock_of(report_))) {
   check(lock_ != nullptr, lock_holder(lock_of(report_)), " is writing to ",
         folder_of(report_).string(), "; wait until it has ended, or name another output");
   if (settings_.overwrite) fs::remove(report_);
+}
+
+TransformOutputs::~TransformOutputs() {
+  if (made_.empty() || lock_ == nullptr) return;
+  const fs::path lock = lock_of(report_);
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(made_.front(), error)) {
+    if (entry.path() != lock) return;
+  }
+  fs::remove(lock, error);
+  for (const fs::path& folder : made_) fs::remove(folder, error);  // while they are empty
 }
 
 // What the outputs were made of and how large they are.
@@ -66,7 +91,7 @@ std::string TransformOutputs::record() const {
       .dump();
 }
 
-std::optional<StepReport> TransformOutputs::finished() const {
+std::optional<TransformReport> TransformOutputs::finished() const {
   const auto there = [](const fs::path& file) { return fs::exists(file); };
   if (settings_.overwrite || !fs::exists(report_)) return std::nullopt;
   for (const TransformJob& job : jobs_) {
@@ -79,10 +104,10 @@ std::optional<StepReport> TransformOutputs::finished() const {
     return std::nullopt;
   }
   clear_up();
-  return StepReport::parse(text);
+  return TransformReport::parse(text);
 }
 
-void TransformOutputs::finish(const StepReport& report) const {
+void TransformOutputs::finish(const TransformReport& report) const {
   write_file(report_, report.json(record()) + "\n");
   clear_up();
 }
@@ -94,10 +119,6 @@ void TransformOutputs::clear_up() const {
 
 std::vector<TransformJob> jobs_in(const fs::path& folder, const std::vector<std::string>& files,
                                   bool with_dropped) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  check(fs::is_directory(folder), "--output ", folder.string(),
-        " cannot be made: ", error.message());
   std::set<std::string> names;
   std::vector<TransformJob> jobs;
   for (const std::string& file : files) {

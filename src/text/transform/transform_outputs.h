@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/file_lock.h"
-#include "text/transform/step_report.h"
+#include "text/transform/transform_report.h"
 
 namespace bloomery {
 
@@ -31,9 +31,13 @@ struct TransformSettings {
 
 class TransformOutputs {
  public:
-  // Takes the lock of `report`, whose folder must exist; an Error names the process that has it.
+  // Makes the folder of `report` and takes its lock; an Error names the process that has it. A
+  // folder that is new, and in which nothing was written, goes again.
   TransformOutputs(std::vector<TransformJob> jobs, std::filesystem::path report,
                    TransformSettings settings);
+  ~TransformOutputs();
+  TransformOutputs(const TransformOutputs&) = delete;
+  TransformOutputs& operator=(const TransformOutputs&) = delete;
 
   const std::vector<TransformJob>& jobs() const { return jobs_; }
   const TransformSettings& settings() const { return settings_; }
@@ -42,9 +46,9 @@ class TransformOutputs {
 
   // The report of an earlier run with these settings on these inputs, if its outputs are still
   // there; then nothing of an unfinished run is left. None of a run on a pipe, and with overwrite.
-  std::optional<StepReport> finished() const;
+  std::optional<TransformReport> finished() const;
   // All outputs have their final names.
-  void finish(const StepReport& report) const;
+  void finish(const TransformReport& report) const;
 
  private:
   std::string record() const;
@@ -53,6 +57,7 @@ class TransformOutputs {
   std::vector<TransformJob> jobs_;
   std::filesystem::path report_, work_;
   TransformSettings settings_;
+  std::vector<std::filesystem::path> made_;  // folders, the innermost first
   std::unique_ptr<FileLock> lock_;
 };
 
@@ -61,7 +66,7 @@ std::string input_identity(const std::string& file);
 
 // FOLDER/NAME.jsonl for inputs called NAME.jsonl, .json, .txt, .parquet and their like, packed or
 // not. Two
-// inputs of the same name are an Error. Makes the folder.
+// inputs of the same name are an Error.
 std::vector<TransformJob> jobs_in(const std::filesystem::path& folder,
                                   const std::vector<std::string>& files, bool with_dropped);
 

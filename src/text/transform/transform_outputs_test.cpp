@@ -112,7 +112,7 @@ TEST_F(ClearingUp, OtherCommandsAndOtherInputsAreNotFinished) {
 
 TEST_F(ClearingUp, BadLinesAreInTheReport) {
   run();
-  const StepReport report = StepReport::parse(read_file(out_ / "report.json"));
+  const TransformReport report = TransformReport::parse(read_file(out_ / "report.json"));
   EXPECT_EQ(report.bad_lines.count, 3);
   ASSERT_EQ(report.bad_lines.samples.size(), 3);
   EXPECT_TRUE(report.bad_lines.samples[0].file.ends_with("a.jsonl"));
@@ -125,10 +125,26 @@ TEST_F(ClearingUp, InputsWithoutADocumentAreAMistake) {
   folder_.file("b.jsonl", "{\"content\": \"a\"}\n");
   const std::string said = error_of([&] { run(); });
   EXPECT_NE(said.find("no document in 1 lines"), said.npos) << said;
-  EXPECT_TRUE(visible_names(out_).empty());
+  EXPECT_FALSE(fs::exists(out_));                            // with its lock, which is hidden
   folder_.file("c.jsonl", "{\"text\": \"long enough\"}\n");  // one file with some is no mistake
   EXPECT_EQ(run().report.kept, 1);
   EXPECT_TRUE(fs::exists(out_ / "a.jsonl"));
+}
+
+// What was refused leaves nothing: neither a new folder, nor one more in a folder of the user.
+TEST_F(ClearingUp, RefusedInputsLeaveNoFolder) {
+  const fs::path own = folder_.path() / "own";
+  fs::create_directory(own);
+  options_.input = {(folder_.path() / "missing.jsonl").string()};
+  for (const fs::path& output :
+       {folder_.path() / "new", folder_.path() / "new/and/deep", own / "x"}) {
+    options_.output = output;
+    EXPECT_NE(error_of([&] { run(); }), "");
+    EXPECT_FALSE(fs::exists(output)) << output;
+  }
+  EXPECT_FALSE(fs::exists(folder_.path() / "new"));
+  EXPECT_TRUE(fs::exists(own));
+  EXPECT_TRUE(fs::is_empty(own));
 }
 
 TEST(ResumableFiles, AFileThatSomethingElseChangedGetsNoName) {

@@ -18,7 +18,7 @@ std::string iteration_line(const IterationReport& r, LogFormat format) {
   add(" consumed samples: {:12d} |", r.consumed_samples);
   if (deepspeed) add(" consumed tokens: {:12d} |", r.consumed_tokens);
   add(" elapsed time per iteration (ms): {:.1f} |", r.elapsed_ms);
-  if (!deepspeed && r.model_tflops) {
+  if (r.model_tflops) {
     add(" throughput per GPU (TFLOP/s/GPU): {:.1f} |", *r.model_tflops);
   }
   add(" learning rate: {:.3E} |", r.learning_rate);

@@ -36,7 +36,7 @@ struct IterationReport {
   std::int64_t skipped = 0, nans = 0;
   double samples_per_second = 0, tokens_per_gpu_per_second = 0, tflops = 0;
   double tokens_per_second = 0;  // of all ranks; not in the line
-  // For `nvidia` with --log-throughput: TFLOP/s per GPU by Megatron-LM's formula.
+  // With --log-throughput: TFLOP/s per GPU by Megatron-LM's formula.
   std::optional<double> model_tflops;
   // Not in the line, but in the curves: bytes of the device, and of it what is in tensors.
   std::optional<std::int64_t> reserved_bytes, allocated_bytes;

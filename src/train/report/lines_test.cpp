@@ -113,6 +113,15 @@ TEST(IterationLine, MegatronLmLayoutWithThroughput) {
             "|");
 }
 
+TEST(IterationLine, BothLayoutsHaveTheThroughputThatIsAskedFor) {
+  IterationReport r = example();
+  r.model_tflops = 81.26;
+  EXPECT_NE(
+      iteration_line(r, LogFormat::megatron_deepspeed)
+          .find(" iteration (ms): 1234.6 | throughput per GPU (TFLOP/s/GPU): 81.3 | learning"),
+      std::string::npos);
+}
+
 TEST(IterationLine, LossThatIsNotANumberIsLeftOut) {
   IterationReport r = example();
   r.losses = {{"lm loss", std::numeric_limits<double>::quiet_NaN()}};

@@ -20,7 +20,7 @@ struct DroppedSample : SamplePlace {
   std::string beginning;  // of the text
 };
 
-struct StepReport {
+struct TransformReport {
   static constexpr std::size_t kSamples = 3;  // of each reason
 
   struct Reason {
@@ -40,12 +40,12 @@ struct StepReport {
 
   void drop(const std::string& reason, const SamplePlace& place, std::string_view text);
   // Of what follows this; the first samples stay.
-  void add(const StepReport& next);
+  void add(const TransformReport& next);
 
   // `run`: a JSON value that is kept under that key; empty: none.
   std::string json(const std::string& run = {}) const;
   // An Error says that it is no such report.
-  static StepReport parse(const std::string& json);
+  static TransformReport parse(const std::string& json);
   // For people; `what` names the step.
   std::string text(const std::string& what) const;
 };

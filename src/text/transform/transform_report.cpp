@@ -1,4 +1,4 @@
-#include "text/transform/step_report.h"
+#include "text/transform/transform_report.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -24,7 +24,7 @@ std::string beginning_of(std::string_view text) {
   return beginning;
 }
 
-Json json_of(const StepReport::Reason& reason) {
+Json json_of(const TransformReport::Reason& reason) {
   Json samples = Json::array();
   for (const DroppedSample& sample : reason.samples) {
     samples.push_back({{"file", sample.file},
@@ -34,8 +34,8 @@ Json json_of(const StepReport::Reason& reason) {
   return {{"count", reason.count}, {"samples", samples}};
 }
 
-StepReport::Reason reason_of(const Json& entry) {
-  StepReport::Reason reason;
+TransformReport::Reason reason_of(const Json& entry) {
+  TransformReport::Reason reason;
   entry.at("count").get_to(reason.count);
   for (const Json& sample : entry.at("samples")) {
     const bool is_row = sample.contains("row");
@@ -49,24 +49,25 @@ double percent(double part, double whole) { return whole > 0 ? 100 * part / whol
 
 }  // namespace
 
-void StepReport::Reason::add(const SamplePlace& place, std::string_view text) {
+void TransformReport::Reason::add(const SamplePlace& place, std::string_view text) {
   if (static_cast<std::size_t>(count++) >= kSamples) return;
   samples.push_back(
       {{escape_invalid_utf8(place.file), place.offset, place.is_row}, beginning_of(text)});
 }
 
-void StepReport::Reason::add(const Reason& next) {
+void TransformReport::Reason::add(const Reason& next) {
   count += next.count;
   for (const DroppedSample& sample : next.samples) {
     if (samples.size() < kSamples) samples.push_back(sample);
   }
 }
 
-void StepReport::drop(const std::string& reason, const SamplePlace& place, std::string_view text) {
+void TransformReport::drop(const std::string& reason, const SamplePlace& place,
+                           std::string_view text) {
   dropped[reason].add(place, text);
 }
 
-void StepReport::add(const StepReport& next) {
+void TransformReport::add(const TransformReport& next) {
   documents += next.documents;
   kept += next.kept;
   changed += next.changed;
@@ -77,7 +78,7 @@ void StepReport::add(const StepReport& next) {
   for (const auto& [name, count] : next.parts) parts[name] += count;
 }
 
-std::string StepReport::json(const std::string& run) const {
+std::string TransformReport::json(const std::string& run) const {
   Json reasons = Json::object();
   for (const auto& [name, reason] : dropped) reasons[name] = json_of(reason);
   Json all = {{"documents", documents},
@@ -92,9 +93,9 @@ std::string StepReport::json(const std::string& run) const {
   return all.dump(1, ' ', false, Json::error_handler_t::replace);
 }
 
-StepReport StepReport::parse(const std::string& text) try {
+TransformReport TransformReport::parse(const std::string& text) try {
   const Json all = Json::parse(text);
-  StepReport report;
+  TransformReport report;
   all.at("documents").get_to(report.documents);
   all.at("kept").get_to(report.kept);
   all.at("changed").get_to(report.changed);
@@ -112,7 +113,7 @@ StepReport StepReport::parse(const std::string& text) try {
   throw Error(concat("no report of a step: ", error.what()));
 }
 
-std::string StepReport::text(const std::string& what) const {
+std::string TransformReport::text(const std::string& what) const {
   std::string page =
       concat(what, ": kept ", grouped(kept), " of ", counted(documents, "document"), " (",
              fixed(percent(static_cast<double>(kept), static_cast<double>(documents)), 1), " %), ",
