@@ -11,6 +11,7 @@
 #include "apps/common/command_line.h"
 #include "apps/launch/environment.h"
 #include "apps/launch/hosts.h"
+#include "apps/launch/jobs/jobs.h"
 #include "apps/launch/watch.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -195,6 +196,9 @@ void check_command(const Arguments& command, const std::vector<HostSlots>& hosts
 }  // namespace
 
 std::size_t start_of_command(const Arguments& words) {
+  if (asks_for_job(words)) {
+    return start_of_job_command(words);
+  }
   std::size_t i = 0;
   while (i < words.size() && words[i].starts_with("-")) {
     const std::string& flag = words[i];
@@ -209,6 +213,9 @@ std::size_t start_of_command(const Arguments& words) {
 }
 
 int launch_command(const Arguments& arguments, std::ostream& out) {
+  if (asks_for_job(arguments)) {
+    return job_command(arguments, out);
+  }
   const auto [own, command] = divide(arguments);
   LaunchOptions options;
   OptionTable table;
