@@ -28,10 +28,7 @@ void describe(OptionTable& t, PipelineChoice& o) {
   t.add("micro-batches", o.shape.num_micro_batches, "Micro-batches per step.", between(1, 1e6));
   t.add("chunks", o.shape.num_chunks, "Virtual stages per stage (interleaved schedule).",
         between(1, 1024));
-  t.add("schedule", o.schedule, "Pipeline schedule.",
-        {{"1f1b", PipelineSchedule::one_forward_one_backward},
-         {"gpipe", PipelineSchedule::gpipe},
-         {"zb-h1", PipelineSchedule::zero_bubble}});
+  t.add("schedule", o.schedule, schedule_help(), schedule_words());
   t.add("forward", o.times.forward, "Time of a stage's forward pass.", above(0));
   t.add("backward-input", o.times.backward_input, "Time of a stage's input gradients.", above(0));
   t.add("backward-weight", o.times.backward_weight, "Time of a stage's weight gradients.",

@@ -8,6 +8,7 @@
 #include "apps/common/device_choice.h"
 #include "apps/common/processes.h"
 #include "apps/evaluate/evaluate.h"
+#include "apps/launch/launch.h"
 #include "apps/pretrain/auto_micro_batch.h"
 #include "apps/report/report.h"
 #include "base/log.h"
@@ -201,6 +202,11 @@ int train_command(Request& request, const Arguments& arguments, std::ostream& ou
   }
   if (facts.size == 1) {
     return run_alone(request, arguments, out);
+  }
+  if (divides_pod(facts)) {
+    Arguments words = {"--", request.command};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    return launch_command(words, out);
   }
   return run_joined(facts, [&](RankProcess& process) {
     return run_as_rank(request, arguments, out, facts, process);

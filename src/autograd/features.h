@@ -14,7 +14,8 @@ struct TokenDropping;      // nn
 
 // What ops keep for the backward pass.
 struct ActivationPolicy {
-  // Values that one pass over kept memory makes again (activations, norms) are not kept.
+  // Outputs of activation functions and norms are not kept for backward but computed again, by one
+  // pass over what is kept (--recompute-activations).
   bool remake_cheap_values = false;
 };
 

@@ -1,4 +1,4 @@
-// XXH3, 64 bits: what blocks of checkpoint files, manifests and corpora are told apart by.
+// XXH3, 64 bits: the hash of blocks of checkpoint files, of manifests and of corpora.
 #pragma once
 
 #include <cstddef>

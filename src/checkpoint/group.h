@@ -1,4 +1,4 @@
-// How the ranks of a save speak with each other: everyone gives a text and gets all of them.
+// How the ranks of a save exchange messages: each gives a text and gets all of them.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// One file of a checkpoint, read with its hashes: no byte is given out before the block that it
-// lies in was found to be what the manifest says.
+// One file of a checkpoint, read with its hashes: no byte is returned before its block was found to
+// be what the manifest says.
 #pragma once
 
 #include <atomic>

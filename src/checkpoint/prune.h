@@ -1,5 +1,5 @@
-// Which checkpoints go, and what killed processes have left. remove_folder() removes one so that a
-// kill leaves it whole or gone.
+// Which checkpoints are deleted, and what killed processes have left. remove_folder() removes one
+// so that a kill leaves it whole or gone.
 #pragma once
 
 #include <cstdint>

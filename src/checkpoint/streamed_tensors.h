@@ -1,5 +1,5 @@
 // The tensors of a model on their way to a file: each is read when the first of its bytes is asked
-// for, and let go when all of them were given out.
+// for, and freed when all of them were returned.
 #pragma once
 
 #include <map>

@@ -25,7 +25,7 @@ struct LambadaResult {
 
 // A passage is correct when each of its label tokens is the most probable one, given all tokens
 // before it. A label that is the first token of all has nothing before it and is not asked for.
-// `progress` hears of the passages.
+// `progress` gets the numbers of passages done and in all.
 LambadaResult evaluate_lambada(LoadedModel& model, const LambadaOptions& options,
                                const ScoringProgress& progress = {});
 

@@ -34,7 +34,7 @@ struct PerplexityResult {
 };
 
 // Documents are scored one by one, none sees another. An Error when nothing can be scored.
-// `progress` hears of the tokens.
+// `progress` gets the numbers of tokens done and in all.
 PerplexityResult evaluate_perplexity(LoadedModel& model, const PerplexityOptions& options,
                                      const ScoringProgress& progress = {});
 

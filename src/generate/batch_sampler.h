@@ -1,5 +1,6 @@
-// Tokens drawn for sequences that join and leave. The device needs nothing of the host for a step:
-// on a GPU steps are replays of a graph that run ahead, and the host reads behind what they drew.
+// Draws tokens for sequences that join and leave. The device needs nothing of the host for a step:
+// on a GPU steps are replays of a CUDA graph that run ahead, and the host reads what they drew
+// later.
 #pragma once
 
 #include <compare>

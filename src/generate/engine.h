@@ -1,5 +1,6 @@
-// One model for the requests of many: sequences join and leave at every step, prompts are computed
-// in pieces between steps. What a request gets does not depend on the others.
+// An engine with continuous batching: sequences join and leave at every step, and prompts are
+// computed in chunks between steps (chunked prefill). What a request gets does not depend on the
+// others.
 #pragma once
 
 #include <atomic>

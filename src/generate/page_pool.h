@@ -1,5 +1,5 @@
-// Pages of a cache (ops/cache) that sequences take and give back. Those that begin alike share the
-// pages of what they have in common.
+// Pages of a KV cache (ops/cache) that sequences take and give back. Samples of one prompt share
+// its full pages.
 #pragma once
 
 #include <cstdint>

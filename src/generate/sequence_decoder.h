@@ -1,4 +1,4 @@
-// A model that is fed the tokens of several sequences and says what comes next in each.
+// Feeds tokens of several sequences to a model and returns the logits of what comes next in each.
 #pragma once
 
 #include <memory>

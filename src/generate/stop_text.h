@@ -1,4 +1,4 @@
-// The text of tokens as they come, up to the first of some stop strings.
+// Incremental detokenization: the text of tokens as they come, up to the first stop string.
 #pragma once
 
 #include <span>

@@ -1,6 +1,6 @@
 // The record of a model, as checkpoints carry it: a JSON object of option names and values, all
 // that models/describe.cpp and the family describe. Missing names have the defaults of the version
-// that wrote it, unknown ones are told and left out.
+// that wrote it, unknown ones are reported and left out.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Self-attention: one product for Q, K and V, rotary positions, attention, one product back.
+// Self-attention: the fused QKV projection, rotary positions, attention, the output projection.
 #pragma once
 
 #include "nn/model_options.h"

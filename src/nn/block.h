@@ -1,5 +1,5 @@
-// The only seam: pipeline cuts, recomputation, parameter gathering and graph capture all happen
-// between blocks.
+// The interface between the layers of a model: pipeline stages, recomputed segments, gathers of
+// parameters and graph capture begin and end between blocks.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// Attention of a decoder to the output of an encoder: one product for queries, one of the encoder's
-// output for keys and values, attention, one product back.
+// Attention of a decoder to the output of an encoder: a projection for queries, one of the
+// encoder's output for keys and values, attention, the output projection.
 #pragma once
 
 #include "nn/attention.h"

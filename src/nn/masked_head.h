@@ -1,5 +1,5 @@
-// The last block of BERT: the final norm, then a head that tells the hidden tokens and, if wanted,
-// one that tells from the first token whether two segments were swapped.
+// The last block of BERT: the final norm, then a head that predicts the masked tokens and, if
+// wanted, one that predicts from the first token whether two segments were swapped.
 #pragma once
 
 #include "nn/block.h"

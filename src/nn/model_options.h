@@ -107,8 +107,8 @@ struct SegmentOptions {
   std::optional<std::int64_t> token_types;
 };
 
-// What a task asks of a model that reads segments, in place of its own head: told from the first
-// token of each sequence.
+// What a task asks of a model that reads segments, in place of its own head: computed from the
+// first token of each sequence.
 enum class TaskHeadKind : std::uint8_t {
   none,
   classification,   // which of several classes

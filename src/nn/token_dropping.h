@@ -1,5 +1,5 @@
-// Random layerwise token dropping: a layer computes some tokens of each sequence, the others pass
-// by it unchanged.
+// Random layerwise token dropping (random-LTD): a layer computes some tokens of each sequence, and
+// the others skip it unchanged.
 #pragma once
 
 #include <vector>

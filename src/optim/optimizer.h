@@ -1,5 +1,5 @@
-// The optimizer of one rank: rules over flat shards, from gradients to weights, on the device and
-// without a word from the host. A step is
+// The optimizer of one rank: update rules over flat shards, from gradients to weights, on the
+// device and without waiting for the host. A step is
 //
 //   optimizer.step(groups, samples);
 //

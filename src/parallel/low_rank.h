@@ -1,5 +1,5 @@
-// A low-rank product beside a linear layer (LoRA): y += scale (dropout(x) A^T) B^T. It is cut over
-// the tensor ranks as the layer's weight is.
+// A low-rank product beside a linear layer (LoRA): y += scale (dropout(x) A^T) B^T. It is sharded
+// over the tensor ranks as the layer's weight is.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,6 @@
-// Tensors of the computation that wait for their next use, on the device or in the memory of the
-// host. They leave beside the computation, and come back ahead of their use if somebody says so.
+// Tensors of the computation that wait for their next use, on the device or in host memory. Copies
+// run beside the computation, and tensors come back ahead of their use where the caller asks for
+// it.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// A linear layer whose weight is cut over the tensor ranks, with the sums over ranks that this
-// needs.
+// A linear layer whose weight is sharded over the tensor ranks, by columns or by rows, with the
+// collectives that this needs.
 #pragma once
 
 #include <memory>

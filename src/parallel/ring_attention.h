@@ -1,5 +1,6 @@
-// Attention over sequences of which the ranks of a ring hold pieces (sequence_parts.h): keys and
-// values pass from rank to rank while each computes, and so do their gradients on the way back.
+// Context parallelism as ring attention: each rank holds pieces of the sequences
+// (sequence_parts.h). Keys and values pass from rank to rank while each computes, and so do their
+// gradients on the way back.
 #pragma once
 
 #include "ops/attention/attention.h"

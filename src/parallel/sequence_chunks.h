@@ -1,6 +1,6 @@
 // Long sequences in chunks: a layer computes so many tokens of a sequence at a time, so that what
 // is wide (queries, keys and values, the inside of an MLP, what the backward pass needs of both)
-// exists for one chunk only. Between layers whole sequences pass, as ever.
+// exists for one chunk only. Between layers whole sequences pass.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// DeepSpeed's Ulysses: ranks hold parts of the same sequences, and exchange before and after
-// attention so that each sees whole sequences of some of the heads.
+// DeepSpeed's Ulysses: ranks hold parts of the same sequences; all-to-alls before and after
+// attention let each see whole sequences of some of the heads.
 #pragma once
 
 #include "autograd/context.h"

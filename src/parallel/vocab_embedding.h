@@ -1,4 +1,5 @@
-// Embedding of tokens, positions and token types, with the vocabulary cut over the tensor ranks.
+// Embedding of tokens, positions and token types, with the vocabulary sharded over the tensor
+// ranks.
 #pragma once
 
 #include <memory>

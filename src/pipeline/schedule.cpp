@@ -147,7 +147,7 @@ std::string problem(PipelineSchedule schedule, const PipelineShape& shape) {
   if (shape.num_chunks == 1) {
     return {};
   }
-  if (schedule != PipelineSchedule::one_forward_one_backward) {
+  if (!row_of(schedule).interleaves) {
     return "only the schedule 1f1b interleaves several chunks per stage";
   }
   if (shape.num_stages == 1) {
@@ -220,14 +220,51 @@ Instructions zero_bubble(int stage, const PipelineShape& shape) {
 
 Instructions instructions(PipelineSchedule schedule, int stage, const PipelineShape& shape) {
   check(problem(schedule, shape).empty(), "pipeline: ", problem(schedule, shape));
-  switch (schedule) {
-    case PipelineSchedule::gpipe:
-      return gpipe(stage, shape);
-    case PipelineSchedule::zero_bubble:
-      return zero_bubble(stage, shape);
-    default:
-      return one_forward_one_backward(stage, shape);
+  return row_of(schedule).of_stage(stage, shape);
+}
+
+std::span<const ScheduleRow> pipeline_schedules() {
+  static constexpr ScheduleRow kRows[] = {
+      {.schedule = PipelineSchedule::gpipe,
+       .word = "gpipe",
+       .layout_word = "gpipe",
+       .does = "runs all forward passes first",
+       .of_stage = gpipe},
+      {.schedule = PipelineSchedule::one_forward_one_backward,
+       .word = "1f1b",
+       .layout_word = nullptr,
+       .does = "alternates",
+       .keeps_order = true,
+       .interleaves = true,
+       .of_stage = one_forward_one_backward},
+      {.schedule = PipelineSchedule::zero_bubble,
+       .word = "zb-h1",
+       .layout_word = "zb",
+       .does = "also delays weight gradients to fill the bubble",
+       .of_stage = zero_bubble},
+  };
+  return kRows;
+}
+
+const ScheduleRow& row_of(PipelineSchedule schedule) {
+  const auto rows = pipeline_schedules();
+  return *std::ranges::find(rows, schedule, &ScheduleRow::schedule);
+}
+
+std::vector<std::pair<std::string, PipelineSchedule>> schedule_words() {
+  std::vector<std::pair<std::string, PipelineSchedule>> words;
+  for (const ScheduleRow& row : pipeline_schedules()) {
+    words.emplace_back(row.word, row.schedule);
   }
+  return words;
+}
+
+std::string schedule_help() {
+  std::string help;
+  for (const ScheduleRow& row : pipeline_schedules()) {
+    help += concat(help.empty() ? "Pipeline schedule: " : ", ", row.word, " ", row.does);
+  }
+  return help + ".";
 }
 
 }  // namespace bloomery

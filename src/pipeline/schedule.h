@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "comm/layout.h"
@@ -74,5 +75,20 @@ Instructions one_forward_one_backward(int stage, const PipelineShape& shape);
 Instructions zero_bubble(int stage, const PipelineShape& shape);
 
 Instructions instructions(PipelineSchedule schedule, int stage, const PipelineShape& shape);
+
+// What flags, layouts and help know of a schedule.
+struct ScheduleRow {
+  PipelineSchedule schedule;
+  const char* word;          // of --pipeline-schedule
+  const char* layout_word;   // of a layout such as tp2+pp2+zb; null: the schedule that needs none
+  const char* does;          // completes "WORD ..."
+  bool keeps_order = false;  // passes of one micro-batch are not mixed with others' on one stage
+  bool interleaves = false;  // several chunks per stage
+  Instructions (*of_stage)(int stage, const PipelineShape& shape);
+};
+std::span<const ScheduleRow> pipeline_schedules();
+const ScheduleRow& row_of(PipelineSchedule schedule);
+std::vector<std::pair<std::string, PipelineSchedule>> schedule_words();
+std::string schedule_help();  // "Pipeline schedule: gpipe runs ..., 1f1b ..."
 
 }  // namespace bloomery

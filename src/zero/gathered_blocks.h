@@ -1,5 +1,5 @@
-// Values of which only shards stay, whole while a block is in use: in two buffers that take turns,
-// so that the block that is used next arrives while the one before it computes.
+// ZeRO-3's gathers: values that are stored as shards are whole while a block is in use, in two
+// buffers that take turns, so that the next block arrives while the one before it computes.
 #pragma once
 
 #include <array>

@@ -71,7 +71,7 @@ class ParameterStore final : public ParameterAccess {
   // sharded, and waited for where they are still on their way after an update.
   void acquire(const ParameterList& parameters) override;
   void release(const ParameterList& parameters) override;
-  // Who must be asked for values before they are read; null: they are there, always.
+  // What must be asked for values before they are read; null: they are always there.
   ParameterAccess* access();
   // A pass over the model begins: its order of uses is that of the last one, if it can be.
   void begin_pass(Pass pass);
@@ -81,7 +81,7 @@ class ParameterStore final : public ParameterAccess {
   // After an update of the shards: starts gathers of the values that are whole, in the order in
   // which the next forward pass wants them.
   void gather_updated_values();
-  // After master weights were set: rounds them and publishes. Those that share their memory with
+  // After master weights were set: rounds them and starts the gathers. Those that share memory with
   // values may be set when wait_gathers() was called.
   void refresh_from_master();
 
@@ -109,7 +109,7 @@ class ParameterStore final : public ParameterAccess {
 
   const std::vector<Bucket>& buckets() const { return buckets_; }
   const Sharding& sharded() const { return sharded_; }
-  // What this rank's optimizer updates, neighbouring buckets in one range where possible.
+  // What this rank's optimizer updates: adjacent buckets are one range where possible.
   std::vector<FlatShard> shards() const;
   // Axes along which ranks hold different shards, or count different parameters, in a norm.
   AxisSet norm_axes() const;

@@ -1,6 +1,6 @@
-// In which order a pass over the model uses its blocks, learned from the last pass of its kind:
-// with pipelines, several micro-batches and recomputation it follows from much that the memory of
-// parameters need not know.
+// In which order a pass uses the blocks of a model, learned from the last pass of its kind: with
+// pipelines, several micro-batches and recomputation it depends on much that the parameter store
+// need not know.
 #pragma once
 
 #include <array>

@@ -1,5 +1,6 @@
-// Sums of gradients over the ranks that hold parts of them, bucket by bucket, on the communication
-// stream while the backward pass goes on. Where only one rank holds a bucket nothing is launched.
+// Sums of gradients over the ranks that hold parts of them, bucket by bucket, by all-reduce or (of
+// shards) reduce-scatter, on the communication stream while the backward pass goes on. Where only
+// one rank holds a bucket nothing is launched.
 //
 // Where a bucket is rounded for its sum (16-bit), the sum over tied stages and then that over
 // replicas is rounded too.

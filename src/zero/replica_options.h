@@ -1,5 +1,5 @@
-// How ranks that hold the same parameters, or shards of them, bring them together: what each holds
-// is another matter (comm/layout.h).
+// How ranks that hold the same parameters, or shards of them, reduce gradients and gather values.
+// What each holds is in comm/layout.h.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The flat buffers of a store: one record each, of what it has of the parameters and where it lies.
+// The flat buffers of a parameter store: one record each, of what it holds and where it lies.
 #pragma once
 
 #include <vector>

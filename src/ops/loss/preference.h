@@ -33,7 +33,7 @@ template <int kLevel>
 void run(OnCpu<kLevel>, Stream&, const AnswerSums&);
 void run(OnCuda, Stream&, const AnswerSums&);
 
-// What is told of pairs, each the mean over them.
+// What is reported of pairs, each the mean over them.
 enum PreferenceFigure {
   kPreferenceLoss,
   kRewardChosen,  // beta times how much likelier than under the reference

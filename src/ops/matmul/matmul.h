@@ -66,7 +66,7 @@ template <int kLevel>
 void run(OnCpu<kLevel>, Stream&, const ColumnSum&);
 void run(OnCuda, Stream&, const ColumnSum&);
 
-// Into how many parts column sums of m rows are divided where a kernel makes them by the way.
+// Into how many parts column sums of m rows are divided where a kernel computes them in passing.
 std::int64_t num_column_sum_parts(const Stream& stream, std::int64_t m, std::int64_t n);
 
 struct MatmulSizes {

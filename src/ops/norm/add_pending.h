@@ -1,4 +1,4 @@
-// The backward of a residual addition, which settle and add_norm share.
+// The backward of a residual addition, which add_pending() and add_norm() share.
 #pragma once
 
 #include "ops/norm/norm.h"

@@ -15,8 +15,8 @@ struct SamplingOptions {
   double temperature = 1;         // 0: greedy
   std::int64_t top_k = 0;         // only the k likeliest tokens (and ties with the last); 0: all
   double top_p = 0;               // only the likeliest tokens that make up this mass; 0: all
-  double top_p_decay = 1;         // top_p is multiplied by it with every token, as Megatron's
-  double top_p_bound = 0;         // server does, but does not fall below this
+  double top_p_decay = 1;         // Megatron's server: top_p is multiplied by it with every token
+  double top_p_bound = 0;         // and does not fall below this
   double min_p = 0;               // only tokens this likely, beside the likeliest; 0: all
   double repetition_penalty = 1;  // of tokens that the sequence has already
   double presence_penalty = 0;    // subtracted from logits of tokens that were drawn,

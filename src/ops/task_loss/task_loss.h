@@ -1,7 +1,7 @@
-// What a model that is tuned for a task is told by: the right class of each sample, or its number.
-// Both are means over all samples of the batch, each times its weight (Batch::sample_weights), and
-// are computed in the accumulation dtype of what they are given. Gradients are made in the forward
-// pass, so that neither may stand in a recomputed segment.
+// Losses of a model that is tuned for a task: against the right class of each sample, or its
+// number. Both are means over all samples of the batch, each times its weight
+// (Batch::sample_weights), and are computed in the accumulation dtype of what they are given.
+// Gradients are made in the forward pass, so that neither may stand in a recomputed segment.
 #pragma once
 
 #include "autograd/context.h"

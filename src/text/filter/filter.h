@@ -26,7 +26,7 @@ struct FilterOptions : LineOptions {
   bool overwrite = false, keep_dropped = false;
 };
 
-// What `data clean` and `data filter` are told.
+// The options of `data clean` and `data filter`.
 void describe_clean(OptionTable& table, FilterOptions& options);
 void describe_filter(OptionTable& table, FilterOptions& options);
 std::vector<std::string> problems(const FilterOptions& options);

@@ -352,8 +352,16 @@ ParquetFooter parse_parquet_footer(std::string_view bytes) {
 ParquetPage parse_parquet_page(std::string_view bytes) {
   ParquetPage page;
   ThriftReader reader(bytes);
-  reader.read_struct([&](const Field& field) { return parse_page_field(reader, field, page); });
+  std::uint32_t present = 0;  // a bit for each field
+  reader.read_struct([&](const Field& field) {
+    present |= field.id >= 0 && field.id < 32 ? 1u << field.id : 0;
+    return parse_page_field(reader, field, page);
+  });
   page.head_bytes = reader.position();
+  constexpr int kHeads[] = {5, 6, 7, 8};  // the field that each kind of page needs
+  const std::uint32_t needed =
+      1u << 1 | 1u << 2 | 1u << 3 | 1u << kHeads[static_cast<int>(page.kind)];
+  check((present & needed) == needed, "a page's head lacks a field that every page has");
   check(page.num_values >= 0 && page.num_values <= INT32_MAX, "a page of ", page.num_values,
         " values");
   return page;

@@ -13,6 +13,24 @@ namespace {
 constexpr std::string_view kMagic = "PAR1";
 constexpr std::size_t kTailBytes = 8;  // the size of the footer, and the magic number again
 
+// So that all open columns together hold no more than the file.
+void check_apart(const std::vector<ParquetGroup>& groups) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> ranges;  // in the file
+  for (const ParquetGroup& group : groups) {
+    for (const ParquetChunk& chunk : group.chunks) {
+      if (chunk.packed_bytes > 0 && !chunk.in_other_file) {
+        check(chunk.begin() >= 0, "a column begins at byte ", chunk.begin());
+        ranges.emplace_back(chunk.begin(), chunk.packed_bytes);
+      }
+    }
+  }
+  std::ranges::sort(ranges);
+  for (std::size_t i = 1; i < ranges.size(); ++i) {
+    const auto [begin, bytes] = ranges[i - 1];
+    check(ranges[i].first - begin >= bytes, "two of its columns share the byte ", ranges[i].first);
+  }
+}
+
 }  // namespace
 
 bool is_parquet(const std::string& path) {
@@ -55,6 +73,7 @@ void ParquetFile::read_footer() {
           "it has too many rows");
     num_rows_ += static_cast<std::uint64_t>(group.num_rows);
   }
+  check_apart(groups_);
   check(static_cast<std::int64_t>(num_rows_) == parsed.num_rows, "it should have ", parsed.num_rows,
         " rows, and its row groups have ", num_rows_);
 }

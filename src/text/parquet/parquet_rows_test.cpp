@@ -165,6 +165,47 @@ TEST(HostileParquet, FlippedAndReplacedBytes) {
   }
 }
 
+TEST(HostileParquet, PageHeadsLackNothing) {
+  using namespace std::string_literals;
+  const std::string kind = "\x15\x00"s, sizes = "\x15\x02\x15\x02"s,
+                    data = "\x2c\x15\x02\x15\x00\x00"s;
+  EXPECT_NO_THROW(parse_parquet_page(kind + sizes + data + "\0"s));
+  for (const std::string& head : {"\0"s, kind + "\0"s, kind + sizes + "\0"s}) {
+    const std::string message = error_of([&] { parse_parquet_page(head); });
+    EXPECT_NE(message.find("lacks a field"), message.npos) << message;
+  }
+}
+
+std::string zigzag(std::int64_t number) {
+  std::string bytes;
+  for (std::uint64_t left = static_cast<std::uint64_t>(number) << 1; bytes.empty() || left > 0;
+       left >>= 7) {
+    bytes += static_cast<char>((left & 0x7F) | (left > 0x7F ? 0x80 : 0));
+  }
+  return bytes;
+}
+
+// A footer may name the same bytes for many columns, each of which would be held at once.
+TEST(HostileParquet, ColumnsShareNoBytes) {
+  const fs::path path = golden_files().front();
+  const ParquetFile file(path.string());
+  const std::vector<ParquetChunk>& chunks = file.groups().at(0).chunks;
+  int tried = 0;
+  for (std::size_t i = 1; i < chunks.size(); ++i) {
+    // As a field that follows the one before it by two: 7, the bytes, and 9, where they begin.
+    const std::string mine = "\x26" + zigzag(chunks[i].data_page_offset);
+    const std::string other = "\x26" + zigzag(chunks[i - 1].data_page_offset);
+    std::string bytes = read_file(path);
+    const std::size_t at = bytes.rfind(mine);
+    if (mine.size() != other.size() || at == bytes.npos) continue;
+    bytes.replace(at, mine.size(), other);
+    const std::string message = error_of(
+        [&] { ParquetFile(std::make_unique<MemoryBytes>(std::as_bytes(std::span(bytes)), "f")); });
+    tried += message.find("share the byte") != message.npos ? 1 : 0;
+  }
+  EXPECT_GT(tried, 0);
+}
+
 // The positions of the bodies of the pages that have a checksum.
 std::vector<std::pair<std::size_t, std::size_t>> checked_bodies(const ParquetFile& file,
                                                                 std::string_view bytes) {

@@ -1,4 +1,4 @@
-// What is told of a task's scores: Megatron's lines, and the record of an epoch.
+// How a task's scores are reported: Megatron's lines, and the record of an epoch.
 #pragma once
 
 #include <cstdint>

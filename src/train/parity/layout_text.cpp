@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "pipeline/schedule.h"
 
 namespace bloomery {
 namespace {
@@ -36,14 +37,15 @@ int* degree(Layout& layout, std::string_view word) {
 bool set_word(Layout& layout, std::string_view word) {
   if (word == "sp") {
     layout.degrees.sequence_parallel = true;
-  } else if (word == "gpipe") {
-    layout.schedule = PipelineSchedule::gpipe;
-  } else if (word == "zb") {
-    layout.schedule = PipelineSchedule::zero_bubble;
-  } else {
-    return false;
+    return true;
   }
-  return true;
+  for (const ScheduleRow& row : pipeline_schedules()) {
+    if (row.layout_word != nullptr && row.layout_word == word) {
+      layout.schedule = row.schedule;
+      return true;
+    }
+  }
+  return false;
 }
 
 bool set_number(Layout& layout, std::string_view word, int number) {
@@ -113,8 +115,8 @@ std::string to_text(const Layout& layout) {
   add(d.ring > 1, concat("cp", d.ring));
   add(d.pipeline > 1, concat("pp", d.pipeline));
   add(layout.chunks > 1, concat("v", layout.chunks));
-  add(layout.schedule == PipelineSchedule::gpipe, "gpipe");
-  add(layout.schedule == PipelineSchedule::zero_bubble, "zb");
+  const char* const schedule = row_of(layout.schedule).layout_word;
+  add(schedule != nullptr, schedule == nullptr ? "" : schedule);
   add(d.data > 1, concat("dp", d.data));
   add(d.expert > 1, concat("ep", d.expert));
   add(layout.sharded.optimizer, layout.sharded.values      ? "z3"

@@ -1,4 +1,5 @@
 #include "config/option_table.h"
+#include "pipeline/schedule.h"
 #include "train/plan/pretrain_options.h"
 
 namespace bloomery {
@@ -99,12 +100,7 @@ void describe_parallel(OptionTable& t, ParallelOptions& o) {
   t.add("num-layers-per-virtual-pipeline-stage", o.layers_per_chunk,
         "Layers per virtual pipeline stage (interleaved schedule); shortens the pipeline bubble.",
         between(1, 65536));
-  t.add("pipeline-schedule", o.schedule,
-        "Pipeline schedule: gpipe runs all forward passes first, 1f1b alternates, zb-h1 also "
-        "delays weight gradients to fill the bubble.",
-        {{"1f1b", PipelineSchedule::one_forward_one_backward},
-         {"gpipe", PipelineSchedule::gpipe},
-         {"zb-h1", PipelineSchedule::zero_bubble}})
+  t.add("pipeline-schedule", o.schedule, schedule_help(), schedule_words())
       .shorthand("enable-zbh1-pipeline", "zb-h1")
       .shorthand("enable-zbh1-exact-semantics", "zb-h1");
   t.add("zero-stage", o.zero_stage,

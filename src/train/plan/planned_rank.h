@@ -1,5 +1,5 @@
 // The rank that a plan describes, and the memory that it takes: a step is run on the abstract
-// device, so that plan and allocator cannot disagree.
+// device, with the allocator of a real run.
 #pragma once
 
 #include "train/plan/plan.h"

@@ -1,4 +1,4 @@
-// The weights that a run starts from when they are no run's of its own.
+// Loads the initial weights of a run that come from another model.
 #pragma once
 
 #include <filesystem>

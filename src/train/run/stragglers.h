@@ -1,5 +1,5 @@
-// Ranks that compute slower than others of the same work: everybody waits for them in every step,
-// so that the times of whole steps do not show who it is.
+// Finds ranks that compute slower than others of the same work: everybody waits for them in every
+// step, so the times of whole steps do not show which ones they are.
 #pragma once
 
 #include <map>

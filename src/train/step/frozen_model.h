@@ -1,4 +1,4 @@
-// A model beside the trained one, which stays as it is: its parameters have values only.
+// A model beside the trained one that is never updated: its parameters have values only.
 #pragma once
 
 #include <memory>

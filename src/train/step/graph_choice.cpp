@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/number_text.h"
+#include "pipeline/schedule.h"
 #include "train/step/rank_options.h"
 
 namespace bloomery {
@@ -14,8 +15,7 @@ std::string graph_refusal(const RankOptions& options, int num_ranks, DeviceKind 
   if (num_ranks > 1) {
     return "several ranks communicate in their passes";
   }
-  if (options.layout.chunks > 1 ||
-      options.layout.schedule != PipelineSchedule::one_forward_one_backward) {
+  if (options.layout.chunks > 1 || !row_of(options.layout.schedule).keeps_order) {
     return "passes of several micro-batches are mixed";
   }
   if (options.offload.any() || options.offload.values) {

@@ -1,5 +1,5 @@
-// Whether a rank replays its passes as CUDA graphs: what it was told, why it cannot, and, where it
-// may choose, by the times of steps.
+// Whether a rank replays its passes as CUDA graphs: what the options say, why it cannot, and, where
+// it may choose, which is faster.
 #pragma once
 
 #include <cstdint>

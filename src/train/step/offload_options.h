@@ -1,4 +1,4 @@
-// What of a rank's state lies beside its device.
+// What of a rank's state is offloaded from its device.
 #pragma once
 
 #include <string>

@@ -1,5 +1,4 @@
-// What is read, beside losses, of forward passes that nobody learns from. Readers wait for the
-// device.
+// What is read of forward passes without gradients, besides losses. Readers wait for the device.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
-// What lives on a rank: its stage of the model, the memory of the parameters, what sums gradients,
-// the optimizer, and what of it lies beside the device.
+// What lives on a rank: its pipeline stage of the model, the parameter store, the reducer of
+// gradients, the optimizer, and what of it is offloaded.
 #pragma once
 
 #include <future>

@@ -1,5 +1,5 @@
-// What a stage's layers are told beside their inputs (Features), made from the options of a rank,
-// and how that follows the steps of a run.
+// Makes the Features of a stage, what its layers know besides their inputs, from the options of a
+// rank, and advances them with the steps of a run.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// Computes the passes of a step on a stage: the instructions of its pipeline schedule, launched or
-// replayed as CUDA graphs.
+// Runs the forward and backward passes of a step on a stage: the instructions of its pipeline
+// schedule, launched or replayed as CUDA graphs.
 #pragma once
 
 #include "train/step/executor.h"

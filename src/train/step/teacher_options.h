@@ -1,4 +1,4 @@
-// What a rank needs to know to learn from another model.
+// The options of distillation from another model.
 #pragma once
 
 #include "nn/model_options.h"
