@@ -6,6 +6,7 @@
 
 #include "apps/bloomery.h"
 #include "apps/launch/jobs/jobs.h"
+#include "base/error.h"
 
 namespace bloomery {
 namespace {

@@ -88,6 +88,14 @@ def told_to_stop(jobs):
         jobs.expect_resumed(job, save, log)
 
 
+def process_per_node(jobs):
+    """Each node's process starts its ranks, and passes on that they must stop."""
+    job, save, log = jobs.submit(2, "--process-per", "node")
+    jobs.wait_for_step(job, save, log)
+    jobs.cluster.run("scancel", "--signal=TERM", job)
+    jobs.expect_resumed(job, save, log)
+
+
 def time_limit(jobs):
     # Slurm looks every 30 s, and sends the signal up to 60 s early.
     longer = dict(train_iters=6 * ITERATIONS, save_interval=1000)
@@ -185,7 +193,7 @@ def expect_stopped_and_resumed(jobs, name, variables):
     expect_same_end(jobs.program, save, whole)
 
 
-SCENARIOS = [two_and_four_nodes, told_to_stop, time_limit, preemption, killed_node, cancelled, plain_srun, logs_and_staging,
+SCENARIOS = [two_and_four_nodes, told_to_stop, process_per_node, time_limit, preemption, killed_node, cancelled, plain_srun, logs_and_staging,
              deployed_files]
 
 
