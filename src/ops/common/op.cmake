@@ -1,1 +1,0 @@
-add_op(common TESTS fast_math_test.cpp)
