@@ -8,6 +8,7 @@
 #include <optional>
 #include <sstream>
 
+#include "apps/bloomery.h"
 #include "apps/launch/plan.h"
 #include "apps/launch/rendezvous.h"
 #include "base/log.h"
@@ -58,7 +59,9 @@ int attend_node(int descriptor) {
       const ssize_t count = recv(node.descriptor(), bytes, sizeof bytes, 0);
       told.append(bytes, static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
       if (told.ends_with('\n')) {
-        return std::atoi(told.c_str());
+        const int code = std::atoi(told.c_str());
+        const bool asked = told.find(kAsked) != told.npos;
+        return code != 0 && asked ? static_cast<int>(kStoppedEarly) : code;
       }
       if (count <= 0) {
         Log().error("the node at ", peer_address(node), " was lost");

@@ -41,6 +41,8 @@ std::vector<HostSlots> parse_hostfile(const std::string& text, const std::string
       continue;
     }
     const std::string where = concat(place, ":", number);
+    check(host.name.find('=') == std::string::npos, where, ": '", line,
+          "' names no host; write `node1 slots=8`");
     for (std::string word; words >> word;) {
       const int slots = number_of_slots(word, where);
       host.slots = word.starts_with("slots") ? slots : host.slots;

@@ -37,6 +37,7 @@ TEST(Hosts, MistakesNameTheLine) {
             "hosts:2: 'slots=two' is not slots=N with a number above 0");
   EXPECT_EQ(problem("a 8"), "hosts:1: '8' is not slots=N with a number above 0");
   EXPECT_EQ(problem("a slots=4x"), "hosts:1: 'slots=4x' is not slots=N with a number above 0");
+  EXPECT_EQ(problem("slots=4"), "hosts:1: 'slots=4' names no host; write `node1 slots=8`");
   EXPECT_EQ(problem("a slots=0"), "hosts:1: 'slots=0' is not slots=N with a number above 0");
   EXPECT_EQ(problem("a\n\na slots=2"), "hosts:3: the host a is listed twice");
   EXPECT_EQ(problem("# none\n"), "hosts: lists no host; give lines like `node1 slots=8`");

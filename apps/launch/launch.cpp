@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <optional>
@@ -100,7 +101,10 @@ int launch_command(const Arguments& arguments, std::ostream& out) {
   if (options.save_pid) {
     options.pid_file = concat("/tmp/", getpid(), ".deepspeed");
   }
-  const PidFile pid_file(options.pid_file);
+  const bool here = plan.here >= 0 || std::ranges::any_of(plan.nodes, [&](const NodeRanks& node) {
+                      return !options.force_multi && is_this_machine(node.name);
+                    });
+  const PidFile pid_file(here ? options.pid_file : "");
   return Starter(options, plan, command).run();
 }
 

@@ -26,6 +26,10 @@ constexpr std::array<const char*, 12> kByVariable = {
     "nnodes",       "nproc-per-node", "rdzv-backend", "rdzv-endpoint", "rdzv-id", "rdzv-conf",
     "max-restarts", "node-rank",      "master-addr",  "master-port",   "log-dir", "local-addr"};
 
+// Without a field that tells it: these take no value.
+constexpr std::array<const char*, 4> kIgnoredSwitches = {"--no-local-rank", "--use-env",
+                                                         "--bind-cores-to-rank", "--run-path"};
+
 std::string in_long_form(const std::string& word) {
   const auto found = std::ranges::find(kShort, word, &Pair::first);
   return found == kShort.end() ? word : found->second;
@@ -111,6 +115,8 @@ void describe_output(OptionTable& t, LaunchOptions& o) {
   t.add("redirects", o.redirects,
         "Output that goes to files alone: 1 stdout, 2 stderr, 3 both; `0:3,1:2` by local rank.");
   t.add("tee", o.tee, "Output that goes to files and here, written as for --redirects.");
+  t.add("local-ranks-filter", o.shown_ranks,
+        "Local ranks whose output is shown, 0,2; none: all. Files get everything.");
   t.add("role", o.role, "Name of the ranks, for other programs: ROLE_NAME.");
   t.add("save-pid", o.save_pid,
         "Write the number of this process to /tmp/N.deepspeed while the ranks run.");
@@ -142,6 +148,20 @@ void describe_meeting(OptionTable& t, LaunchOptions& o) {
                {"spawn", "fork", "forkserver"});
 }
 
+// Flags of theirs that can change nothing here, or ask for what does not exist.
+void describe_others(OptionTable& t) {
+  t.section("other flags of deepspeed and torchrun");
+  t.ignore("no-local-rank", "ranks learn their number from LOCAL_RANK alone");
+  t.ignore("use-env", "ranks learn their number from LOCAL_RANK alone");
+  t.ignore("bind-cores-to-rank", "every rank takes its part of the cores by itself");
+  t.ignore("bind-core-list", "every rank takes its part of the cores by itself");
+  t.ignore("event-log-handler", "there are no events to record");
+  t.ignore("signals-to-handle", "SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 reach the ranks");
+  t.refuse("autotuning", {}, "`bloomery pretrain --dry-run` predicts memory instead of trying it");
+  t.refuse("run-path", {}, "only programs and modules can be ranks");
+  t.refuse("logs-specs", {"default"}, "logs are written as --log-dir says");
+}
+
 void describe_internal(OptionTable& t, LaunchOptions& o) {
   t.section("internal, for a launch that another launch started");
   t.add("placement", o.placement, "Internal: the nodes with their ranks and devices.");
@@ -150,6 +170,7 @@ void describe_internal(OptionTable& t, LaunchOptions& o) {
   t.add("variables-file", o.variables_file, "Internal: read environment variables from this file.");
   t.add("log-prefix", o.log_prefix, "Internal: first part of the names of log files.");
   t.add("pid-file", o.pid_file, "Internal: file for the number of this process.");
+  t.add("attempt", o.attempt, "Internal: how often the ranks were started again.", at_least(0));
   t.add("attend", o.attended, "Internal: descriptor of a node that joined.", at_least(-1));
 }
 
@@ -157,15 +178,17 @@ void describe_internal(OptionTable& t, LaunchOptions& o) {
 bool stands_alone(const OptionTable& table, const std::string& flag) {
   const OptionRow* const row = option_of(table, flag);
   return flag.find('=') != flag.npos || flag.starts_with("--help") || flag == "-h" ||
-         is_verbosity(flag) || (row != nullptr && kind(row->field) == FieldKind::boolean);
+         is_verbosity(flag) || (row != nullptr && kind(row->field) == FieldKind::boolean) ||
+         std::ranges::count(kIgnoredSwitches, canonical_option(flag)) > 0;
 }
 
-// A value may begin with a dash: --launcher_args "-t 5".
+// Flags in their long form. A value may begin with a dash: --launcher_args "-t 5".
 Arguments joined_to_values(const OptionTable& table, const Arguments& words) {
   Arguments flags;
   for (std::size_t i = 0; i < words.size(); ++i) {
-    const bool takes_next = !stands_alone(table, words[i]) && i + 1 < words.size();
-    flags.push_back(takes_next ? words[i] + "=" + words[i + 1] : words[i]);
+    const std::string flag = in_long_form(words[i]);
+    const bool takes_next = !stands_alone(table, flag) && i + 1 < words.size();
+    flags.push_back(takes_next ? flag + "=" + words[i + 1] : flag);
     i += takes_next ? 1 : 0;
   }
   return flags;
@@ -178,6 +201,7 @@ void describe(OptionTable& table, LaunchOptions& options) {
   describe_reach(table, options);
   describe_output(table, options);
   describe_meeting(table, options);
+  describe_others(table);
   describe_internal(table, options);
 }
 
@@ -204,7 +228,6 @@ LaunchWords divide(const Arguments& arguments, const Variables& variables) {
   const auto command = arguments.begin() + static_cast<std::ptrdiff_t>(start_of_command(arguments));
   LaunchWords words{{arguments.begin(), command}, {command, arguments.end()}};
   std::erase(words.flags, "--");
-  std::ranges::transform(words.flags, words.flags.begin(), in_long_form);
   LaunchOptions unused;
   OptionTable table;
   describe(table, unused);

@@ -32,6 +32,7 @@ struct LaunchOptions {
   // What runs, and where its output goes.
   bool module = false, no_python = false, save_pid = false;
   std::string output_folder, each_rank_log, log_folder, redirects, tee, role = "default";
+  std::vector<int> shown_ranks;  // local ones
 
   // Nodes that meet, and starts after a failure.
   bool standalone = false, elastic = false;
@@ -45,6 +46,7 @@ struct LaunchOptions {
   std::string placement, variables_file, log_prefix, pid_file;
   bool takes_orders = false;
   int attended = -1;
+  int attempt = 0;  // how often the ranks were started again
 };
 
 void describe(OptionTable& table, LaunchOptions& options);

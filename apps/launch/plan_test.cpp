@@ -48,10 +48,15 @@ std::string nodes_of(const Case& given) {
 const Variables kPod = {
     {"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "job-0"}, {"MASTER_PORT", "23456"}};
 
-TEST(Plan, RanksOfEachNode) {
-  const std::string all = "0,1,2,3,4,5,6,7";
-  const std::vector<Case> cases = {
-      // This machine.
+void expect_nodes(const std::vector<Case>& cases) {
+  for (const Case& each : cases) {
+    EXPECT_EQ(error_of([&] { EXPECT_EQ(nodes_of(each), each.nodes) << each.words; }), "")
+        << each.words;
+  }
+}
+
+TEST(Plan, RanksOfThisMachine) {
+  expect_nodes({
       {"", "localhost/8/0,1,2,3,4,5,6,7"},
       {"", "localhost/1/", "", {}, 0},
       {"-n 3", "localhost/3/"},
@@ -70,7 +75,12 @@ TEST(Plan, RanksOfEachNode) {
       {"", "localhost/1/", "", {{"CUDA_VISIBLE_DEVICES", ""}}},
       {"-n 4", "localhost/4/", "", {{"CUDA_VISIBLE_DEVICES", "2,5"}}},
       {"--standalone --nnodes=1 --nproc-per-node=2", "localhost/2/"},
-      // Hosts: --num_gpus and --nproc_per_node count for each of them, -n for all together.
+  });
+}
+
+TEST(Plan, RanksOfHosts) {
+  expect_nodes({
+      // --num_gpus and --nproc_per_node count for each of them, -n for all together.
       {"", "worker-0/8/0,1,2,3,4,5,6,7 worker-1/8/0,1,2,3,4,5,6,7", kTwoHosts},
       {"--num_gpus 2", "worker-0/2/0,1 worker-1/2/0,1", kTwoHosts},
       {"--nproc_per_node 2", "worker-0/2/0,1 worker-1/2/0,1", kTwoHosts},
@@ -85,7 +95,11 @@ TEST(Plan, RanksOfEachNode) {
       {"", "a/4/0,1,2,3 b/2/0,1 c/4/0,1,2,3", kThreeHosts, {{"CUDA_VISIBLE_DEVICES", "7"}}},
       {"--no_ssh --node_rank 1", "a/4/0,1,2,3 b/2/0,1 c/4/0,1,2,3 @1", kThreeHosts},
       {"--elastic_training --min_elastic_nodes 2", "a/4/0,1,2,3 b/2/0,1 c/4/0,1,2,3", kThreeHosts},
-      // Every node starts its own.
+  });
+}
+
+TEST(Plan, RanksOfNodesThatStartTheirOwn) {
+  expect_nodes({
       {"--nnodes 2 --node_rank 1 --master_addr a --nproc_per_node 4",
        "localhost/4/ localhost/4/ @1"},
       {"--nnodes=2 --master-addr=a --nproc-per-node=1", "localhost/1/ localhost/1/ @0"},
@@ -111,18 +125,18 @@ TEST(Plan, RanksOfEachNode) {
         {"PET_NPROC_PER_NODE", "4"},
         {"PET_NODE_RANK", "1"},
         {"PET_MASTER_ADDR", "train-node-0"}}},
-      // Slurm: srun asks for the nodes itself.
+  });
+}
+
+TEST(Plan, RanksOfSlurm) {
+  expect_nodes({
       {"--launcher slurm --nnodes 2 --num_gpus 4", "/4/ /4/"},
       {"--launcher slurm",
        "/2/ /2/ /2/",
        "",
        {{"SLURM_JOB_NUM_NODES", "3"}, {"SLURM_GPUS_ON_NODE", "2"}}},
       {"--launcher SLURM -n 6", "/3/ /3/", "", {{"SLURM_JOB_NUM_NODES", "2"}}},
-  };
-  for (const Case& each : cases) {
-    EXPECT_EQ(error_of([&] { EXPECT_EQ(nodes_of(each), each.nodes) << each.words; }), "")
-        << each.words;
-  }
+  });
 }
 
 TEST(Plan, WhereRankZeroIs) {
@@ -243,6 +257,8 @@ TEST(LaunchOptions, TheCommandBeginsBehindTheFlags) {
   EXPECT_EQ(divide({"-np", "2", "-m", "x"}, {}).flags, (Arguments{"--num-ranks=2", "--module"}));
   EXPECT_EQ(divide({"--launcher_args", "-t 5", "x"}, {}).flags,
             (Arguments{"--launcher_args=-t 5"}));
+  EXPECT_EQ(divide({"--launcher-args", "-n", "-n", "2"}, {}).flags,
+            (Arguments{"--launcher-args=-n", "--num-ranks=2"}));
 }
 
 }  // namespace

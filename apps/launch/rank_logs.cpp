@@ -1,5 +1,6 @@
 #include "apps/launch/rank_logs.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <ctime>
@@ -47,7 +48,8 @@ RankLogs::RankLogs(const LaunchOptions& options)
       log_folder_(options.log_folder),
       run_id_(options.run_id),
       redirects_(parse(options.redirects, "--redirects")),
-      tee_(parse(options.tee, "--tee")) {
+      tee_(parse(options.tee, "--tee")),
+      shown_(options.shown_ranks) {
   if (!output_folder_.empty()) {
     make_folder(output_folder_, "--output-folder");
   }
@@ -105,6 +107,13 @@ void RankLogs::apply(ChildCommand& child, int rank, int local_rank, int attempt)
     child.errors = target(2, "stderr.log");
   } else {
     child.own_terminal = rank == 0;
+  }
+  if (!shown_.empty() && std::ranges::count(shown_, local_rank) == 0) {
+    child.own_terminal = false;
+    child.output.to_screen = false;
+    if (child.errors) {
+      child.errors->to_screen = false;
+    }
   }
 }
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "apps/launch/child.h"
 #include "apps/launch/options.h"
@@ -30,6 +31,7 @@ class RankLogs {
   std::string output_folder_, each_rank_, prefix_, log_folder_, run_id_;
   std::filesystem::path run_folder_;  // made when it is needed
   Streams redirects_, tee_;
+  std::vector<int> shown_;  // local ranks; none: all
 };
 
 }  // namespace bloomery

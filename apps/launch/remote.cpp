@@ -37,8 +37,14 @@ std::string launch_line(const RemoteStart& start, const std::string& node) {
   for (const auto& [flag, value] : {std::pair(" --redirects ", o.redirects), {" --tee ", o.tee}}) {
     line += value.empty() ? "" : flag + quoted(value);
   }
+  std::string shown;
+  for (const int rank : o.shown_ranks) {
+    shown += concat(shown.empty() ? "" : ",", rank);
+  }
+  line += shown.empty() ? "" : " --local-ranks-filter " + shown;
   line += o.log_folder.empty() ? "" : " --log-dir " + absolute(o.log_folder);
   line += o.run_id.empty() ? "" : " --rdzv-id " + quoted(o.run_id);
+  line += start.attempt > 0 ? concat(" --attempt ", start.attempt) : "";
   line += o.module ? " --module" : "";
   line += o.no_python ? " --no-python" : "";
   line += o.pid_file.empty() ? "" : " --pid-file " + quoted(o.pid_file);

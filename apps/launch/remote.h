@@ -19,6 +19,7 @@ struct RemoteStart {
   int port = 0;
   std::string log_prefix;
   Variables further;  // that go to other machines whatever their names
+  int attempt = 0;    // how often the ranks were started again
 };
 
 // One of the nodes, by ssh. Variables go by its standard input.

@@ -39,7 +39,7 @@ TEST(Remote, NothingSecretIsOnACommandLine) {
   StartPlan plan;
   plan.nodes = placement_from("a/2/0,1 b/2/0,1");
   const Arguments command = {"pretrain", "--data-path", "it's 50%n"};
-  const RemoteStart start{options, plan, command, "a", 15000, "2026", {}};
+  const RemoteStart start{options, plan, command, "a", 15000, "2026", {}, 0};
   for (const StartProgram program : {StartProgram::ssh, StartProgram::pdsh, StartProgram::open_mpi,
                                      StartProgram::mpich, StartProgram::slurm}) {
     options.program = program;

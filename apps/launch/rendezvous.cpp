@@ -206,9 +206,9 @@ std::vector<ChildCommand> Meeting::attendants() const {
   return all;
 }
 
-void Meeting::tell_end(int code) {
+void Meeting::tell_end(const WatchEnd& end) {
   if (to_host_) {
-    send_all(to_host_, concat(code, "\n"));
+    send_all(to_host_, concat(end.code, end.asked ? kAsked : "", "\n"));
   }
 }
 

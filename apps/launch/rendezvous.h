@@ -9,6 +9,7 @@
 
 #include "apps/launch/child.h"
 #include "apps/launch/local_ranks.h"
+#include "apps/launch/watch.h"
 #include "comm/tcp/pending_connections.h"
 
 namespace bloomery {
@@ -44,7 +45,7 @@ class Meeting {
   void forget_guests();  // their processes have the connections now
   // Of the others: numbers of signals come from here.
   int orders() const { return to_host_.descriptor(); }
-  void tell_end(int code);
+  void tell_end(const WatchEnd& end);
 
  private:
   struct Guest {
@@ -64,8 +65,10 @@ class Meeting {
   Socket to_host_;
 };
 
+inline constexpr const char* kAsked = " asked";  // behind the exit code of a node
+
 // Stands for another node: passes numbers of signals from standard input to it, and ends with the
-// exit code that it tells.
+// exit code that it tells, or with kStoppedEarly if it was asked to end.
 int attend_node(int descriptor);
 
 }  // namespace bloomery

@@ -138,14 +138,16 @@ WatchEnd Starter::start_at_meeting(int attempt) {
              start.first_rank, " to ", start.first_rank + start.ranks.ranks - 1, " of ",
              start.world_size);
   const PassedSignals signals;
-  std::vector<ChildCommand> commands = rank_commands(start, command_of(attempt), options_, *logs_);
+  // The number of the start is the host's: a node that was replaced counts from 0.
+  std::vector<ChildCommand> commands =
+      rank_commands(start, command_of(start.attempt), options_, *logs_);
   const std::vector<ChildCommand> others = meeting_->attendants();
   commands.insert(commands.end(), others.begin(), others.end());
   std::vector<Child> children = children_of(commands);
   listener = Socket();
   meeting_->forget_guests();
   const WatchEnd end = watch(children, signals, {.orders = meeting_->orders()});
-  meeting_->tell_end(end.code);
+  meeting_->tell_end(end);
   return end;
 }
 
@@ -158,7 +160,7 @@ WatchEnd Starter::start_node(int attempt) {
                   .world_size = plan_.world_size(),
                   .host = plan_.host,
                   .port = plan_.port,
-                  .attempt = attempt};
+                  .attempt = options_.attempt + attempt};
   if (plan_.here == 0) {
     listener = listen_at(start.host, start.port);
     start.listener = listener.descriptor();
@@ -201,8 +203,8 @@ WatchEnd Starter::start_all_nodes(int attempt) {
     place.port = port_of(listener);
   }
   const Arguments command = command_of(attempt);
-  const RemoteStart remote{options_,        plan,    command, place.host, place.port,
-                           logs_->prefix(), further_};
+  const RemoteStart remote{options_,        plan,     command, place.host, place.port,
+                           logs_->prefix(), further_, attempt};
   const PassedSignals signals;
   std::vector<ChildCommand> commands;
   for (int node = 0; node < place.num_nodes; ++node) {
@@ -238,7 +240,7 @@ WatchEnd Starter::start_by_program(int attempt) {
     keep_answering(plan, answering(options_, plan.nodes));
   }
   const Arguments command = command_of(attempt);
-  RemoteStart start{options_, plan, command, "", 0, logs_->prefix(), further_};
+  RemoteStart start{options_, plan, command, "", 0, logs_->prefix(), further_, attempt};
   const PassedSignals signals;
   std::optional<VariablesFile> variables;
   std::vector<Child> children;
