@@ -13,6 +13,7 @@
 #include "apps/common/command_line.h"
 #include "apps/launch/environment.h"
 #include "apps/launch/gpus.h"
+#include "apps/launch/jobs/jobs.h"
 #include "apps/launch/starter.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -26,7 +27,8 @@ constexpr const char* kUsage =
     "command (pretrain ...) or another program. Without options there is a rank for each GPU. "
     "Flags of DeepSpeed's launcher and of torchrun mean what they mean there. Rank 0 writes to "
     "this terminal; lines of other ranks start with their rank. When a rank fails, all "
-    "end.\n\nexample:\n  bloomery launch -n 2 pretrain --config run/gpt/options.json\n";
+    "end.\n\n`bloomery launch --to slurm|pbs|kubernetes|mpi` writes a job file "
+    "instead.\n\nexample:\n  bloomery launch -n 2 pretrain --config run/gpt/options.json\n";
 
 // The file that --save_pid asks for, while the ranks run.
 class PidFile {
@@ -77,6 +79,9 @@ LaunchFacts facts_for(const LaunchOptions& options) {
 }  // namespace
 
 int launch_command(const Arguments& arguments, std::ostream& out) {
+  if (asks_for_job(arguments)) {
+    return job_command(arguments, out);
+  }
   const auto [flags, command] = divide(arguments, environment_variables());
   LaunchOptions options;
   OptionTable table;

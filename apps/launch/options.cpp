@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "apps/bloomery.h"
+#include "apps/launch/jobs/jobs.h"
+#include "base/error.h"
 
 namespace bloomery {
 namespace {
@@ -205,6 +207,9 @@ void describe(OptionTable& table, LaunchOptions& options) {
 }
 
 std::size_t start_of_command(const Arguments& words) {
+  if (asks_for_job(words)) {
+    return start_of_job_command(words);
+  }
   LaunchOptions unused;
   OptionTable table;
   describe(table, unused);
