@@ -68,7 +68,7 @@ int ds_ssh(const Arguments& arguments, const Variables& variables) {
   for (const HostSlots& host : hosts) {
     children.emplace_back(on_host(host.name, call.command));
   }
-  return watch(children, signals, {});
+  return watch(children, signals, {}).code;
 }
 
 }  // namespace bloomery
