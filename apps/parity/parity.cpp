@@ -116,7 +116,7 @@ void print_steps(std::ostream& out, const ParityRun& run,
   for (std::size_t i = 0; i < run.size(); ++i) {
     const StepDifference& d = differences[i];
     double tensors = 0;
-    for (const TensorDifference& t : d.tensors) {
+    for (const ParityDifference& t : d.tensors) {
       tensors = std::max({tensors, t.gradient, t.weight});
     }
     out << fmt::format("  {:>5} {:>13.7g} {:>10.1e} {:>13.7g} {:>10.1e} {:>10.1e}\n", i + 1,
@@ -127,7 +127,7 @@ void print_steps(std::ostream& out, const ParityRun& run,
 void print_tensors(std::ostream& out, const StepDifference& last, std::int64_t shown) {
   const auto count = std::min<std::size_t>(last.tensors.size(), static_cast<std::size_t>(shown));
   for (std::size_t i = 0; i < count; ++i) {
-    const TensorDifference& t = last.tensors[i];
+    const ParityDifference& t = last.tensors[i];
     out << fmt::format("        {:<40} gradient {:.1e}  weight {:.1e}\n", t.name, t.gradient,
                        t.weight);
   }

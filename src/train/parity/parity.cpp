@@ -176,7 +176,7 @@ ParityRun run_steps(const RankOptions& options, const ParityWork& work, Transpor
 
 double StepDifference::largest() const {
   double all = std::max(loss, grad_norm);
-  for (const TensorDifference& tensor : tensors) {
+  for (const ParityDifference& tensor : tensors) {
     for (const double d : {tensor.gradient, tensor.weight}) {
       all = d <= all ? all : d;
     }
@@ -200,7 +200,7 @@ std::string first_outside(const std::vector<StepDifference>& differences, double
     if (!inside(d.loss, band)) {
       return concat(step, "the loss differs by ", d.loss, " of it");
     }
-    for (const TensorDifference& tensor : d.tensors) {
+    for (const ParityDifference& tensor : d.tensors) {
       if (!inside(tensor.gradient, band)) {
         return concat(step, "the gradient of ", tensor.name, " differs by ", tensor.gradient,
                       " of its largest element");

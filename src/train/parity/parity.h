@@ -40,13 +40,13 @@ ParityRun run_steps(const RankOptions& options, const ParityWork& work,
                     Transport transport = Transport::automatic);
 
 // A tensor's largest difference, as a share of its largest element.
-struct TensorDifference {
+struct ParityDifference {
   std::string name;
   double gradient = 0, weight = 0;
 };
 struct StepDifference {
   double loss = 0, grad_norm = 0;         // relative
-  std::vector<TensorDifference> tensors;  // the largest gradient difference first
+  std::vector<ParityDifference> tensors;  // the largest gradient difference first
   double largest() const;                 // of everything
 };
 std::vector<StepDifference> compare(const ParityRun& run, const ParityRun& reference);
