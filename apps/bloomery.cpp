@@ -12,7 +12,7 @@
 
 #include "apps/commands.h"
 #include "apps/help/topics.h"
-#include "apps/launch/launch.h"
+#include "apps/launch/options.h"
 #include "base/build_number.h"
 #include "base/error.h"
 #include "base/hash.h"

@@ -1,5 +1,6 @@
 #include "apps/commands.h"
 
+#include "apps/alcf/alcf.h"
 #include "apps/bench/bench.h"
 #include "apps/chat/chat.h"
 #include "apps/checkpoint/checkpoint.h"
@@ -20,6 +21,7 @@
 #include "apps/retrieve/retrieve.h"
 #include "apps/serve/serve.h"
 #include "apps/serve/text_generation_cli.h"
+#include "apps/shims/shims.h"
 #include "apps/tokenizer/tokenizer.h"
 
 namespace bloomery {
@@ -29,6 +31,7 @@ std::vector<CommandGroup> command_groups() {
       {"start",
        {{"doctor", "Check this machine, and say how to install what it lacks", doctor},
         {"help", "Describe a command or a topic: compat, exit-codes, sizes", help_command},
+        {"shims", "Let scripts of Megatron-DeepSpeed start Bloomery, unchanged", shims_command},
         {"completion", "Write a completion script for bash, zsh or fish", completion},
         {"man", "Write the manual page", man}}},
       {"data",
@@ -39,6 +42,7 @@ std::vector<CommandGroup> command_groups() {
        {{"pretrain", "Train a model, from random weights or a checkpoint", pretrain_command},
         {"finetune", "Fine-tune on instructions, conversations, preference pairs or tasks",
          finetune_command},
+        {"alcf", "Train as the scripts of Argonne's fork of Megatron-DeepSpeed do", alcf},
         {"launch", "Start a command as several ranks, on one or more machines", launch_command}}},
       {"evaluate and run",
        {{"evaluate", "Compute perplexity, WikiText, LAMBADA, retrieval accuracy or logits",

@@ -97,14 +97,14 @@ void check_against_torch(const std::string& model, DeviceKind device, DType dtyp
 
   const std::vector<double> losses = stored<double>(golden.file, "losses");
   const Rank::Losses reported =
-      rank->evaluate({1, [&](std::int64_t) { return upload(host, rank->stream()); }});
+      rank->evaluate({1, [&](std::int64_t) { return rank->upload(host); }});
   ASSERT_EQ(reported.size(), losses.size());
   for (std::size_t i = 0; i < losses.size(); ++i) {
     EXPECT_EQ(reported[i].name, i == 0 ? "lm loss" : "sop loss");
     EXPECT_NEAR(reported[i].value, losses[i], tolerance * losses[i]);
   }
 
-  Batch batch = upload(host, rank->stream());
+  Batch batch = rank->upload(host);
   batch.labels = {};
   Context context = rank->context(batch, nullptr);
   Metrics metrics;
@@ -144,7 +144,7 @@ void check_task_against_torch(const std::string& model, DeviceKind device, DType
   // That of a bias which all choices share is zero but for the rounding of their probabilities.
   check_gradients(golden.file, *rank, tolerance, tolerance, 1e-7);
 
-  Batch batch = upload(host, rank->stream());
+  Batch batch = rank->upload(host);
   Context context = rank->context(batch, nullptr);
   Metrics metrics;
   context.metrics = &metrics;
@@ -202,7 +202,7 @@ TEST(Bert, PaddingIsNotSeen) {
   const auto rank = golden.rank(DeviceKind::cpu, DType::fp32);
   HostBatch host = golden.batch();
   const auto losses = [&] {
-    return rank->evaluate({1, [&](std::int64_t) { return upload(host, rank->stream()); }});
+    return rank->evaluate({1, [&](std::int64_t) { return rank->upload(host); }});
   };
   const Rank::Losses before = losses();
   const auto tokens = host.array<std::int32_t>("tokens");

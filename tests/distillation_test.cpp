@@ -91,7 +91,7 @@ TEST(Distillation, EveryLayoutTrainsLikeOneRank) {
 Rank::Losses losses_of_a_step(Rank& rank, bool taught = true) {
   const HostBatch host = random_batch(2, 16, kVocabulary, 7, 0);
   rank.enqueue_gradients({.num_micro_batches = 1,
-                          .batch = [&](std::int64_t) { return upload(host, rank.stream()); },
+                          .batch = [&](std::int64_t) { return rank.upload(host); },
                           .taught = taught});
   rank.enqueue_reduction();
   rank.enqueue_update(2);
@@ -122,7 +122,7 @@ TEST(Distillation, LossesAreToldAsMegatronDoes) {
   EXPECT_NEAR(losses[0].value, losses[1].value + losses[2].value + losses.back().value, 1e-6);
   const HostBatch batch = random_batch(2, 16, kVocabulary, 7, 1);
   const Rank::Losses evaluated =
-      rank.evaluate({1, [&](std::int64_t) { return upload(batch, rank.stream()); }});
+      rank.evaluate({1, [&](std::int64_t) { return rank.upload(batch); }});
   EXPECT_EQ(evaluated.front().name, "lm loss");
   EXPECT_NE(evaluated.back().name, "mos loss") << "teachers have no part in evaluations";
   EXPECT_EQ(value(losses_of_a_step(rank, false), "mos loss"), 0);

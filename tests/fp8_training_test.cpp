@@ -135,10 +135,9 @@ TEST(Fp8Training, EvaluatesInEightBitsToo) {
     rank.step(step_batches(0, 0, 1));
     const std::vector<HostBatch> batches = step_batches(3, 0, 1);
     return rank
-        .evaluate({kMicroBatches,
-                   [&](std::int64_t m) {
-                     return upload(batches[static_cast<std::size_t>(m)], rank.stream());
-                   }})
+        .evaluate(
+            {kMicroBatches,
+             [&](std::int64_t m) { return rank.upload(batches[static_cast<std::size_t>(m)]); }})
         .front()
         .value;
   };
@@ -162,7 +161,7 @@ Cost cost_of(RankOptions options, DeviceKind kind) {
   Rank rank(options);
   rank.runner().executor().tape_report.emplace();
   const HostBatch host = random_batch(8, kLength, kVocabulary, 7, 0);
-  rank.enqueue_gradients({1, [&](std::int64_t) { return upload(host, rank.stream()); }});
+  rank.enqueue_gradients({1, [&](std::int64_t) { return rank.upload(host); }});
   return {rank.stream().device().service<FlopCount>().total,
           rank.stream().memory()->statistics().used_bytes,
           rank.runner().executor().tape_report->saved_bytes};

@@ -30,7 +30,7 @@ struct Cost {
 Cost cost_of(const RankOptions& options, std::int64_t sequences, std::int64_t length) {
   Rank rank(options);
   const HostBatch host = random_batch(sequences, length, options.model.vocabulary.size, 7, 0);
-  rank.enqueue_gradients({1, [&](std::int64_t) { return upload(host, rank.stream()); }});
+  rank.enqueue_gradients({1, [&](std::int64_t) { return rank.upload(host); }});
   return {.parameters = num_parameters(options.model),
           .flops = rank.stream().device().service<FlopCount>().total,
           .memory = rank.stream().memory()->statistics()};

@@ -115,7 +115,7 @@ void check_against_torch(const std::string& model, DeviceKind device, DType dtyp
   EXPECT_NEAR(loss, expected_loss, tolerance * expected_loss);
   check_gradients(golden.file, *rank, tolerance, element);
 
-  Batch batch = upload(host, rank->stream());
+  Batch batch = rank->upload(host);
   batch.labels = {};
   Context context = rank->context(batch, nullptr);
   const Value logits = rank->model().forward(context).stream;

@@ -209,7 +209,7 @@ std::vector<Bytes> take_steps(Rank& rank) {
     }
     if (step == 8) {
       const Rank::Losses losses =
-          rank.evaluate({1, [&](std::int64_t) { return upload(batches[0], rank.stream()); }});
+          rank.evaluate({1, [&](std::int64_t) { return rank.upload(batches[0]); }});
       add_numbers({losses.front().value});
       held.push_back(Tensor::zeros(rank.stream(), DType::fp32, {1 << 16}));
     }

@@ -35,7 +35,7 @@ void load(Parameter& parameter, const Tensor& tensor) {
 }
 
 std::vector<double> logits(Rank& rank, const HostBatch& host) {
-  Batch batch = upload(host, rank.stream());
+  Batch batch = rank.upload(host);
   batch.labels = {};
   Context context = rank.context(batch, nullptr);
   const Value value = rank.model().forward(context).stream;

@@ -40,7 +40,7 @@ class IctGolden : public ::testing::TestWithParam<const char*> {};
 
 void check_vectors(const SafetensorsFile& file, Rank& rank, const HostBatch& host,
                    double tolerance) {
-  const Batch batch = upload(host, rank.stream());
+  const Batch batch = rank.upload(host);
   Context context = rank.context(batch, nullptr);
   context.training = false;
   const State state = rank.model().forward(context);
@@ -78,8 +78,7 @@ void check_against_torch(const std::string& model, DeviceKind device, DType dtyp
   // That of a bias which all contexts share is zero but for the rounding of large ones.
   check_gradients(file, rank, tolerance, element, 1e-7);
 
-  const Rank::Losses told =
-      rank.evaluate({1, [&](std::int64_t) { return upload(host, rank.stream()); }});
+  const Rank::Losses told = rank.evaluate({1, [&](std::int64_t) { return rank.upload(host); }});
   const std::vector<double> accuracies = stored<double>(file, "accuracies");
   ASSERT_EQ(told.size(), accuracies.size() + 1);
   EXPECT_EQ(told[0].name, contexts > 1 ? "lm loss" : "loss");
@@ -91,7 +90,7 @@ void check_against_torch(const std::string& model, DeviceKind device, DType dtyp
   }
   if (contexts > 1) {
     const std::vector<std::int32_t> ranks = stored<std::int32_t>(file, "ranks");
-    EXPECT_EQ(rank.answers({1, [&](std::int64_t) { return upload(host, rank.stream()); }}),
+    EXPECT_EQ(rank.answers({1, [&](std::int64_t) { return rank.upload(host); }}),
               std::vector<float>(ranks.begin(), ranks.end()));
   }
   check_vectors(file, rank, host, tolerance);

@@ -121,7 +121,7 @@ TEST(IctLayouts, TowersDropDifferentNumbers) {
                     host.array<std::int32_t>("encoder.tokens").begin());
   std::ranges::copy(host.array<std::int32_t>("key_end"),
                     host.array<std::int32_t>("encoder.key_end").begin());
-  const Batch batch = upload(host, rank.stream());
+  const Batch batch = rank.upload(host);
   Context context = rank.context(batch, nullptr);
   for (const bool training : {false, true}) {
     context.training = training;

@@ -60,7 +60,7 @@ Training train(const RankOptions& options) {
     const auto batches = step_batches(99, data, ranks);
     const Rank::Losses losses =
         rank.evaluate({static_cast<std::int64_t>(batches.size()), [&](std::int64_t m) {
-                         return upload(batches[static_cast<std::size_t>(m)], rank.stream());
+                         return rank.upload(batches[static_cast<std::size_t>(m)]);
                        }});
     ASSERT_EQ(losses.size(), 1u);
     EXPECT_EQ(losses[0].name, "lm loss");
@@ -113,7 +113,7 @@ TEST(Stop, IsHeardOnEveryRankWhoeverWantsIt) {
       Rank rank(options, std::move(world));
       const HostBatch host = random_batch(kSequences, kLength, kVocabulary, 7, 0);
       for (int step = 0; step < 2; ++step) {
-        rank.enqueue_gradients({1, [&](std::int64_t) { return upload(host, rank.stream()); }});
+        rank.enqueue_gradients({1, [&](std::int64_t) { return rank.upload(host); }});
         rank.enqueue_reduction();
         rank.enqueue_update(kSequences, step == 1 && number == asking);
       }

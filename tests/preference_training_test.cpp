@@ -69,7 +69,7 @@ TEST(PreferenceTraining, BeginsAtLogTwo) {
   options.training = false;
   Rank rank(options);
   HostBatch pairs = random_batch(instruct_fields(16, Arrangement::pairs), 3, kVocabulary, 7, 0);
-  const auto batch = [&](std::int64_t) { return upload(pairs, rank.stream()); };
+  const auto batch = [&](std::int64_t) { return rank.upload(pairs); };
   const Rank::AnswerLogps found = rank.answer_logps({1, batch});
   EXPECT_EQ(found.answers, (std::vector<std::int64_t>{0, 1, 2, 3, 4, 5}));
   pairs.set("reference", found.logps);

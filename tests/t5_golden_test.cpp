@@ -64,7 +64,7 @@ void check_against_torch(const std::string& model, DeviceKind device, DType dtyp
   EXPECT_NEAR(rank.accumulate(std::span(&host, 1)), loss, tolerance * loss);
   check_gradients(file, rank, tolerance, element);
 
-  Batch batch = upload(host, rank.stream());
+  Batch batch = rank.upload(host);
   batch.labels = {};
   Context context = rank.context(batch, nullptr);
   const Tensor logits = rank.model().forward(context).stream.data;

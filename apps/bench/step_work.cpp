@@ -146,8 +146,7 @@ StepWork work_of_step(RankOptions options, const BenchBatch& batch) {
                     .stands_for = options.device.kind};
   Rank rank(options);
   const Batch tokens =
-      upload(random_batch(batch.sequences, batch.length, options.model.vocabulary.size, 1, 0),
-             rank.stream());
+      rank.upload(random_batch(batch.sequences, batch.length, options.model.vocabulary.size, 1, 0));
   const auto step = [&] {
     rank.enqueue_gradients(
         {batch.micro_batches, [&](std::int64_t) -> Batch { return Batch(tokens); }});

@@ -160,9 +160,8 @@ int bench_train(const Arguments& arguments, std::ostream& out) {
   std::vector<Batch> batches;
   for (int m = 0; m < batch.micro_batches; ++m) {
     batches.push_back(
-        upload(random_batch(batch.sequences, batch.length, rank.options().model.vocabulary.size, 1,
-                            m * batch.sequences),
-               rank.stream()));
+        rank.upload(random_batch(batch.sequences, batch.length,
+                                 rank.options().model.vocabulary.size, 1, m * batch.sequences)));
   }
   if (o.memory_report) {
     rank.runner().executor().tape_report.emplace();

@@ -47,7 +47,8 @@ Conversation::Conversation(const ServedModel& model, Engine& engine,
       options_(options),
       encoder_(model, engine.options().capacity) {
   check(model.chat() != nullptr, model.name(),
-        " has no chat template: give --chat-template FILE, or use `bloomery generate`");
+        " has no chat template. A model that only continues text is for `bloomery generate`; "
+        "`bloomery finetune` on conversations makes a chat model. --chat-template FILE gives one");
 }
 
 bool Conversation::take(const std::string& line, std::ostream& out,

@@ -33,7 +33,7 @@ int checkpoint(const Arguments& arguments, std::ostream& out) {
 }
 
 std::vector<CheckpointEntry> require_checkpoints(const std::string& path) {
-  check(std::filesystem::exists(path), path, " does not exist");
+  check(std::filesystem::exists(path), path, " does not exist; give the --save folder of a run");
   std::vector<CheckpointEntry> entries = checkpoints_at(path);
   check(!entries.empty(), "no checkpoint in ", path,
         ": it is neither a checkpoint nor a folder with step-N in it");

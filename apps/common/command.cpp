@@ -69,6 +69,11 @@ int dispatch(const std::string& program, const std::vector<Command>& commands,
     for (const Command& command : commands) {
       names.push_back(command.name);
     }
+    if (arguments[0].starts_with('-')) {
+      throw Error(concat("'", arguments[0], "' stands before the command: write `", program,
+                         " COMMAND ", arguments[0], "`; `", program,
+                         " --help` lists the commands"));
+    }
     throw Error(concat("unknown command '", arguments[0], "'", suggestion(arguments[0], names),
                        "\n`", program, " --help` lists the commands"));
   }

@@ -3,11 +3,25 @@
 #pragma once
 
 #include <string>
+#include <vector>
+
+#include "comm/start/start.h"
 
 namespace bloomery {
 
-// The variables that go to other machines, as take_variables() reads them.
-std::string carried_variables();
+// Of NAME=VALUE in lines, as DeepSpeed's .deepspeed_env has them; # starts a comment. `place` names
+// the text in errors.
+Variables parse_environment(const std::string& text, const std::string& place);
+
+// Those of the file .deepspeed_env (DS_ENV_FILE names another one) in the home folder and, counting
+// more, in the current one.
+Variables environment_of_files();
+
+// Names of the variables that go to other machines: by their first letters, and these.
+std::vector<std::string> carried_names(const Variables& further);
+
+// Those variables, as take_variables() reads them.
+std::string carried_variables(const Variables& further);
 
 // Sets what another launch wrote, and reads no further.
 void take_variables(int descriptor);

@@ -34,8 +34,10 @@ std::string error_for(const std::string& input, std::string* rest = nullptr) {
 TEST(LaunchEnvironment, GoesOverAsItIs) {
   setenv("BLOOMERY_TEST_VARIABLE", "two\nlines, 'quotes' and = signs", 1);
   setenv("OTHER_TEST_VARIABLE", "stays here", 1);
-  const std::string variables = carried_variables();
+  setenv("NAMED_TEST_VARIABLE", "of a file", 1);
+  const std::string variables = carried_variables({{"NAMED_TEST_VARIABLE", ""}});
   EXPECT_FALSE(contains(variables, "OTHER_TEST_VARIABLE"));
+  EXPECT_TRUE(contains(variables, "NAMED_TEST_VARIABLE=of a file"));
   unsetenv("BLOOMERY_TEST_VARIABLE");
   std::string rest;
   EXPECT_EQ(error_for(variables + "15\n", &rest), "");
@@ -43,6 +45,31 @@ TEST(LaunchEnvironment, GoesOverAsItIs) {
   EXPECT_EQ(rest, "15\n") << "orders follow";
   unsetenv("BLOOMERY_TEST_VARIABLE");
   unsetenv("OTHER_TEST_VARIABLE");
+  unsetenv("NAMED_TEST_VARIABLE");
+}
+
+TEST(LaunchEnvironment, NamesThatTravel) {
+  for (const char* const name : {"FI_PROVIDER", "UCX_TLS", "NCCL_DEBUG", "OMP_NUM_THREADS",
+                                 "PYTHONPATH", "CUDA_VISIBLE_DEVICES", "HOSTNAME"}) {
+    const char* const before = std::getenv(name);
+    const std::string value = before == nullptr ? "" : before;
+    setenv(name, "x", 1);
+    const std::string carried = carried_variables({});
+    const bool travels = std::string(name) != "CUDA_VISIBLE_DEVICES" && *name != 'H';
+    EXPECT_EQ(contains(carried, concat(name, "=x")), travels) << name;
+    before == nullptr ? unsetenv(name) : setenv(name, value.c_str(), 1);
+  }
+}
+
+TEST(LaunchEnvironment, FilesOfVariables) {
+  const Variables read =
+      parse_environment("# comment\n\nA=1\n B = two words \nC=\"in quotes\"\nD=a=b\r\nE=\n", "env");
+  EXPECT_EQ(
+      read,
+      (Variables{{"A", "1"}, {"B", "two words"}, {"C", "in quotes"}, {"D", "a=b"}, {"E", ""}}));
+  EXPECT_EQ(error_of([] { parse_environment("A=1\nexport B=2", "env"); }),
+            "env:2: 'export B=2' is not NAME=VALUE");
+  EXPECT_EQ(error_of([] { parse_environment("A", "env"); }), "env:1: 'A' is not NAME=VALUE");
 }
 
 TEST(LaunchEnvironment, OtherInputIsRefused) {
@@ -75,7 +102,7 @@ TEST(Launch, VariablesThatNobodyReadsDoNotHinderTheEnd) {
                                      .words = {"false"},
                                      .takes_orders = true,
                                      .first_order = std::string(1 << 20, 'x')});
-  EXPECT_EQ(watch(children, signals, {}), 1);
+  EXPECT_EQ(watch(children, signals, {}).code, 1);
 }
 
 TEST(Launch, AMisspelledCommandIsAMistakeBeforeAnythingStarts) {

@@ -12,12 +12,15 @@
 namespace bloomery {
 namespace {
 
-int slots_of(const std::string& word, const std::string& place) {
-  const std::size_t equals = word.find('=');
+// slots=N, or Open MPI's max_slots=N.
+int number_of_slots(const std::string& word, const std::string& place) {
+  const std::size_t equals = std::min(word.find('='), word.size());
   const std::string name = word.substr(0, equals);
+  const char* const last = word.data() + word.size();
   int slots = 0;
-  if (equals != std::string::npos && (name == "slots" || name == "max_slots")) {
-    std::from_chars(word.data() + equals + 1, word.data() + word.size(), slots);
+  if (equals < word.size() && (name == "slots" || name == "max_slots")) {
+    const auto [end, problem] = std::from_chars(word.data() + equals + 1, last, slots);
+    slots = problem == std::errc() && end == last ? slots : 0;
   }
   check(slots > 0, place, ": '", word, "' is not slots=N with a number above 0");
   return slots;
@@ -38,29 +41,16 @@ std::vector<HostSlots> parse_hostfile(const std::string& text, const std::string
       continue;
     }
     const std::string where = concat(place, ":", number);
+    check(host.name.find('=') == std::string::npos, where, ": '", line,
+          "' names no host; write `node1 slots=8`");
     for (std::string word; words >> word;) {
-      host.slots = slots_of(word, where);
+      const int slots = number_of_slots(word, where);
+      host.slots = word.starts_with("slots") ? slots : host.slots;
     }
     check(names.insert(host.name).second, where, ": the host ", host.name, " is listed twice");
     hosts.push_back(host);
   }
   check(!hosts.empty(), place, ": lists no host; give lines like `node1 slots=8`");
-  return hosts;
-}
-
-std::vector<HostSlots> assign_ranks(std::vector<HostSlots> hosts, int num_ranks) {
-  int total = 0;
-  for (const HostSlots& host : hosts) {
-    total += host.slots;
-  }
-  check(num_ranks <= total, num_ranks, " ranks were asked for, but the hosts have ", total,
-        " slots: give fewer, or more slots in the hostfile");
-  int left = num_ranks > 0 ? num_ranks : total;
-  for (HostSlots& host : hosts) {
-    host.slots = std::min(host.slots, left);
-    left -= host.slots;
-  }
-  std::erase_if(hosts, [](const HostSlots& host) { return host.slots == 0; });
   return hosts;
 }
 

@@ -11,13 +11,9 @@ struct HostSlots {
   int slots = 1;
 };
 
-// Lines `host slots=N`, as DeepSpeed and MPI read them; # starts a comment. `place` names the text
-// in errors.
+// Lines `host slots=N`, as DeepSpeed and MPI read them; # starts a comment. A host alone has one
+// slot. `place` names the text in errors.
 std::vector<HostSlots> parse_hostfile(const std::string& text, const std::string& place);
-
-// The hosts with so many ranks altogether, filled one after another; 0: all slots. An Error when
-// there are not so many.
-std::vector<HostSlots> assign_ranks(std::vector<HostSlots> hosts, int num_ranks);
 
 bool is_this_machine(const std::string& host);
 

@@ -29,24 +29,18 @@ TEST(Hosts, LinesOfDeepspeedAndOfMpi) {
   EXPECT_EQ(text(parse_hostfile("node1 slots=8\n\n# all of them\n  node2\tslots=4 # the second\n"
                                 "10.0.0.3 slots=2 max_slots=4\nnode4",
                                 "hosts")),
-            "node1:8 node2:4 10.0.0.3:4 node4:1 ");
+            "node1:8 node2:4 10.0.0.3:2 node4:1 ");
 }
 
 TEST(Hosts, MistakesNameTheLine) {
   EXPECT_EQ(problem("a slots=1\nb slots=two\n"),
             "hosts:2: 'slots=two' is not slots=N with a number above 0");
   EXPECT_EQ(problem("a 8"), "hosts:1: '8' is not slots=N with a number above 0");
+  EXPECT_EQ(problem("a slots=4x"), "hosts:1: 'slots=4x' is not slots=N with a number above 0");
+  EXPECT_EQ(problem("slots=4"), "hosts:1: 'slots=4' names no host; write `node1 slots=8`");
   EXPECT_EQ(problem("a slots=0"), "hosts:1: 'slots=0' is not slots=N with a number above 0");
   EXPECT_EQ(problem("a\n\na slots=2"), "hosts:3: the host a is listed twice");
   EXPECT_EQ(problem("# none\n"), "hosts: lists no host; give lines like `node1 slots=8`");
-}
-
-TEST(Hosts, AreFilledOneAfterAnother) {
-  const std::vector<HostSlots> hosts = {{"a", 4}, {"b", 2}, {"c", 8}};
-  EXPECT_EQ(text(assign_ranks(hosts, 0)), "a:4 b:2 c:8 ");
-  EXPECT_EQ(text(assign_ranks(hosts, 5)), "a:4 b:1 ");
-  EXPECT_EQ(text(assign_ranks(hosts, 3)), "a:3 ");
-  EXPECT_THROW(assign_ranks(hosts, 15), Error);
 }
 
 TEST(Hosts, ThisMachineIsKnownByItsNames) {

@@ -3,12 +3,14 @@
 #pragma once
 
 #include "apps/common/command.h"
+#include "comm/start/start.h"
 
 namespace bloomery {
 
-// Where in the words behind `launch` the command of its ranks begins: after its flags, each with a
-// value, or after "--".
-std::size_t start_of_command(const Arguments& words);
 int launch_command(const Arguments& arguments, std::ostream& out);
+
+// Whether a command that was started alone in a pod is to run as several ranks there: the pod has
+// several GPUs, or PET_NPROC_PER_NODE asks for it.
+bool divides_pod(const StartFacts& facts);
 
 }  // namespace bloomery

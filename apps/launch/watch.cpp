@@ -32,22 +32,25 @@ class Watch {
   Watch(std::vector<Child>& children, const PassedSignals& signals, const WatchOptions& options)
       : children_(children), signals_(signals), options_(options) {}
 
-  int run() {
+  WatchEnd run() {
     while (std::ranges::any_of(children_, &Child::running)) {
       wait_once();
       reap();
       end_stragglers();
     }
-    return code_;
+    return {code_, asked_from_outside_};
   }
 
  private:
   void wait_once() {
     std::vector<pollfd> waits{{signals_.descriptor(), POLLIN, 0},
-                              {orders_end_ ? -1 : STDIN_FILENO, POLLIN, 0}};
-    waits[1].fd = options_.takes_orders ? waits[1].fd : -1;
-    for (const Child& child : children_) {
-      waits.push_back({child.output(), POLLIN, 0});
+                              {orders_end_ ? -1 : options_.orders, POLLIN, 0}};
+    std::vector<Child*> whose(waits.size());
+    for (Child& child : children_) {
+      for (const int output : child.outputs()) {
+        waits.push_back({output, POLLIN, 0});
+        whose.push_back(&child);
+      }
     }
     poll(waits.data(), waits.size(), 200);
     if (waits[0].revents != 0) {
@@ -58,7 +61,7 @@ class Watch {
     }
     for (std::size_t i = 2; i < waits.size(); ++i) {
       if (waits[i].revents != 0) {
-        children_[i - 2].pass_on_output();
+        whose[i]->pass_on_output();
       }
     }
   }
@@ -67,24 +70,30 @@ class Watch {
     signalfd_siginfo info{};
     while (read(signals_.descriptor(), &info, sizeof info) == sizeof info) {
       if (info.ssi_signo != SIGCHLD) {
-        signal_all(static_cast<int>(info.ssi_signo));
+        pass_signal(static_cast<int>(info.ssi_signo));
       }
     }
   }
 
   void read_orders() {
     char bytes[256];
-    const ssize_t count = read(STDIN_FILENO, bytes, sizeof bytes - 1);
+    const ssize_t count = read(options_.orders, bytes, sizeof bytes - 1);
     if (count <= 0) {
       orders_end_ = true;
       return signal_all(SIGTERM);
     }
     bytes[count] = '\0';
     for (const char* at = bytes; at != nullptr && *at != '\0';) {
-      signal_all(std::atoi(at));
+      const int number = std::atoi(at);
+      number < 0 ? signal_all(-number) : pass_signal(number);
       at = std::strchr(at, '\n');
       at = at == nullptr ? nullptr : at + 1;
     }
+  }
+
+  void pass_signal(int number) {
+    asked_from_outside_ = true;
+    signal_all(number);
   }
 
   void signal_all(int number) {
@@ -119,7 +128,9 @@ class Watch {
     }
     if (!asked_ && seconds_until(ask_at_) == 0) {
       asked_ = true;
-      signal_all(SIGTERM);
+      for (const Child& child : children_) {
+        child.end_for_others();
+      }
     }
     if (seconds_until(kill_at_) == 0) {
       signal_all(SIGKILL);
@@ -130,7 +141,7 @@ class Watch {
   const PassedSignals& signals_;
   const WatchOptions options_;
   int code_ = 0;
-  bool asked_ = false, orders_end_ = false;
+  bool asked_ = false, asked_from_outside_ = false, orders_end_ = false;
   Deadline ask_at_, kill_at_;
 };
 
@@ -149,7 +160,8 @@ PassedSignals::PassedSignals() {
 
 PassedSignals::~PassedSignals() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
 
-int watch(std::vector<Child>& children, const PassedSignals& signals, const WatchOptions& options) {
+WatchEnd watch(std::vector<Child>& children, const PassedSignals& signals,
+               const WatchOptions& options) {
   return Watch(children, signals, options).run();
 }
 

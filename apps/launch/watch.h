@@ -11,7 +11,12 @@ namespace bloomery {
 struct WatchOptions {
   double leave_seconds = 10;  // within which the others of one that failed leave by themselves
   double kill_seconds = 10;   // after they were asked to
-  bool takes_orders = false;  // numbers of signals come from standard input; its end is SIGTERM
+  int orders = -1;            // a descriptor that numbers of signals come from; its end is SIGTERM
+};
+
+struct WatchEnd {
+  int code = 0;        // of the first that failed, as shells tell it
+  bool asked = false;  // a signal was passed on: they were asked to end
 };
 
 // The signals that are passed on, blocked from now on, so that none comes before watch() looks.
@@ -26,8 +31,8 @@ class PassedSignals {
   Socket descriptor_;
 };
 
-// Passes on output and signals until all have ended; when one fails, the others are ended. Returns
-// the exit code of the first that failed, as shells tell it, or 0.
-int watch(std::vector<Child>& children, const PassedSignals& signals, const WatchOptions& options);
+// Passes on output and signals until all have ended; when one fails, the others are ended.
+WatchEnd watch(std::vector<Child>& children, const PassedSignals& signals,
+               const WatchOptions& options);
 
 }  // namespace bloomery

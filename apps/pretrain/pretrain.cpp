@@ -8,6 +8,7 @@
 #include "apps/common/device_choice.h"
 #include "apps/common/processes.h"
 #include "apps/evaluate/evaluate.h"
+#include "apps/launch/launch.h"
 #include "apps/pretrain/auto_micro_batch.h"
 #include "apps/report/report.h"
 #include "base/log.h"
@@ -41,7 +42,8 @@ void show_samples(const PretrainOptions& options, const DeviceChoice& device) {
 
 RunEnd train(const PretrainOptions& options, const OptionTable& table,
              const std::vector<std::string>& notes, PretrainSetting setting) {
-  const StopSignals signals("saves a checkpoint after this step, then exits");
+  const StopSignals signals(
+      "saves a checkpoint after this step, then exits (--load continues from it)");
   return pretrain(options, table, notes, std::move(setting));
 }
 
@@ -202,6 +204,11 @@ int train_command(Request& request, const Arguments& arguments, std::ostream& ou
   }
   if (facts.size == 1) {
     return run_alone(request, arguments, out);
+  }
+  if (divides_pod(facts)) {
+    Arguments words = {"--", request.command};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    return launch_command(words, out);
   }
   return run_joined(facts, [&](RankProcess& process) {
     return run_as_rank(request, arguments, out, facts, process);

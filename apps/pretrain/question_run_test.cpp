@@ -249,7 +249,7 @@ TEST_F(QuestionRun, SaysWhatIsWrong) {
   says(tune("--epochs 1 --pipeline-model-parallel-size 2 --ranks-as-threads 2"), "stages");
   says(tune("--epochs 1 --micro-batch-size 1000"), "--keep-last");
   write_file(at("train.json"), "[{\"question\": ");
-  says(tune("--epochs 1 --save " + at("none")), "train.json: is no valid JSON behind record 0");
+  says(tune("--epochs 1 --save " + at("none")), "train.json: is not valid JSON behind record 0");
   EXPECT_FALSE(std::filesystem::exists(at("none")));
   std::filesystem::remove(at("dev.json"));
   says(tune("--epochs 0"), "dev.json");

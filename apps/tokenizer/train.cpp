@@ -67,7 +67,9 @@ void report_words(const WordInputSummary& input, const WordInputOptions& options
                << " distinct words; those that occurred up to " << input.forgotten_up_to
                << " times were dropped" << std::endl;
   }
-  check(input.words.size() > 0, "the input has no text to train on");
+  check(input.words.size() > 0,
+        "the input has no text to train on: give text with one document "
+        "per line, or JSON lines, whose key --json-keys names");
 }
 
 }  // namespace
@@ -111,9 +113,9 @@ int tokenizer_train(const Arguments& arguments, std::ostream& out) {
              << " s: " << counted(static_cast<std::int64_t>(trained.tokens.size()), "token")
              << std::endl;
   if (static_cast<std::int64_t>(trained.tokens.size()) < options.training.vocab_size) {
-    messages() << "note: no further pair occurs --min-frequency " << options.training.min_frequency
-               << " times; the vocabulary is smaller than --vocab-size "
-               << options.training.vocab_size << std::endl;
+    messages() << "note: the text has too few words for --vocab-size "
+               << options.training.vocab_size << ": no further pair occurs "
+               << options.training.min_frequency << " times (--min-frequency)" << std::endl;
   }
   write_tokenizer(options.output, trained, options.pattern);
   messages() << "Wrote tokenizer.json, vocab.json and merges.txt to " << options.output

@@ -42,8 +42,8 @@ struct Batch {
   Tensor samples;  // int64 [num_sequences], or [tokens]
   Tensor places;   // int32 [length], or [tokens]
 
-  // The whole sequences, where the ranks of the context axis hold a part of each: their length,
-  // coordinates and keys. Null: they are here.
+  // The whole sequences, where the ranks of the context axis hold a part of each: what attention
+  // reads of them, which among a ring is the places alone, rank after rank. Null: they are here.
   std::shared_ptr<const Batch> whole;
 
   // fp32 [1]: loss scale / number of micro-batches, by which the loss gradient is multiplied;

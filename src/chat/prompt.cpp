@@ -121,7 +121,8 @@ void Prompt::mark_answers(const Record& record, jinja::Text& text) const {
 jinja::Text Prompt::render(const Record& record, bool with_answers) const {
   if (chat_) {
     check(record.messages != "null",
-          "the record has no messages for a chat template: give --prompt-template");
+          "the record has no conversation: give it messages, conversations, prompt and response, "
+          "or instruction and output; or name its columns with --prompt-template FILE");
     jinja::Text text = render_messages(record.messages, record.tools, false);
     if (with_answers && !marks_answers_) mark_answers(record, text);
     return text;

@@ -100,7 +100,8 @@ std::string missing_model(const fs::path& path) {
   }
   return concat(
       path.string(),
-      " holds no model: neither step-N folders nor a manifest.json (a checkpoint of ours), nor a "
+      " holds no model: neither step-N folders nor a manifest.json (a checkpoint of Bloomery), nor "
+      "a "
       "config.json (a Hugging Face model), nor a latest_checkpointed_iteration.txt (Megatron) or "
       "latest (DeepSpeed)");
 }

@@ -21,7 +21,7 @@ CheckpointWriter::CheckpointWriter(std::filesystem::path folder, SaveGroup group
       create_folders(folder_);
     } catch (const std::exception& error) {
       throw Error(concat("cannot create the folder ", folder_.string(),
-                         " for checkpoints: ", error.what()));
+                         " for checkpoints; give another --save: ", error.what()));
     }
     lock_ = FileLock::try_lock(folder_ / kSaveLock);
     check(lock_ != nullptr, lock_holder(folder_ / kSaveLock), " saves its checkpoints in ",

@@ -139,7 +139,8 @@ struct FlagReader {
     std::vector<std::string> words;
     for (const std::string& word : arguments_alone) {
       if (row == table.rows_.end() || (!is_list(row->field) && !words.empty())) {
-        problem(concat("unexpected argument '", word, "'"));
+        problem(concat("unexpected argument '", word,
+                       "': write the option that it belongs to before it"));
       } else {
         words.push_back(word);
       }

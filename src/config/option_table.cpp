@@ -16,6 +16,17 @@ std::string joined(const std::optional<std::vector<std::string>>& words) {
   return text;
 }
 
+// The words of a choice, otherwise the first sentence of the help.
+std::string brief(const OptionRow& row) {
+  std::string words;
+  for (const auto& [word, value] : row.rules.choices) {
+    words += (words.empty() ? "one of " : ", ") + word;
+  }
+  if (!words.empty()) return words;
+  const std::size_t stop = row.help.find(". ");
+  return stop == std::string::npos ? row.help : row.help.substr(0, stop + 1);
+}
+
 }  // namespace
 
 std::string canonical_option(std::string_view name) {
@@ -240,7 +251,7 @@ void OptionTable::finish(const std::vector<std::string>& further) {
              problem.starts_with(concat("--", row.name, " "));
     };
     if (row.must_be_given && !row.given && std::ranges::none_of(problems_, is_of_row)) {
-      all.push_back(concat("--", row.name, " is required: ", row.help));
+      all.push_back(concat("--", row.name, " is required: ", brief(row)));
     }
   }
   all.insert(all.end(), further.begin(), further.end());

@@ -237,16 +237,21 @@ TEST(OptionFlags, IgnoredOptionsSaySo) {
 TEST(OptionFlags, RequiredAndFurtherProblems) {
   struct {
     int world = 0;
+    std::string task, data;
   } o;
   OptionTable table;
   table.add("world-size", o.world, "Number of ranks.", at_least(1)).required();
+  table.add("data", o.data, "Files to read. Patterns work too.").required();
+  table.add_choice("task", o.task, "What to do. There are two.", {"LAMBADA", "LOGITS"}).required();
   table.read_flags({});
   try {
     table.finish({"heads do not divide"});
     FAIL();
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),
-                 "2 problems with the options:\n  --world-size is required: Number of ranks.\n"
+                 "4 problems with the options:\n  --world-size is required: Number of ranks.\n"
+                 "  --data is required: Files to read.\n"
+                 "  --task is required: one of LAMBADA, LOGITS\n"
                  "  heads do not divide");
   }
 }

@@ -30,7 +30,10 @@ std::string read_text(const std::string& path) {
   }
   check_is_text(path, std::string_view(text).substr(0, kHeadBytes), LineFormat::text);
   const std::size_t valid = valid_utf8_prefix(text);
-  check(valid == text.size(), path, ": byte ", valid, " is not valid UTF-8");
+  check(
+      valid == text.size(), path, ": byte ", valid,
+      " is not valid UTF-8; convert the file, for example from Latin-1: iconv -f LATIN1 -t UTF-8 ",
+      path);
   return text;
 }
 
@@ -49,7 +52,8 @@ void for_each_json_text(const std::string& path, const std::string& key,
       const std::string_view line = next_line(text, at);
       ++number;
       if (!is_blank(line)) {
-        check(parser.parse(line), path, ": line ", number, ": ", parser.fault());
+        check(parser.parse(line), path, ": line ", number, ": ", parser.fault(),
+              "; the text of a line is under --json-key ", key);
         body(parser.text(0), number);
       }
     }

@@ -95,8 +95,8 @@ class RingAttention {
   Value qkv_;
   DType sums_;
   AttentionOptions options_;
-  std::vector<Tensor> key_places_;  // by rank; none where pieces are in order, all seen or causal
-  std::vector<Step> steps_;         // the first of this rank's own keys, then against the ring
+  const bool by_places_;     // else the pieces' order says what queries see: all, or causally
+  std::vector<Step> steps_;  // the first of this rank's own keys, then against the ring
 };
 
 RingAttention::RingAttention(Context& context, const Value& qkv, const AttentionOptions& o)
@@ -105,24 +105,19 @@ RingAttention::RingAttention(Context& context, const Value& qkv, const Attention
       batch_(context.batch),
       qkv_(qkv),
       sums_(accumulation_dtype(qkv.dtype())),
-      options_(o) {
+      options_(o),
+      by_places_(o.window > 0 || batch_.key_begin ||
+                 (context.training && o.dropout.probability > 0)) {
   check_options(kOp, o);
   check(batch_.whole && !o.bias, kOp, ": needs the whole sequences, and knows no relative bias");
   check_rows(kOp, "qkv", qkv, batch_.num_tokens(),
              (options_.num_heads + 2 * options_.num_groups) * options_.head_dim);
   const int ranks = ring_.size();
-  if (o.window > 0 || batch_.key_begin || (context.training && o.dropout.probability > 0)) {
-    const std::int64_t length = batch_.whole->length;
-    for (int rank = 0; rank < ranks; ++rank) {
-      key_places_.push_back(pieces_of(batch_.whole->places, length,
-                                      ring_pieces(length, rank, ranks), context.stream));
-    }
-  }
   for (int behind = 0; behind < ranks; ++behind) {
     const int source = (ring_.rank() + ranks - behind) % ranks;
     Step step = step_of(ring_.rank(), source, batch_.length, o.causal);
     AttentionOptions options = o;
-    options.causal = key_places_.empty() ? step.causal : o.causal;
+    options.causal = by_places_ ? o.causal : step.causal;
     options.window = options.causal ? o.window : 0;
     for (std::int64_t b = 0; b < batch_.num_sequences; ++b) {
       step.problems.push_back(
@@ -135,7 +130,7 @@ RingAttention::RingAttention(Context& context, const Value& qkv, const Attention
 AttentionPlaces RingAttention::places(int source, const Step& step, std::int64_t sequence) const {
   AttentionPlaces at{
       .num_sequences = 1, .query_length = step.queries.count, .key_length = step.keys.count};
-  if (key_places_.empty()) {
+  if (!by_places_) {
     return at;
   }
   // Of `tensor`, which has something for each token, or for each place of all sequences.
@@ -146,7 +141,8 @@ AttentionPlaces RingAttention::places(int source, const Step& step, std::int64_t
   at.samples = batch_.samples.numel() == batch_.num_sequences ? batch_.samples.range(sequence, {1})
                                                               : of(batch_.samples, step.queries);
   at.query_places = of(batch_.places, step.queries);
-  at.key_places = of(key_places_[static_cast<std::size_t>(source)], step.keys);
+  at.key_places =
+      batch_.whole->places.range(source * batch_.length + step.keys.begin, {step.keys.count});
   at.key_begin = of(batch_.key_begin, step.queries);
   at.key_end = of(batch_.key_end, step.queries);
   return at;

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <numeric>
-
 #include "comm/threads.h"
 #include "harness/op_harness.h"
 #include "parallel/sequence_parts.h"
@@ -22,39 +20,48 @@ struct Case {
   double dropout = 0;
 };
 
-Batch whole_batch(Stream& stream, const Case& c) {
-  std::vector<std::int32_t> places, begin, end;
-  for (std::int64_t t = 0; t < kSequences * kLength; ++t) {
-    const std::int64_t place = t % kLength, border = t < kLength ? 7 : 16;
-    begin.push_back(static_cast<std::int32_t>(place < border ? 0 : border));
-    end.push_back(static_cast<std::int32_t>(place < border ? border : kLength));
-  }
-  for (std::int32_t place = 0; place < kLength; ++place) {
-    places.push_back(place);
-  }
-  Batch batch;
-  batch.num_sequences = kSequences;
-  batch.length = kLength;
-  batch.samples = Tensor::from_host<std::int64_t>(stream, {17, 5}, {kSequences});
-  batch.places = Tensor::from_host(stream, places, {kLength});
-  if (c.documents) {
-    batch.key_begin = Tensor::from_host(stream, begin, {kSequences * kLength});
-    batch.key_end = Tensor::from_host(stream, end, {kSequences * kLength});
-  }
-  return batch;
-}
-
-// Which tokens of the whole sequences a rank holds, in its order.
+// Which tokens of the sequences a rank holds, in its order.
 std::vector<std::int64_t> held(int rank, int ranks) {
   std::vector<std::int64_t> tokens;
   for (std::int64_t b = 0; b < kSequences; ++b) {
-    for (const Piece& piece : ring_pieces(kLength, rank, ranks)) {
+    const Pieces pieces = ranks > 1 ? ring_pieces(kLength, rank, ranks) : Pieces{{0, kLength}};
+    for (const Piece& piece : pieces) {
       for (std::int64_t i = 0; i < piece.count; ++i) {
         tokens.push_back(b * kLength + piece.begin + i);
       }
     }
   }
   return tokens;
+}
+
+Batch batch_of(Stream& stream, const Case& c, int rank, int ranks) {
+  std::vector<std::int32_t> places, begin, end;
+  for (const std::int64_t token : held(rank, ranks)) {
+    const std::int64_t place = token % kLength, border = token < kLength ? 7 : 16;
+    begin.push_back(static_cast<std::int32_t>(place < border ? 0 : border));
+    end.push_back(static_cast<std::int32_t>(place < border ? border : kLength));
+    places.push_back(static_cast<std::int32_t>(place));
+  }
+  Batch batch{.num_sequences = kSequences, .length = kLength / ranks};
+  batch.samples = Tensor::from_host<std::int64_t>(stream, {17, 5}, {kSequences});
+  places.resize(places.size() / kSequences);
+  batch.places = Tensor::from_host(stream, places, {batch.length});
+  if (c.documents) {
+    batch.key_begin = Tensor::from_host(stream, begin, {batch.num_tokens()});
+    batch.key_end = Tensor::from_host(stream, end, {batch.num_tokens()});
+  }
+  if (ranks > 1) {
+    Batch whole{.num_sequences = kSequences, .length = kLength};
+    std::vector<std::int32_t> of_ring;
+    for (int other = 0; other < ranks; ++other) {
+      for (const std::int64_t token : held(other, ranks)) {
+        if (token < kLength) of_ring.push_back(static_cast<std::int32_t>(token));
+      }
+    }
+    whole.places = Tensor::from_host(stream, of_ring, {kLength});
+    batch.whole = std::make_shared<const Batch>(whole);
+  }
+  return batch;
 }
 
 template <class Real>
@@ -64,11 +71,8 @@ Results run_case(const Case& c, int num_ranks, bool beside) {
     Device device({.num_threads = 1, .poison = true});
     Stream stream(device), communication(device);
     Mesh mesh({.context = num_ranks, .ring = num_ranks}, std::move(world));
-    const Batch batch = part_of_sequences(whole_batch(stream, c), mesh, 0, stream);
-    std::vector<std::int64_t> tokens = held(rank, num_ranks);
-    if (num_ranks == 1) {
-      std::iota(tokens.begin(), tokens.end(), 0);
-    }
+    const Batch batch = batch_of(stream, c, rank, num_ranks);
+    const std::vector<std::int64_t> tokens = held(rank, num_ranks);
     std::vector<Real> x, seed;
     for (const std::int64_t token : tokens) {
       for (std::int64_t i = 0; i < kWidth; ++i) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "autograd/batch_fields.h"
 #include "autograd/features.h"
 
 namespace bloomery {
@@ -22,22 +23,24 @@ Pieces chunk_pieces(std::int64_t length, std::int64_t chunk, int rank, int ranks
 }
 
 Batch piece_of(const Batch& batch, std::int64_t sequence, const Piece& piece) {
-  // Of something that each token has, or each position of all sequences.
-  const auto of = [&](const Tensor& tensor) {
-    const std::int64_t first = tensor.numel() == batch.length ? 0 : sequence * batch.length;
-    return tensor ? tensor.range(first + piece.begin, {piece.count}) : Tensor();
+  using Per = BatchField::Per;
+  const auto of = [&](const Tensor& all, Per per) {
+    if (per == Per::sequence && all.numel() == batch.num_sequences) {
+      return all.range(sequence, {1});
+    }
+    // Places may be those of all sequences.
+    const std::int64_t first = all.numel() == batch.length ? 0 : sequence * batch.length;
+    return all.range(first + piece.begin, {piece.count});
   };
   Batch part = batch;
   part.num_sequences = 1;
   part.length = piece.count;
-  for (Tensor Batch::*const field :
-       {&Batch::tokens, &Batch::labels, &Batch::loss_mask, &Batch::positions, &Batch::token_types,
-        &Batch::places, &Batch::key_begin, &Batch::key_end}) {
-    part.*field = of(batch.*field);
-  }
-  if (batch.samples) {
-    part.samples = batch.samples.numel() == batch.num_sequences ? batch.samples.range(sequence, {1})
-                                                                : of(batch.samples);
+  for (const BatchField& field : kBatchFields) {
+    const bool is_cut =
+        field.is_per_token() || field.per == Per::place || field.per == Per::sequence;
+    if (Tensor& tensor = part.*field.tensor; tensor && is_cut) {
+      tensor = of(tensor, field.per);
+    }
   }
   if (batch.whole) {
     const std::int64_t ranks = batch.whole->length / batch.length;

@@ -76,9 +76,9 @@ std::string short_split(const std::string& prefix, Split split, std::int64_t tok
     return "";
   }
   return concat("the ", name(split), " split of ", prefix, " has ", tokens,
-                " tokens, fewer than one sample of --seq-length ", seq_length,
-                " and its next token: samples repeat the same text; give more text, another "
-                "--split or a shorter --seq-length");
+                " tokens; a sample needs ", seq_length + 1,
+                " (--seq-length and the next token), so samples repeat the same text. Give more "
+                "text, a larger share in --split or a shorter --seq-length");
 }
 
 void require_corpora(const DataOptions& options) {

@@ -35,6 +35,11 @@ const SampleField* HostBatch::find(std::string_view name) const {
   return found == fields_.end() ? nullptr : &*found;
 }
 
+std::span<std::byte> HostBatch::bytes(const SampleField& field) const {
+  return {static_cast<std::byte*>(data(field.name, field.dtype)),
+          static_cast<std::size_t>(num_samples_ * field.shape.numel()) * size_of(field.dtype)};
+}
+
 std::span<std::int64_t> HostBatch::samples() const {
   return {static_cast<std::int64_t*>(memory_->data()), static_cast<std::size_t>(num_samples_)};
 }

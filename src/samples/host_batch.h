@@ -12,8 +12,8 @@
 
 namespace bloomery {
 
-// An array of one sample. The names that models read are those of Batch's members, "encoder.NAME"
-// of its encoder's (train/step/batch_upload.h); a dataset may have others.
+// An array of one sample. The names that models read are those of Batch's members
+// (autograd/batch_fields.h), "encoder.NAME" of its encoder's; a dataset may have others.
 struct SampleField {
   std::string_view name;  // of a literal
   DType dtype = DType::int32;
@@ -45,7 +45,7 @@ class HostBatch {
   void set(std::string_view name, const std::vector<T>& values) {
     copy_in(name, dtype_of<T>, values.data(), values.size());
   }
-  const void* data(const SampleField& field) const { return data(field.name, field.dtype); }
+  std::span<std::byte> bytes(const SampleField& field) const;
 
   // Place of each sample in the order of consumption, the coordinate for dropout.
   std::span<std::int64_t> samples() const;

@@ -73,7 +73,7 @@ Json parse_request(std::string_view body) {
   try {
     request = Json::parse(body);
   } catch (const nlohmann::json::exception& error) {
-    throw ApiError(400, concat("the request is no valid JSON: ", error.what()));
+    throw ApiError(400, concat("the request is not valid JSON: ", error.what()));
   }
   if (!request.is_object()) {
     throw ApiError(400, "the request is not a JSON object");

@@ -56,7 +56,8 @@ Loaded load_file(const TokenizerOptions& options) {
 }
 
 Loaded load_path(const TokenizerOptions& options) {
-  check(std::filesystem::exists(options.path), "--tokenizer ", options.path, " does not exist");
+  check(std::filesystem::exists(options.path), "--tokenizer ", options.path,
+        " does not exist; give a tokenizer's file or folder. `bloomery tokenizer train` makes one");
   if (std::filesystem::is_directory(options.path)) return load_hf_folder(options.path);
   return load_file(options);
 }
@@ -127,7 +128,8 @@ std::shared_ptr<const Tokenizer> load_tokenizer(const TokenizerOptions& options)
         " and --tokenizer-type ", options.type, " both name a tokenizer; give one of them");
   if (!options.path.empty()) return load_path(options);
   check(!options.type.empty(),
-        "no tokenizer is named; give --tokenizer PATH, or --tokenizer-type with its files");
+        "no tokenizer is named; give --tokenizer PATH (`bloomery tokenizer train` makes one), or "
+        "--tokenizer-type with its files");
   return load_type(options);
 }
 

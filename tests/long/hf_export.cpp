@@ -52,7 +52,7 @@ using Named = std::vector<std::pair<std::string, Tensor>>;
 
 // Without the padding of the vocabulary; and those of segments, of a model that has them.
 void add_logits(Stream& stream, Rank& rank, const HostBatch& host, Named& results) {
-  Batch batch = upload(host, rank.stream());
+  Batch batch = rank.upload(host);
   batch.labels = {};
   Context context = rank.context(batch, nullptr);
   Metrics metrics;
@@ -101,8 +101,7 @@ Named compute(Stream& stream, const HfModel& model, const SafetensorsFile& input
   Named results;
   add_logits(stream, rank, batch, results);
   std::vector<double> losses;
-  for (const auto& loss :
-       rank.evaluate({1, [&](std::int64_t) { return upload(batch, rank.stream()); }})) {
+  for (const auto& loss : rank.evaluate({1, [&](std::int64_t) { return rank.upload(batch); }})) {
     losses.push_back(loss.value);
   }
   results.emplace_back("losses", Tensor::from_host(stream, losses, {std::ssize(losses)}));

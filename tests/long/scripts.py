@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Command lines of Megatron-DeepSpeed as they stand in its scripts and its README, run on a corpus of ours.
 
-    build/oracle/bin/python tests/long/scripts.py BLOOMERY [--device cuda] [--only NAME] [--seeds] [--readme-steps 2]
+    build/oracle/bin/python tests/long/scripts.py BLOOMERY [--device cuda] [--only NAME] [--readme-steps 2]
 
 Changed are program name, paths and sizes: as many narrow layers and heads as the parallel degrees need, short sequences, three
 steps of a small batch. Tensor, pipeline and sequence degrees stay, each rank a thread; experts are divided among EXPERT_RANKS,
 and a teacher is trained first where a script has one. docs/megatron.md says which are accepted; all of those run here, among
-them TEN; with --seeds those alone that people start from. The README's command for 345M parameters on one GPU keeps everything
+them TEN. The README's command for 345M parameters on one GPU keeps everything
 but, on a CPU, the number of layers, and stops after a few of its 500,000 iterations."""
 import argparse
 import json
@@ -26,7 +26,6 @@ TEN = ["MoE/ds_pretrain_gpt_1.3B_dense.sh", "MoE/ds_pretrain_gpt_350M_dense.sh",
        "universal_checkpointing/llama/run_llama_bf16.sh", "universal_checkpointing/megatron_gpt/run_fp16.sh"]
 ONE_GPU = "README, 345M on one GPU"
 DISTRIBUTED = "README, 345M distributed"  # on 8 ranks, two for the data
-SEEDS = [DISTRIBUTED, "AWS sample, 7.5B", "AWS sample, Llama-2 70B", "ALCF, GPT25B", "rebase/ds_pretrain_gpt_125M_flashattn.sh"]
 NUM_STEPS, SEQUENCE, EXPERT_RANKS = 3, 64, 8
 
 
@@ -38,7 +37,7 @@ def accepted_scripts():
     page = (ROOT / "docs/megatron.md").read_text()
     accepted = {name: int(ranks or 1) for name, ranks in re.findall(r"^\| (.*) \| accepted(?:, (\d+) ranks)? \|$", page, re.M)}
     accepted[DISTRIBUTED] *= 2
-    named = {*TEN, *SEEDS, ONE_GPU}
+    named = {*TEN, DISTRIBUTED, ONE_GPU}
     assert named <= set(accepted), f"no longer accepted: {sorted(named - set(accepted))}"
     scripts = read_scripts("readme_commands.json") + read_scripts("megatron_scripts.json")
     return [{**script, "ranks": accepted[script["name"]]} for script in scripts if script["name"] in accepted]
@@ -267,7 +266,6 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--only", default="")
-    parser.add_argument("--seeds", action="store_true")
     parser.add_argument("--readme-steps", type=int, default=None)
     a = parser.parse_args()
     if not SHARED_DATA.is_dir() and not os.environ.get("BLOOMERY_REQUIRE_DATA"):
@@ -278,7 +276,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         data = Data(program, pathlib.Path(folder))
         for script in accepted_scripts():
-            if a.only not in script["name"] or (a.seeds and script["name"] not in SEEDS):
+            if a.only not in script["name"]:
                 continue
             begin, place = time.time(), pathlib.Path(folder) / re.sub(r"\W", "_", script["name"])
             place.mkdir()

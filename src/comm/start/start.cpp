@@ -101,7 +101,8 @@ std::optional<StartFacts> of_own_launcher(const Reader& in) {
   return facts;
 }
 
-// torchrun, DeepSpeed's launcher, and Kubernetes' PyTorchJob, where each pod is one rank.
+// torchrun, DeepSpeed's launcher, and pods on Kubernetes, where each is one rank unless a launch in
+// it starts more.
 std::optional<StartFacts> of_torchrun(const Reader& in) {
   const bool indexed = !in.text("RANK") && in.text("JOB_COMPLETION_INDEX") &&
                        in.number("WORLD_SIZE").value_or(1) > 1;
@@ -112,6 +113,7 @@ std::optional<StartFacts> of_torchrun(const Reader& in) {
     return {};
   }
   set_local(*facts, in.number("LOCAL_RANK"), in.number("LOCAL_WORLD_SIZE"));
+  facts->pod = facts->size > 1 && !in.number("LOCAL_RANK");
   facts->host = in.text("MASTER_ADDR").value_or("");
   facts->port = in.number("MASTER_PORT").value_or(0);
   check(facts->size == 1 || (!facts->host.empty() && facts->port > 0), facts->source, " says rank ",

@@ -14,6 +14,8 @@ struct StartFacts {
   int rank = 0, size = 1;
   int local_rank = 0, local_size = 1;  // among the processes of the same machine
   bool one_machine = false;            // the launcher says that all ranks are on this one
+  // A pod of a PyTorchJob or JobSet: rank and size count pods, and nobody divided it into ranks.
+  bool pod = false;
   // Where the first rank is reached; empty or 0: unknown, to be found by other means.
   std::string host;
   int port = 0;

@@ -74,6 +74,8 @@ TEST(Start, Kubernetes) {
       start_facts(both({{"JOB_COMPLETION_INDEX", "1"}, {"WORLD_SIZE", "2"}}, address));
   expect_place(indexed, 1, 2, 0, 1);
   EXPECT_EQ(indexed.host, "job-master-0");
+  EXPECT_TRUE(indexed.pod);
+  EXPECT_FALSE(start_facts(kTorchrun).pod);
   expect_place(start_facts({{"JOB_COMPLETION_INDEX", "4"}}), 0, 1, 0, 1);
 }
 

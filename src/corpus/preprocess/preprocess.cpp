@@ -127,9 +127,10 @@ class Run {
 
   void check_something_was_read() const {
     check(std::ranges::any_of(writers_, [](const auto& w) { return !w->empty(); }),
-          "no document in the input (", summary_.bad_lines, " bad lines, ", summary_.empty_texts,
-          " empty texts); nothing was written. A document is a line of text, or of JSON with ",
-          "--json-keys in it");
+          "no document in the input (bad lines: ", summary_.bad_lines,
+          ", empty texts: ", summary_.empty_texts,
+          "); nothing was written. Give text with one document per line, or JSON lines, whose key ",
+          "--json-keys names");
   }
 
   const PreprocessOptions& options_;

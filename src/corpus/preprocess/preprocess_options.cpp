@@ -41,6 +41,7 @@ void describe_output(OptionTable& t, PreprocessOptions& o) {
         between(1, 1024));
   t.ignore("lang", "the sentence rules are the same for all languages");
   t.ignore("seq-length", "documents are never split");
+  t.ignore("chunk-size", "threads take documents as they come");
   t.ignore("trust-remote-code", "no external code is run");
 }
 

@@ -1,5 +1,7 @@
 #include "ops/token_choice/token_choice.h"
 
+#include "autograd/batch_fields.h"
+
 namespace bloomery {
 namespace {
 
@@ -38,7 +40,11 @@ Batch chosen_batch(Context& context, const TokenChoice& choice) {
   const Batch& all = context.batch;
   Batch chosen = all;
   chosen.length = choice.kept;
-  chosen.tokens = chosen.labels = chosen.loss_mask = chosen.token_types = {};
+  for (const BatchField& field : kBatchFields) {
+    if (field.is_per_token()) {
+      chosen.*field.tensor = {};
+    }
+  }
   const auto fresh = [&](const Tensor& of) {
     return of ? Tensor::empty(stream, DType::int32, {choice.num_chosen()}) : Tensor();
   };

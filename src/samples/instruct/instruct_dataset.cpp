@@ -43,7 +43,7 @@ InstructDataset::InstructDataset(std::shared_ptr<const InstructSamples> samples,
       options_(options),
       fields_(instruct_fields(options.length, options.arrangement)) {
   const std::int64_t count = samples_->size();
-  check(count > 0, "there are no records to train on");
+  check(count > 0, "the training data have no records: --data-path, --split and --only decide");
   for (std::int64_t pass = 0; pass * count < size_; ++pass) {
     if (options_.shuffle) {
       orders_.push_back(torch_randperm(count, static_cast<std::uint64_t>(options_.seed + pass)));

@@ -82,7 +82,7 @@ std::int64_t read_natural_questions(const std::string& path,
     return false;  // and the record is forgotten
   };
   const Json all = Json::parse(stream, hear, false);
-  check(!all.is_discarded(), path, ": is no valid JSON behind record ", number,
+  check(!all.is_discarded(), path, ": is not valid JSON behind record ", number,
         "; is it whole, and UTF-8?");
   check(number > left_out, path, ": there is no question with a passage that answers it");
   return left_out;

@@ -5,7 +5,7 @@
 
 #include "base/findings.h"
 #include "samples/curriculum/batches.h"
-#include "samples/cut_batch.h"
+#include "samples/sequence_rows.h"
 #include "train/plan/plan.h"
 
 namespace bloomery {

@@ -15,8 +15,9 @@ RankOptions abstract_rank(const Plan& plan, DeviceKind stands_for) {
 
 void take_planned_step(Rank& rank, const Plan& plan, const SampleFields& fields,
                        std::int64_t completed_steps) {
-  const BatchUpload upload(rank.stream(), fields, plan.micro_batch);
-  const HostBatch samples(DeviceKind::cpu, fields, plan.micro_batch);  // whose numbers nobody reads
+  const BatchUpload upload(rank.stream(), fields, plan.micro_batch, rank.stage().sequence_share());
+  // Whose numbers nobody reads.
+  const HostBatch samples(DeviceKind::cpu, upload.fields(), plan.micro_batch);
   // The second micro-batch adds to gradients, and a pipeline is full after two rounds of its
   // stages; the ones after that are like those before.
   const std::int64_t most = plan.batch.global() / (plan.micro_batch * plan.data_ranks);

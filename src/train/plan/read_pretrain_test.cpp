@@ -14,7 +14,7 @@ namespace bloomery {
 namespace {
 
 struct DeepspeedFile {
-  std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "ds_config_case.json";
+  std::filesystem::path path = std::filesystem::path(::testing::TempDir()) / "ds_config_case.json";
   explicit DeepspeedFile(const std::string& text) { std::ofstream(path) << text; }
   ~DeepspeedFile() { std::filesystem::remove(path); }
 };

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "samples/cut_batch.h"
+#include "samples/sequence_rows.h"
 
 namespace bloomery {
 

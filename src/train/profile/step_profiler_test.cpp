@@ -141,7 +141,7 @@ TEST(StepProfiler, RecomputedOpsAreCalledSo) {
 
 TEST(StepProfiler, EvaluationNeedsNoTape) {
   Rank rank(small_gpt());
-  const Batch batch = upload(two_micro_batches(0)[0], rank.stream());
+  const Batch batch = rank.upload(two_micro_batches(0)[0]);
   Context context = rank.context(batch, nullptr);
   Metrics metrics;
   context.metrics = &metrics;
@@ -184,7 +184,7 @@ TEST(StepProfiler, DeferredWeightGradientsKeepTheirNames) {
   Rank rank(small_gpt());
   Trace trace;
   StepProfiler profiler(rank.stream(), trace);
-  const Batch batch = upload(two_micro_batches(0)[0], rank.stream());
+  const Batch batch = rank.upload(two_micro_batches(0)[0]);
   rank.store().begin_step(1);
   profiler.begin_step(1);
   Tape tape(rank.stream());
@@ -271,7 +271,7 @@ TEST_F(StepProfilerCuda, ABusyDeviceIsInsideOps) {
   options.model.positions.max_length = 1024;
   options.recompute = {.method = Method::uniform, .num_layers = 1};
   Rank rank(options);
-  const std::vector<Batch> batches{upload(random_batch(16, 1024, 50304, 1, 0), rank.stream())};
+  const std::vector<Batch> batches{rank.upload(random_batch(16, 1024, 50304, 1, 0))};
   Trace trace;
   StepProfiler profiler(rank.stream(), trace);
   for (int step = 0; step < 5; ++step) {

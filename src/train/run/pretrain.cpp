@@ -165,8 +165,8 @@ std::string sample_order(const Dataset& samples) {
   for (std::int64_t k = 0; k < std::min(kSamples, samples.size()); ++k) {
     samples.read(k, Sample(sample, 0));
     for (const SampleField& field : samples.fields()) {
-      bytes.append(static_cast<const char*>(sample.data(field)),
-                   static_cast<std::size_t>(field.shape.numel()) * size_of(field.dtype));
+      const std::span<const std::byte> array = sample.bytes(field);
+      bytes.append(reinterpret_cast<const char*>(array.data()), array.size());
     }
   }
   return hash_text(xxh3(bytes));

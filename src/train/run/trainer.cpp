@@ -134,7 +134,9 @@ RunEnd Trainer::run() {
   if (!options_.evaluation.skip_train) {
     if (is_over()) {
       log_.line(concat("nothing is left to train: the checkpoint is of iteration ",
-                       progress_.iteration, ", and ", plan_.last_iteration, " were asked for"));
+                       progress_.iteration, ", and ", plan_.last_iteration,
+                       " were asked for; to train further ",
+                       "give --extend and a larger --train-iters"));
     }
     stopped = train();
     if (!stopped) log_.line(datetime_line("after training is done", std::time(nullptr)));
@@ -171,7 +173,8 @@ FeedOptions Trainer::feed_options(std::int64_t first_sample) const {
           .data_ranks = plan_.data_ranks,
           .consumed_samples = first_sample,
           .vocabulary = plan_.rank.model.vocabulary.size,
-          .reshape = plan_.lengths.reshape};
+          .reshape = plan_.lengths.reshape,
+          .share = rank_->stage().sequence_share()};
 }
 
 bool Trainer::train() {

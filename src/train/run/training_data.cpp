@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "device/op_clock.h"
-#include "samples/cut_batch.h"
+#include "samples/sequence_rows.h"
 
 namespace bloomery {
 namespace {
@@ -78,38 +78,40 @@ BatchFeed::BatchFeed(const TrainingData& data, Split split, const FeedOptions& o
       loader_(*data.source(split), sampler_,
               {.device = stream.device().kind(),
                .num_workers = data.options().num_workers,
-               .consumed_samples = options.consumed_samples}) {}
+               .consumed_samples = options.consumed_samples}),
+      share_(options.share) {}
 
-std::shared_ptr<const HostBatch> BatchFeed::cut(const HostBatch& whole, std::int64_t length) {
-  const SampleFields fields = cut_fields(whole.fields(), length);
-  const std::int64_t rows = reshape_
-                                ? reshaped_rows(whole.num_samples(), sequence_length(whole), length)
-                                : whole.num_samples();
+std::shared_ptr<HostBatch> BatchFeed::take(Spare& spare, const SampleFields& fields,
+                                           std::int64_t samples) {
   std::shared_ptr<HostBatch> batch;
-  if (!cut_.empty() && cut_.front().use_count() == 1) {  // its copy is over
-    batch = std::move(cut_.front());
-    cut_.pop_front();
+  if (!spare.empty() && spare.front().use_count() == 1) {  // its copy is over
+    batch = std::move(spare.front());
+    spare.pop_front();
   }
-  if (!batch || batch->fields() != fields || batch->num_samples() != rows) {
-    batch = std::make_shared<HostBatch>(stream_.device().kind(), fields, rows);
+  if (!batch || batch->fields() != fields || batch->num_samples() != samples) {
+    batch = std::make_shared<HostBatch>(stream_.device().kind(), fields, samples);
   }
-  if (reshape_) {
-    copy_rows(whole, *batch, *reshape_);
-  } else {
-    copy_first_tokens(whole, *batch);
-  }
-  cut_.push_back(batch);
+  spare.push_back(batch);
   return batch;
 }
 
+std::shared_ptr<const HostBatch> BatchFeed::rows(const HostBatch& whole, std::int64_t length) {
+  const auto rows = take(spare_rows_, cut_fields(whole.fields(), BatchCut::first_tokens(length)),
+                         reshaped_rows(whole.num_samples(), sequence_length(whole), length));
+  copy_rows(whole, *rows, *reshape_);
+  return rows;
+}
+
 // What batches of a shape have in common is made when the shape changes.
-Batch BatchFeed::upload(const HostBatch& host) {
-  if (!upload_ || uploaded_ != host.fields() || uploaded_samples_ != host.num_samples()) {
-    upload_ = std::make_unique<BatchUpload>(stream_, host.fields(), host.num_samples());
+void BatchFeed::prepare_upload(const HostBatch& host, std::int64_t length) {
+  if (!upload_ || uploaded_ != host.fields() || uploaded_samples_ != host.num_samples() ||
+      uploaded_length_ != length) {
+    upload_ =
+        std::make_unique<BatchUpload>(stream_, host.fields(), host.num_samples(), share_, length);
     uploaded_ = host.fields();
     uploaded_samples_ = host.num_samples();
+    uploaded_length_ = length;
   }
-  return upload_->enqueue(host);
 }
 
 Batch BatchFeed::next(std::int64_t length) {
@@ -119,10 +121,16 @@ Batch BatchFeed::next(std::int64_t length) {
         " of ", sampler_.options().total_samples,
         " samples: give more data, or ask for fewer steps");
   check_tokens(*host);
-  if (length > 0 && length < sequence_length(*host)) {
-    host = cut(*host, length);
+  if (reshape_ && length > 0 && length < sequence_length(*host)) {
+    host = rows(*host, length);
   }
-  Batch batch = upload(*host);
+  prepare_upload(*host, length);
+  if (upload_->cuts()) {
+    const auto part = take(spare_parts_, upload_->fields(), host->num_samples());
+    upload_->cut(*host, *part);
+    host = part;
+  }
+  Batch batch = upload_->enqueue(*host);
   if (stream_.on_cuda()) {
     auto event = std::make_unique<Event>(stream_.device());
     event->record(stream_);

@@ -62,6 +62,7 @@ struct FeedOptions {
   std::int64_t consumed_samples = 0;  // of all ranks, where to start
   std::int64_t vocabulary = 0;        // of the model
   bool reshape = false;               // what is cut becomes rows, instead of losing its end
+  SequenceShare share;                // what of each sequence this rank holds
 };
 
 // Micro-batches of one rank, on its device. Copies run in the stream; the host memory behind them
@@ -71,8 +72,8 @@ class BatchFeed {
   // `data` and `stream` must outlive it.
   BatchFeed(const TrainingData& data, Split split, const FeedOptions& options, Stream& stream);
 
-  // The whole samples (0), or the first `length` tokens of each; with FeedOptions::reshape rows of
-  // that length. An Error when the data are used up or have tokens
+  // This rank's share of the whole samples (0), or of the first `length` tokens of each; with
+  // FeedOptions::reshape of rows of that length. An Error when the data are used up or have tokens
   // that the vocabulary lacks, which a GPU would not notice.
   Batch next(std::int64_t length = 0);
 
@@ -82,8 +83,11 @@ class BatchFeed {
     std::unique_ptr<Event> copied;
   };
   void check_tokens(const HostBatch& host) const;
-  std::shared_ptr<const HostBatch> cut(const HostBatch& whole, std::int64_t length);
-  Batch upload(const HostBatch& host);
+  // Memory of batches that were cut, used in turn.
+  using Spare = std::deque<std::shared_ptr<HostBatch>>;
+  std::shared_ptr<HostBatch> take(Spare& spare, const SampleFields& fields, std::int64_t samples);
+  std::shared_ptr<const HostBatch> rows(const HostBatch& whole, std::int64_t length);
+  void prepare_upload(const HostBatch& host, std::int64_t length);
 
   Stream& stream_;
   std::string name_;
@@ -91,10 +95,11 @@ class BatchFeed {
   std::optional<DocumentRules> reshape_;  // samples are cut into rows, by these rules
   Sampler sampler_;
   Loader loader_;
+  const SequenceShare share_;
   std::unique_ptr<BatchUpload> upload_;  // of batches as the last one
   SampleFields uploaded_;                // its fields
-  std::int64_t uploaded_samples_ = 0;
-  std::deque<std::shared_ptr<HostBatch>> cut_;  // memory of batches that were cut, used in turn
+  std::int64_t uploaded_samples_ = 0, uploaded_length_ = 0;
+  Spare spare_rows_, spare_parts_;
   std::deque<InCopy> in_copy_;
 };
 

@@ -1,42 +1,32 @@
 #include "train/step/batch_slots.h"
 
 #include <algorithm>
-#include <array>
 
+#include "autograd/batch_fields.h"
 #include "base/error.h"
 
 namespace bloomery {
 namespace {
 
-// All tensors that differ between micro-batches. The members of a batch are named one by one, so
-// that a new one, which graphs would read as it was in the first micro-batch, does not compile
-// until it is here.
-auto tensors_of(auto& batch) {
-  auto& [num_sequences, length, tokens, labels, loss_mask, positions, token_types, is_random,
-         reference, key_begin, key_end, samples, places, whole, grad_scale, output_rows, encoder,
-         encoder_key_begin, encoder_key_end, classes, scores, sample_weights] = batch;
-  return std::array{&tokens,         &labels,    &loss_mask,   &positions,         &token_types,
-                    &is_random,      &reference, &key_begin,   &key_end,           &samples,
-                    &places,         &classes,   &output_rows, &encoder_key_begin, &encoder_key_end,
-                    &sample_weights, &scores};
-}
+// What a step has for all its micro-batches has a place of its own.
+bool has_slot(const BatchField& field) { return field.per != BatchField::Per::step; }
 
 bool fits(const Batch& slots, const Batch& batch) {
   return slots.num_sequences == batch.num_sequences && slots.length == batch.length &&
-         std::ranges::equal(
-             tensors_of(slots), tensors_of(batch), [](const Tensor* slot, const Tensor* given) {
-               return static_cast<bool>(*slot) == static_cast<bool>(*given) &&
-                      (!*slot ||
-                       (slot->dtype() == given->dtype() && slot->shape() == given->shape()));
-             });
+         std::ranges::all_of(kBatchFields, [&](const BatchField& field) {
+           const Tensor &slot = slots.*field.tensor, &given = batch.*field.tensor;
+           return !has_slot(field) ||
+                  (static_cast<bool>(slot) == static_cast<bool>(given) &&
+                   (!slot || (slot.dtype() == given.dtype() && slot.shape() == given.shape())));
+         });
 }
 
 Batch slots_for(const Batch& batch, Stream& stream) {
   Batch slots = batch;
   slots.grad_scale = {};
-  for (Tensor* const slot : tensors_of(slots)) {
-    if (*slot) {
-      *slot = Tensor::empty(stream, slot->dtype(), slot->shape());
+  for (const BatchField& field : kBatchFields) {
+    if (Tensor& slot = slots.*field.tensor) {
+      slot = Tensor::empty(stream, slot.dtype(), slot.shape());
     }
   }
   if (batch.encoder) {
@@ -46,10 +36,10 @@ Batch slots_for(const Batch& batch, Stream& stream) {
 }
 
 void copy(const Batch& from, const Batch& to, Stream& stream, const auto& is_known) {
-  const auto given = tensors_of(from), slots = tensors_of(to);
-  for (std::size_t i = 0; i < given.size(); ++i) {
-    if (*given[i] && !is_known(given[i])) {
-      stream.copy(slots[i]->data(), given[i]->data(), given[i]->bytes());
+  for (const BatchField& field : kBatchFields) {
+    const Tensor& given = from.*field.tensor;
+    if (given && has_slot(field) && !is_known(given)) {
+      stream.copy((to.*field.tensor).data(), given.data(), given.bytes());
     }
   }
 }
@@ -68,14 +58,14 @@ bool BatchSlots::fill(const Batch& batch) {
   const auto same = [&](const std::weak_ptr<Storage>& last, const Tensor& given) {
     return fitted && last.lock() == given.storage();
   };
-  copy(batch, *batch_, stream_, [&](const Tensor* given) {
-    return (given == &batch.positions && same(positions_, batch.positions)) ||
-           (given == &batch.places && same(places_, batch.places));
+  copy(batch, *batch_, stream_, [&](const Tensor& given) {
+    return (&given == &batch.positions && same(positions_, given)) ||
+           (&given == &batch.places && same(places_, given));
   });
   positions_ = batch.positions.storage();
   places_ = batch.places.storage();
   if (batch.encoder) {
-    copy(*batch.encoder, *batch_->encoder, stream_, [](const Tensor*) { return false; });
+    copy(*batch.encoder, *batch_->encoder, stream_, [](const Tensor&) { return false; });
   }
   return fitted;
 }

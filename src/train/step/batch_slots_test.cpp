@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "autograd/batch_fields.h"
 #include "train/step/batch_upload.h"
 
 namespace bloomery {
@@ -26,6 +27,39 @@ TEST(BatchSlots, TakeBatchesAtTheSamePlaces) {
   }
   EXPECT_EQ(slots.batch().samples.to_host<std::int64_t>(stream), (std::vector<std::int64_t>{4, 5}));
   EXPECT_FALSE(slots.batch().loss_mask);
+}
+
+TEST(BatchSlots, HaveEveryTensorOfAMicroBatch) {
+  Device device({.num_threads = 1, .poison = true});
+  Stream stream(device);
+  BatchSlots slots(stream);
+  const auto batch = [&](std::int64_t first) {
+    Batch all{.num_sequences = 2, .length = 2};
+    for (const BatchField& field : kBatchFields) {
+      Tensor& tensor = all.*field.tensor = Tensor::empty(stream, field.dtype, {4});
+      std::vector<std::uint8_t> bytes(tensor.bytes());
+      std::ranges::generate(bytes, [&] { return static_cast<std::uint8_t>(first++); });
+      stream.copy(tensor.data(), bytes.data(), bytes.size());
+    }
+    return all;
+  };
+  const auto bytes = [&](const Tensor& tensor) {
+    std::vector<std::uint8_t> all(tensor.bytes());
+    stream.copy(all.data(), tensor.data(), all.size());
+    return all;
+  };
+  EXPECT_FALSE(slots.fill(batch(0)));
+  const Batch second = batch(100);
+  EXPECT_TRUE(slots.fill(second));
+  for (const BatchField& field : kBatchFields) {
+    const Tensor& slot = slots.batch().*field.tensor;
+    if (field.per == BatchField::Per::step) {
+      EXPECT_FALSE(slot) << field.name;
+    } else {
+      ASSERT_TRUE(slot) << field.name;
+      EXPECT_EQ(bytes(slot), bytes(second.*field.tensor)) << field.name;
+    }
+  }
 }
 
 TEST(BatchSlots, CopyPositionsOnce) {

@@ -1,9 +1,9 @@
 #include "train/step/batch_upload.h"
 
 #include <algorithm>
-#include <array>
-#include <numeric>
+#include <utility>
 
+#include "autograd/batch_fields.h"
 #include "base/random.h"
 #include "device/op_clock.h"
 #include "samples/language_model_dataset.h"
@@ -11,42 +11,49 @@
 namespace bloomery {
 namespace {
 
-struct NamedTensor {
-  std::string_view name;
-  Tensor Batch::*tensor;
-};
-constexpr std::array kTensors = {NamedTensor{"tokens", &Batch::tokens},
-                                 NamedTensor{"labels", &Batch::labels},
-                                 NamedTensor{"loss_mask", &Batch::loss_mask},
-                                 NamedTensor{"positions", &Batch::positions},
-                                 NamedTensor{"token_types", &Batch::token_types},
-                                 NamedTensor{"is_random", &Batch::is_random},
-                                 NamedTensor{"classes", &Batch::classes},
-                                 NamedTensor{"scores", &Batch::scores},
-                                 NamedTensor{"sample_weights", &Batch::sample_weights},
-                                 NamedTensor{"reference", &Batch::reference},
-                                 NamedTensor{"key_begin", &Batch::key_begin},
-                                 NamedTensor{"key_end", &Batch::key_end},
-                                 NamedTensor{"encoder_key_begin", &Batch::encoder_key_begin},
-                                 NamedTensor{"encoder_key_end", &Batch::encoder_key_end}};
 constexpr std::string_view kEncoder = "encoder.";
 
 bool is_encoders(const SampleField& field) { return field.name.starts_with(kEncoder); }
 
-Tensor Batch::*tensor_of(std::string_view name) {
-  const std::string_view own = name.starts_with(kEncoder) ? name.substr(kEncoder.size()) : name;
-  const auto found = std::ranges::find(kTensors, own, &NamedTensor::name);
-  check(found != kTensors.end(), "no model reads ", name, " of the samples");
-  return found->tensor;
+Tensor Batch::*tensor_of(const SampleField& field) {
+  const BatchField* const known =
+      find_batch_field(is_encoders(field) ? field.name.substr(kEncoder.size()) : field.name);
+  check(known != nullptr, "no model reads ", field.name, " of the samples");
+  check(known->dtype == field.dtype, field.name, " of the samples is ", field.dtype,
+        ", but models read ", known->dtype);
+  return known->tensor;
 }
 
-// 0, 1, ... for each sequence.
-Tensor counted(Stream& stream, std::int64_t num_sequences, std::int64_t length) {
-  std::vector<std::int32_t> values(static_cast<std::size_t>(num_sequences * length));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    values[i] = static_cast<std::int32_t>(static_cast<std::int64_t>(i) % length);
+Tensor from_host(Stream& stream, const std::vector<std::int32_t>& values) {
+  return Tensor::from_host(stream, values, {std::ssize(values)});
+}
+
+Tensor constant(Stream& stream, std::int64_t count, std::int64_t value) {
+  return from_host(stream, std::vector<std::int32_t>(static_cast<std::size_t>(count),
+                                                     static_cast<std::int32_t>(value)));
+}
+
+// Of so many sequences, one after another.
+std::vector<std::int32_t> places(const Pieces& pieces, std::int64_t num_sequences) {
+  std::vector<std::int32_t> values;
+  for (std::int64_t sequence = 0; sequence < num_sequences; ++sequence) {
+    for (const Piece& piece : pieces) {
+      for (std::int64_t i = 0; i < piece.count; ++i) {
+        values.push_back(static_cast<std::int32_t>(piece.begin + i));
+      }
+    }
   }
-  return Tensor::from_host(stream, values, {num_sequences * length});
+  return values;
+}
+
+// A batch of these pieces of each sequence, with its wholes: those that follow.
+Batch located(Stream& stream, std::int64_t num_sequences, std::span<const Pieces> pieces) {
+  Batch batch{.num_sequences = num_sequences, .length = num_tokens(pieces.front())};
+  batch.places = from_host(stream, places(pieces.front(), 1));
+  if (pieces.size() > 1) {
+    batch.whole = std::make_shared<const Batch>(located(stream, num_sequences, pieces.subspan(1)));
+  }
+  return batch;
 }
 
 Tensor copied(Stream& stream, DType dtype, const void* values, std::int64_t count) {
@@ -55,20 +62,14 @@ Tensor copied(Stream& stream, DType dtype, const void* values, std::int64_t coun
   return tensor;
 }
 
-Tensor constant(Stream& stream, std::int64_t count, std::int64_t value) {
-  const std::vector<std::int32_t> values(static_cast<std::size_t>(count),
-                                         static_cast<std::int32_t>(value));
-  return Tensor::from_host(stream, values, {count});
-}
-
 // A range of keys of which the samples give one end only: the other is that of the sequence.
-void complete_range(Stream& stream, std::int64_t num_tokens, std::int64_t num_keys, bool has_begin,
+void complete_range(Stream& stream, std::int64_t num_queries, std::int64_t num_keys, bool has_begin,
                     bool has_end, Tensor& begin, Tensor& end) {
   if (has_end && !has_begin) {
-    begin = constant(stream, num_tokens, 0);
+    begin = constant(stream, num_queries, 0);
   }
   if (has_begin && !has_end) {
-    end = constant(stream, num_tokens, num_keys);
+    end = constant(stream, num_queries, num_keys);
   }
 }
 
@@ -91,36 +92,51 @@ bool has(const SampleFields& fields, const std::string& name) {
   return std::ranges::find(fields, name, &SampleField::name) != fields.end();
 }
 
-// What all batches have, of fields whose names start with `prefix`.
+const Shape& shape_of_tokens(const SampleFields& fields, std::string_view prefix) {
+  const auto tokens = std::ranges::find(fields, concat(prefix, "tokens"), &SampleField::name);
+  check(tokens != fields.end(), "the samples have no ", prefix, "tokens");
+  return tokens->shape;
+}
+
+// What all batches have, of fields whose names start with `prefix`, of samples whose sequences have
+// so many keys: `pieces` as of SequenceShare.
 Batch common_part(Stream& stream, const SampleFields& fields, std::string_view prefix,
-                  std::int64_t num_samples) {
+                  std::int64_t num_samples, std::span<const Pieces> pieces, const BatchCut& cut) {
   const auto given = [&](const char* name) { return has(fields, concat(prefix, name)); };
-  check(given("tokens"), "the samples have no ", prefix, "tokens");
-  const Shape& shape =
-      std::ranges::find(fields, concat(prefix, "tokens"), &SampleField::name)->shape;
-  Batch batch;
-  batch.length = shape.back();
-  batch.num_sequences =
-      num_samples * (shape.numel() / batch.length);  // of a sample there may be several
-  batch.places = counted(stream, 1, batch.length);
+  const Shape& shape = shape_of_tokens(fields, prefix);
+  const std::int64_t num_sequences =
+      num_samples * (shape.numel() / shape.back());  // of a sample there may be several
+  Batch batch = located(stream, num_sequences, pieces);
   if (!given("positions")) {
-    batch.positions = counted(stream, batch.num_sequences, batch.length);
+    batch.positions = from_host(stream, places(cut.tokens, num_sequences));
   }
-  complete_range(stream, batch.num_tokens(), batch.length, given("key_begin"), given("key_end"),
-                 batch.key_begin, batch.key_end);
+  complete_range(stream, num_sequences * num_tokens(cut.queries), cut.num_keys, given("key_begin"),
+                 given("key_end"), batch.key_begin, batch.key_end);
   return batch;
 }
 
 }  // namespace
 
-BatchUpload::BatchUpload(Stream& stream, const SampleFields& fields, std::int64_t num_samples)
-    : stream_(stream), common_(common_part(stream, fields, "", num_samples)) {
+BatchUpload::BatchUpload(Stream& stream, const SampleFields& fields, std::int64_t num_samples,
+                         const SequenceShare& share, std::int64_t length)
+    : stream_(stream), fields_(fields), exchanges_heads_(share.ulysses > 1) {
   for (const SampleField& field : fields) {
-    tensor_of(field.name);
+    tensor_of(field);
   }
+  const std::int64_t full = shape_of_tokens(fields, "").back();
+  const std::int64_t left = length > 0 ? std::min(length, full) : full;
+  const std::vector<Pieces> pieces = share.pieces(left);
+  cut_ = {pieces[0], pieces[exchanges_heads_ ? 1 : 0], left};
+  cuts_ = left < full || share.divides();
+  if (cuts_) {
+    fields_ = cut_fields(fields, cut_);
+  }
+  common_ = common_part(stream, fields, "", num_samples, pieces, cut_);
   const bool begin = has(fields, "encoder_key_begin"), end = has(fields, "encoder_key_end");
   if (begin || end || std::ranges::any_of(fields, is_encoders)) {
-    encoder_ = common_part(stream, fields, kEncoder, num_samples);
+    check(!share.divides(), "sequences of an encoder cannot be divided");
+    const auto all = BatchCut::first_tokens(shape_of_tokens(fields, kEncoder).back());
+    encoder_ = common_part(stream, fields, kEncoder, num_samples, {&all.tokens, 1}, all);
     complete_range(stream, common_.num_tokens(), encoder_->length, begin, end,
                    common_.encoder_key_begin, common_.encoder_key_end);
   }
@@ -130,8 +146,8 @@ Batch BatchUpload::enqueue(const HostBatch& host) const {
   Batch batch = common_;
   const auto encoder = encoder_ ? std::make_shared<Batch>(*encoder_) : nullptr;
   for (const SampleField& field : host.fields()) {
-    (is_encoders(field) ? *encoder : batch).*tensor_of(field.name) =
-        copied(stream_, field.dtype, host.data(field), host.num_samples() * field.shape.numel());
+    (is_encoders(field) ? *encoder : batch).*tensor_of(field) = copied(
+        stream_, field.dtype, host.bytes(field).data(), host.num_samples() * field.shape.numel());
   }
   batch.samples = uploaded_samples(stream_, host, batch.num_sequences);
   if (encoder) {
@@ -140,12 +156,27 @@ Batch BatchUpload::enqueue(const HostBatch& host) const {
                            : uploaded_samples(stream_, host, encoder->num_sequences);
     batch.encoder = encoder;
   }
+  if (exchanges_heads_) {  // attention computes tokens of other ranks too
+    const auto whole = std::make_shared<Batch>(*batch.whole);
+    whole->samples = batch.samples;
+    for (const BatchField& field : kBatchFields) {
+      if (field.per == BatchField::Per::query) {
+        whole.get()->*field.tensor = std::exchange(batch.*field.tensor, {});
+      }
+    }
+    batch.whole = whole;
+  }
   return batch;
 }
 
-Batch upload(const HostBatch& host, Stream& stream) {
+Batch upload(const HostBatch& host, Stream& stream, const SequenceShare& share) {
   const OpScope scope(stream, "upload", OpKind::data);
-  Batch batch = BatchUpload(stream, host.fields(), host.num_samples()).enqueue(host);
+  const BatchUpload all(stream, host.fields(), host.num_samples(), share);
+  std::optional<HostBatch> part;
+  if (all.cuts()) {
+    all.cut(host, part.emplace(DeviceKind::cpu, all.fields(), host.num_samples()));
+  }
+  Batch batch = all.enqueue(part ? *part : host);
   stream.synchronize();
   return batch;
 }

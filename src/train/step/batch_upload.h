@@ -1,10 +1,11 @@
 // From samples on the host to the tensors of a micro-batch: by name.
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "autograd/batch.h"
-#include "samples/host_batch.h"
+#include "train/step/batch_cut.h"
 
 namespace bloomery {
 
@@ -12,20 +13,31 @@ namespace bloomery {
 // leave out.
 class BatchUpload {
  public:
-  // For batches with these fields, of so many samples. A field that no model reads is an Error.
-  BatchUpload(Stream& stream, const SampleFields& fields, std::int64_t num_samples);
+  // For so many samples with these fields, or the first `length` tokens of each (0: all), of which
+  // the rank holds its share. A field that no model reads is an Error.
+  BatchUpload(Stream& stream, const SampleFields& fields, std::int64_t num_samples,
+              const SequenceShare& share = {}, std::int64_t length = 0);
+
+  // What of the samples is uploaded. Where it is not all of them, cut() copies it to a batch with
+  // these fields.
+  const SampleFields& fields() const { return fields_; }
+  bool cuts() const { return cuts_; }
+  void cut(const HostBatch& samples, const HostBatch& to) const { copy_cut(samples, to, cut_); }
 
   // Copies in the stream: the host's memory must stay until they are over.
   Batch enqueue(const HostBatch& host) const;
 
  private:
   Stream& stream_;
+  SampleFields fields_;
+  bool cuts_, exchanges_heads_;
+  BatchCut cut_;
   Batch common_;
   std::optional<Batch> encoder_;
 };
 
-// One batch; waits for the copies.
-Batch upload(const HostBatch& host, Stream& stream);
+// One batch, of which the rank holds its share; waits for the copies.
+Batch upload(const HostBatch& host, Stream& stream, const SequenceShare& share = {});
 
 // Random tokens; samples are numbered from `first_sample`.
 HostBatch random_batch(std::int64_t num_sequences, std::int64_t length, std::int64_t vocabulary,

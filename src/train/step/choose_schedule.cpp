@@ -84,8 +84,9 @@ ScheduleChoice choose_schedule(const PretrainOptions& options, const Plan& plan,
   }
   return {
       stored,
-      concat("the schedule of ", place, " is not that of the flags. To train the run for ",
-             "longer give --extend (the schedule reaches to the new end) or --extend hold (the ",
+      concat("the schedule of ", place, " is not that of the flags. For a new run give ",
+             "another --save. To train this one for longer give --extend (the schedule reaches to "
+             "the new end) or --extend hold (the ",
              "checkpoint's, then its lowest rate); else --override-opt_param-scheduler to use ",
              "the flags', or --use-checkpoint-opt_param-scheduler to use the checkpoint's:", lines),
       {}};

@@ -3,7 +3,6 @@
 #include <array>
 
 #include "comm/watch/recorded.h"
-#include "parallel/sequence_parts.h"
 #include "train/profile/instruction_clock.h"
 #include "train/run/timers.h"
 #include "train/step/stage.h"
@@ -53,10 +52,10 @@ Context Executor::context(InFlight& flight, const ExecutorWork& work) const {
                         work.training);
 }
 
-// The part of a micro-batch that this rank computes.
 Batch Executor::loaded(std::int64_t micro_batch, const ExecutorWork& work) const {
-  Batch batch = part_of_sequences(work.batch(micro_batch), stage_.mesh(),
-                                  stage_.options().sequence_chunk, stage_.stream());
+  Batch batch = work.batch(micro_batch);
+  check(static_cast<bool>(batch.whole) == stage_.sequence_share().divides(),
+        "a micro-batch has another part of its sequences than this rank's: Stage::sequence_share");
   batch.grad_scale = work.grad_scale;
   return batch;
 }

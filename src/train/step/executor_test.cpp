@@ -119,5 +119,17 @@ TEST(Executor, ForgetsARunThatFailed) {
   EXPECT_EQ(run(executor, stage, kInTurn).gradients, whole.gradients);
 }
 
+TEST(Executor, RefusesAnotherPartOfTheSequencesThanTheRanks) {
+  Stage stage(small_rank(), make_self_communicator());
+  Executor executor(stage);
+  Recorder recorder(stage.stream());
+  stage.store().begin_pass(Pass::evaluation);
+  const HostBatch host = random_batch(1, kLength, kVocabulary, 7, 0);
+  const auto half = [&](std::int64_t) { return upload(host, stage.stream(), {.ulysses = 2}); };
+  EXPECT_THROW(executor.run(std::vector<Instruction>{{Work::forward, 0}},
+                            {.batch = half, .reader = recorder, .training = false}),
+               Error);
+}
+
 }  // namespace
 }  // namespace bloomery::testing

@@ -51,7 +51,7 @@ std::shared_ptr<const InstructData> read_instructions(const OptionTable& table,
   const auto train = static_cast<double>(data->size(Split::train));
   if (options.instruct.epochs) {
     check(*options.instruct.epochs > 0, "--epochs 0 is for --task: give more than 0");
-    check(train > 0, "there are no records to train on");
+    check(train > 0, "the training data have no records: --data-path, --split and --only decide");
     options.length.iterations = iterations_for(train * *options.instruct.epochs, batch);
   }
   EvaluationOptions& evaluation = options.evaluation;

@@ -34,7 +34,7 @@ TEST(LossNames, ThatComeLaterAreLearnedAndNoWishToStop) {
     std::vector<double> first;
     for (int step = 0; step < 8; ++step) {
       rank.enqueue_gradients({.num_micro_batches = 1,
-                              .batch = [&](std::int64_t) { return upload(host, rank.stream()); },
+                              .batch = [&](std::int64_t) { return rank.upload(host); },
                               .completed_steps = step < 3 ? 1000 : 0});
       rank.enqueue_reduction();
       rank.enqueue_update(1);

@@ -77,7 +77,7 @@ Rank::Outcome Rank::outcome(int age) {
 
 double Rank::accumulate(std::span<const HostBatch> micro_batches) {
   enqueue_gradients({.num_micro_batches = std::ssize(micro_batches), .batch = [&](std::int64_t m) {
-                       return upload(micro_batches[static_cast<std::size_t>(m)], stream());
+                       return upload(micro_batches[static_cast<std::size_t>(m)]);
                      }});
   enqueue_reduction();
   return losses_.means().front().value;

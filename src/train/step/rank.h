@@ -28,6 +28,10 @@ class Rank {
   // Gradients of the micro-batches, averaged; returns their mean loss. Waits for the device.
   double accumulate(std::span<const HostBatch> micro_batches);
   Result step(std::span<const HostBatch> micro_batches);  // and one optimizer update
+  // This rank's part of a micro-batch. Waits for the copies.
+  Batch upload(const HostBatch& samples) {
+    return bloomery::upload(samples, stream(), stage_.sequence_share());
+  }
 
   // A step without waiting: what it found stays on the device until outcome() asks for it.
   // This rank's part of the gradients of the mean loss over all ranks' micro-batches.

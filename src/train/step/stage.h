@@ -9,6 +9,7 @@
 #include "device/host_side.h"
 #include "models/model.h"
 #include "ops/quantized/quantized_weights.h"
+#include "parallel/sequence_parts.h"
 #include "train/step/stage_features.h"
 #include "zero/reducer.h"
 
@@ -29,6 +30,10 @@ class Stage {
 
   Stream& stream() { return *stream_; }
   Mesh& mesh() { return *mesh_; }
+  // What of the sequences of its micro-batches is uploaded here.
+  SequenceShare sequence_share() const {
+    return bloomery::sequence_share(*mesh_, options_.sequence_chunk);
+  }
   // Beside the computation; null: nothing to do.
   Stream* communication_stream() { return communication_.get(); }
   Stream* reductions_stream() { return reductions_.get(); }

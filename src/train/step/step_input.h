@@ -8,7 +8,8 @@
 
 namespace bloomery {
 
-// This rank's micro-batch of a number, on the device; asked for once each, in rising order.
+// This rank's part of the micro-batch of a number, on the device; asked for once each, in rising
+// order.
 using BatchSource = std::function<Batch(std::int64_t micro_batch)>;
 
 struct StepInput {

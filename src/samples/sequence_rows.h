@@ -1,16 +1,10 @@
-// Batches with shorter sequences than their samples have, as curricula train on.
+// Samples cut into several shorter ones, as curricula train on.
 #pragma once
 
 #include "samples/host_batch.h"
 #include "samples/language_model_dataset.h"
 
 namespace bloomery {
-
-// Of samples whose sequences are cut to `length`: every array as long as the tokens.
-SampleFields cut_fields(const SampleFields& fields, std::int64_t length);
-
-// The first tokens of each sequence; `to` has the fields of cut_fields and as many samples.
-void copy_first_tokens(const HostBatch& from, const HostBatch& to);
 
 // Rows of `length` tokens, and a label behind them, that samples of `full` tokens are cut into.
 std::int64_t reshaped_rows(std::int64_t samples, std::int64_t full, std::int64_t length);
