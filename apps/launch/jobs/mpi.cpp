@@ -20,13 +20,13 @@ std::string mpirun_lines(const Job& job) {
     return concat("  ", name, "=(mpirun -np ", ranks * o.nodes, " -ppn ", ranks,
                   hosts.empty() ? "" : " ", hosts, ")\n");
   };
-  std::string text =
-      "if mpirun --version | grep -q 'Open MPI'; then\n" + start("start_ranks", job.ranks);
-  const bool nodes = o.process_per == ProcessPer::node || !job.staged.empty();
-  text += nodes ? start("start_nodes", 1) : "";
-  text += "else  # MPICH\n" + start_mpich("start_ranks", job.ranks);
-  text += nodes ? start_mpich("start_nodes", 1) : "";
-  return text + "fi\n";
+  const bool by_node = o.process_per == ProcessPer::node;  // then no rank is started by mpirun
+  const auto starts = [&](const auto& write) {
+    return (by_node ? "" : write("start_ranks", job.ranks)) +
+           (by_node || !job.staged.empty() ? write("start_nodes", 1) : "");
+  };
+  return "if mpirun --version | grep -q 'Open MPI'; then\n" + starts(start) + "else  # MPICH\n" +
+         starts(start_mpich) + "fi\n";
 }
 
 }  // namespace
