@@ -7,6 +7,7 @@
 #include "apps/common/command_line.h"
 #include "checkpoint/model_source.h"
 #include "checkpoint/pickle/torch_value.h"
+#include "checkpoint/stored_file.h"
 #include "tensor/safetensors.h"
 #include "text/input/python_text.h"
 
