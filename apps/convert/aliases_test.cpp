@@ -223,7 +223,7 @@ TEST_F(Aliases, FilesAreShown) {
   const std::string shown = expect_command({"inspect_checkpoint", file});
   EXPECT_TRUE(shown.starts_with("loading checkpoint file: " + file + "\n")) << shown;
   for (const char* line :
-       {"\n[tensor] model.language_model.embedding.word_embeddings.weight = torch.Size([20, 8])\n",
+       {"\n[tensor] model.language_model.embedding.word_embeddings.weight = torch.Size([24, 8])\n",
         "\n[other] iteration = 2\n", "\n[other] checkpoint_version = 3.0\n",
         "\n[other] args = Namespace(", "num_layers=2", "bf16=False"}) {
     EXPECT_NE(shown.find(line), shown.npos) << line << "\n" << shown;

@@ -104,7 +104,8 @@ TEST(Serve, MegatronsScriptIsAccepted) {
 TEST(Serve, MegatronsNameMeansItsPort) {
   const auto port = [](const std::string& name) {
     const std::string page = run_command({name, "--help"}).out;
-    return page.substr(page.find("--port"), page.find("--api-key") - page.find("--port"));
+    const std::size_t begin = page.find("\n  --port"), end = page.find("\n  --api-key-file");
+    return begin < end ? page.substr(begin, end - begin) : "";
   };
   EXPECT_NE(port("run_text_generation_server").find("5000"), std::string::npos);
   EXPECT_NE(port("serve").find("8000"), std::string::npos);

@@ -126,7 +126,7 @@ TEST(LoadTokenizer, MegatronsTypesWithTheirFiles) {
 }
 
 TEST(LoadTokenizer, WrongCombinationsSayWhatIsMissing) {
-  expect_problem({}, "give --tokenizer PATH, or --tokenizer-type");
+  expect_problem({}, "no tokenizer is named; give --tokenizer PATH");
   expect_problem({.path = "x", .type = "HFTokenizer"}, "both name a tokenizer");
   expect_problem({.path = "/no/such/file"}, "/no/such/file does not exist");
   expect_problem({.type = "GPT2BPETokenizer"}, "GPT2BPETokenizer needs --vocab-file");

@@ -26,7 +26,7 @@ class Dice {
   std::uint64_t next_ = 0;
 };
 
-struct Shape {
+struct ProductSizes {
   std::int64_t m, n, k;
 };
 
@@ -57,9 +57,9 @@ class Product {
  public:
   using Tiles = AmxProduct::Tiles;
 
-  Product(const Shape& shape, Dice& dice, Tiles tiles)
+  Product(const ProductSizes& shape, Dice& dice, Tiles tiles)
       : Product(shape, dice.below(2) == 1, dice.below(2) == 1, dice, tiles) {}
-  Product(const Shape& shape, bool transpose_a, bool transpose_b, Dice& dice, Tiles tiles)
+  Product(const ProductSizes& shape, bool transpose_a, bool transpose_b, Dice& dice, Tiles tiles)
       : s_(shape),
         tiles_(tiles),
         a_("a", shape.m, shape.k, transpose_a, dice.below(4)),
@@ -104,7 +104,7 @@ class Product {
   }
 
  private:
-  const Shape s_;
+  const ProductSizes s_;
   const Tiles tiles_;
   const Matrix a_, b_;
   Device device_{{.num_threads = 3, .poison = true}};
@@ -122,7 +122,7 @@ std::int64_t random_block(Dice& dice, std::int64_t extent) {
   return dice.below(4) == 0 ? extent + dice.below(50) : 32 * dice.in(1, extent / 32 + 2);
 }
 
-void check_shape(const Shape& shape, Dice& dice, Product::Tiles tiles) {
+void check_shape(const ProductSizes& shape, Dice& dice, Product::Tiles tiles) {
   using Way = Product::Way;
   SCOPED_TRACE(::testing::Message() << shape.m << 'x' << shape.n << 'x' << shape.k);
   Product product(shape, dice, tiles);
@@ -153,7 +153,7 @@ void check_shapes(Product::Tiles tiles) {
 
 // A product that wide blocks compute in several panels and narrow ones in one.
 struct Panelled {
-  Shape shape;
+  ProductSizes shape;
   bool transpose_a;
   std::int64_t narrow;  // columns of a block
   struct Block {
