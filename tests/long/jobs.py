@@ -138,7 +138,11 @@ def mpirun(played):
             continue
         link = played.folder / "bin/mpirun"
         link.unlink(missing_ok=True)
-        link.symlink_to(found)
+        if name == "mpirun.mpich":  # a link would hide its programs beside it
+            link.write_text(f'#!/bin/bash\nexec {found} "$@"\n')
+            link.chmod(0o755)
+        else:  # it tells its name by how it was called
+            link.symlink_to(found)
         save, script = played.folder / name, played.folder / f"{name}.sh"
         options = ["--to", "mpi", "--output", script, "--nodes", 1, "--gpus-per-node", 0, "--ranks-per-node", RANKS]
         training = played.training(save)
