@@ -28,8 +28,7 @@ constexpr const char* kUsage =
     "USE_SEQUENCE_PARALLEL, ZERO_STAGE, USE_ACTIVATION_CHECKPOINTING, USE_FLASH_ATTN_V1, "
     "USE_FLASH_ATTN_V2, USE_FLASH_ATTN_TRITON, NLAYERS, HIDDEN, ATEN_HEADS, WANDB_MODE, DATA_PATH, "
     "VOCAB_FILE and MERGE_FILE. Nodes come from HOSTFILE, PBS_NODEFILE or COBALT_NODEFILE, GPUs of "
-    "a "
-    "node from NGPU_PER_HOST. Options follow those of the script and override "
+    "a node from NGPU_PER_HOST. Options follow those of the script and override "
     "them.\n\nexample:\n  MODEL_SIZE_KEY=GPT25B SEQ_LEN=4096 bloomery alcf train-gpt3 "
     "--data-path my-gpt2_text_document\n";
 

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <charconv>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 
@@ -29,7 +30,11 @@ ServerName server_name(const std::string& server) {
   if (name.host.starts_with('[') && name.host.ends_with(']')) {
     name.host = name.host.substr(1, name.host.size() - 2);
   }
-  check(!name.host.empty() && !name.port.empty(), server, ": give HOST:PORT, as localhost:5000");
+  std::uint16_t number = 0;
+  const char* const end = name.port.data() + name.port.size();
+  const auto read = std::from_chars(name.port.data(), end, number);
+  check(!name.host.empty() && read.ec == std::errc() && read.ptr == end && number > 0, "'", server,
+        "' is no address of a server: give HOST:PORT, as localhost:5000");
   return name;
 }
 
@@ -83,6 +88,8 @@ class Connection {
 };
 
 }  // namespace
+
+void check_server_address(const std::string& server) { server_name(server); }
 
 HttpAnswer put_json(const std::string& server, const std::string& path, const std::string& json,
                     const std::string& api_key) {

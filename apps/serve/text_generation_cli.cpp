@@ -8,7 +8,6 @@
 #include "apps/common/command_line.h"
 #include "apps/generate/line_editor.h"
 #include "apps/serve/http_request.h"
-#include "base/error.h"
 
 namespace bloomery {
 namespace {
@@ -75,7 +74,7 @@ int text_generation_cli(const Arguments& arguments, std::ostream& out) {
                     "text_generation_cli localhost:5000\n")) {
     return 0;
   }
-  check(!server.empty(), "name the server: text_generation_cli HOST:PORT");
+  check_server_address(server);
   converse_with(server, out);
   return 0;
 }

@@ -90,7 +90,11 @@ TEST(TextGenerationCli, ServersThatAreNotThereAreCodeTwo) {
   const Outcome outcome = run_command({"text_generation_cli", gone});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_TRUE(outcome.says("no server answers at " + gone)) << outcome.errors;
-  EXPECT_EQ(run_command({"text_generation_cli", ""}).code, 2);
+  for (const char* const server : {"", "localhost:99999", "http://", ":5000", "localhost:"}) {
+    const Outcome wrong = run_command({"text_generation_cli", server});
+    EXPECT_EQ(wrong.code, 2) << server;
+    EXPECT_TRUE(wrong.says("is no address of a server")) << wrong.errors;
+  }
   const TypedLines again(std::cin, "abc\n5\n");
   const FixedServer other({"SSH-2.0-OpenSSH\r\n"});
   const Outcome ssh = run_command({"text_generation_cli", other.name()});

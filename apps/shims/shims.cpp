@@ -89,7 +89,12 @@ int shims_command(const Arguments& arguments, std::ostream& out) {
           (folder / name).string(),
           " is there already and is no shim: give --dir a folder of its own");
   }
-  create_folders(folder);
+  try {
+    create_folders(folder);
+  } catch (const std::filesystem::filesystem_error& failure) {
+    throw Error(concat("--dir ", folder.string(), " cannot be made (", failure.code().message(),
+                       "): choose a folder that you may write"));
+  }
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
   for (const std::string& name : shim_names()) {
     write_shim(folder / name, shim_file(program, name));

@@ -40,5 +40,13 @@ TEST(Shims, LeaveOtherProgramsAlone) {
   EXPECT_FALSE(std::filesystem::exists(folder.path() / "python"));
 }
 
+TEST(Shims, FoldersThatCannotBeAreCodeTwo) {
+  const TemporaryFolder folder;
+  const std::string below = folder.file("file", "").string() + "/shims";
+  const Outcome outcome = run_command({"shims", "--dir", below});
+  EXPECT_EQ(outcome.code, kBadInput);
+  EXPECT_TRUE(outcome.says("cannot be made")) << outcome.errors;
+}
+
 }  // namespace
 }  // namespace bloomery
